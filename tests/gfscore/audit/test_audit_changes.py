@@ -114,7 +114,7 @@ def test_rows_calibrated_on_other_models_are_refused(tmp_path, summary):
 
 def test_audits_without_anything_in_common_are_refused(tmp_path, summary):
     two = written(tmp_path / "two", summary.assign(dataset="another"))
-    with pytest.raises(InputError, match="no model and measure of one dataset in common"):
+    with pytest.raises(InputError, match="no model and measure of the same name in common"):
         audit_changes(written(tmp_path / "one", summary), two)
 
 
@@ -123,8 +123,12 @@ def test_audits_of_one_model_each_are_compared_whatever_it_is_called(tmp_path, s
     one = written(tmp_path / "one", own.assign(threat="none", model="release-1"))
     two = written(tmp_path / "two", moved(own, wcr=0.0, wcr_low=0.0, wcr_high=0.0).assign(model="release-2"))
     changes = audit_changes(one, two)
-    assert set(changes["model"]) == {"release-1"}
+    assert set(changes["model"]) == {"release-1 then release-2"}
     assert "worse" in set(changes["verdict"])
+    # An audit that left out a model was not of one model.
+    write_json(tmp_path / "two/models.json", {"included": ["none/release-2"], "excluded": ["none/other"]})
+    with pytest.raises(InputError, match="no model and measure of the same name"):
+        audit_changes(one, two)
 
 
 def test_the_command_says_what_changed_by_its_exit_status_too(tmp_path, summary, monkeypatch, capsys):
@@ -137,6 +141,14 @@ def test_the_command_says_what_changed_by_its_exit_status_too(tmp_path, summary,
     assert "worse   none/model_0, clean, wcr: " in capsys.readouterr().out
     assert len(pd.read_csv("changes.csv")) == len(audit_changes(one, two))
     assert main(["compare", two, "one"]) == 0, "better"
+    fewer = written(tmp_path / "fewer", summary[summary["model"] == "model_0"])
+    assert main(["compare", "one", str(fewer)]) == 0
+    assert f"Not in {fewer}: none/model_1" in capsys.readouterr().out
+    others = {"great-softmax": {**MEASURES["great-softmax"], "activation": "sigmoid"}}
+    own = summary[summary["measure"] == "great-softmax"]
+    first, second = written(tmp_path / "first", own), written(tmp_path / "second", own, measures=others)
+    assert main(["compare", str(first), str(second)]) == 3
+    assert "can be compared" in capsys.readouterr().err
     assert main(["compare", "one", "nowhere"]) == 3
     assert "nowhere/model_summary.parquet" in capsys.readouterr().err
 

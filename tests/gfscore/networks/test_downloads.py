@@ -238,8 +238,22 @@ def test_keys_in_addresses_are_not_told(server, tmp_path, capsys):
 
 @pytest.mark.parametrize("url", ["http://[::1", "file:///etc/passwd", "ftp://127.0.0.1/m"])
 def test_what_is_no_http_address_is_refused(server, tmp_path, url):
-    with pytest.raises(InputError, match=r"URL rejected|is disabled"):
+    with pytest.raises(InputError, match=r"no valid URL|is disabled"):
         download(url, tmp_path / "m", check=None)
+    assert server.slept in ([], [0])
+
+
+def test_addresses_may_hold_any_letter(server, tmp_path):
+    for name in ("Modèle.pt", "a b.pt?name=a b", "%C3%A8.pt"):
+        download(server.url.replace("model.safetensors", name), tmp_path / "m", check=require_checkpoint)
+        (tmp_path / "m").unlink()
+    assert direct_address("https://modèle.org/m") == "https://xn--modle-6ra.org/m"
+
+
+def test_redirects_without_end_are_given_up_at_once(server, tmp_path):
+    server.script = [{"status": 302, "headers": {"Location": "/again"}}]
+    with pytest.raises(InputError, match="redirects"):
+        fetch(server, tmp_path / "m")
     assert server.slept == [0]
 
 
@@ -247,6 +261,7 @@ def test_addresses_of_google_drive_lead_to_the_file():
     file = "https://drive.usercontent.google.com/download?id=1a-B_c&export=download&confirm=t"
     assert direct_address("https://drive.google.com/file/d/1a-B_c/view?usp=sharing") == file
     assert direct_address("https://drive.google.com/uc?export=download&id=1a-B_c") == file
+    assert direct_address("https://DRIVE.google.com:443/uc?id=1a-B_c") == file
     assert direct_address("https://example.org/m.pt") == "https://example.org/m.pt"
     with pytest.raises(InputError, match="names no file on Google Drive"):
         direct_address("https://drive.google.com/drive/")

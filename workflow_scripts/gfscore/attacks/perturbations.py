@@ -51,7 +51,7 @@ def make_perturbation(settings: Mapping[str, Any]) -> Perturbation:
         draw, words = FAMILIES[settings["family"]](**own)
     except TypeError as error:
         raise InputError(f"perturbation {settings['family']}: {error}; correct its settings") from error
-    words += "" if settings["family"] == "corruption" else _CLIPPED[settings["clip"]]
+    words += "" if settings["family"] == "corruption" else _CLIPPED[bool(settings["clip"])]
     return Perturbation(draw, words, settings["clip"])
 
 
@@ -60,7 +60,7 @@ def of_sampler(sampler: Callable[[Tensor, Generator], Tensor], *, clip: bool, de
 
     The generator is seeded by all images of the batch, so their neighbours depend on which are drawn together.
     """
-    words = (description or getattr(sampler, "__name__", type(sampler).__name__)) + _CLIPPED[clip]
+    words = (description or getattr(sampler, "__name__", type(sampler).__name__)) + _CLIPPED[bool(clip)]
     return Perturbation(lambda images, labels, draws: sampler(images, draws.generator()), words, clip)
 
 

@@ -37,12 +37,12 @@ SAME = 1e-9
 def audit_changes(first: Path | str, second: Path | str, *, calibration: str = UNCALIBRATED) -> pd.DataFrame:
     """Data frame of the statistics of all models in two audits, and whether their intervals are disjoint.
 
-    `first` and `second` are folders results/audits/<audit>. Models are compared by their names, or, where
-    each audit holds one model, whatever they are called. One row per model, measure and statistic of either audit at
-    `calibration`: `first`, `second` and `change` = second - first in the unit of the measure, null if one audit lacks
-    the model or measure; `verdict`: better or worse if the intervals are disjoint, else undecided; null without
-    intervals; "not comparable" and the settings that differ. Better and worse are correct with probability at least
-    1 - alpha_1 - alpha_2 (union bound), for `value` alone and for the other statistics of a model simultaneously.
+    `first` and `second` are folders results/audits/<audit>. Models are compared by their names, or, where each audit
+    holds one model, whatever they are called ("first then second"). One row per model, measure and statistic of either
+    audit at `calibration`: `first`, `second` and `change` = second - first in the unit of the measure, null if one
+    audit lacks the model or measure; `verdict`: better or worse if the intervals are disjoint, else undecided; null
+    without intervals; "not comparable" and the settings that differ. Better and worse are correct with probability at
+    least 1 - alpha_1 - alpha_2 (union bound), for `value` alone and for the other statistics of a model simultaneously.
     Raises InputError for audits of different data, for scores calibrated on different models or at different
     temperatures, for audits without a common model and measure, for folders that hold no audit, and for an audit whose
     verdict is of another run than its table.
@@ -50,14 +50,17 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
     tables = [_summary(folder, calibration) for folder in (first, second)]
-    if all(len(table[IDENTITY].drop_duplicates()) == 1 for table in tables):
-        tables[1][IDENTITY] = tables[0][IDENTITY].iloc[0].to_numpy()
+    if all(map(_holds_one_model, (first, second), tables)):
+        for name in IDENTITY:
+            both = " then ".join(dict.fromkeys(str(table[name].iloc[0]) for table in tables))
+            for table in tables:
+                table[name] = both
     tables = [table.set_index(WHAT) for table in tables]
     identities = _identities_on_the_same_data(first, second)
     if not set(tables[0].index) & set(tables[1].index):
         raise InputError(
-            f"{first} and {second} have no model and measure of one dataset in common at calibration "
-            f"{calibration!r}; compare audits of the same dataset"
+            f"{first} and {second} have no model and measure of the same name in common at calibration "
+            f"{calibration!r}; give models the same names in both, or audit one model in each"
         )
     changes = pd.concat([_of_metric(tables[0], tables[1], metric) for metric in BOUNDED], ignore_index=True)
     known = changes["verdict"].notna()
@@ -87,6 +90,13 @@ def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[
             "audit both models on the same data"
         )
     return identities
+
+
+def _holds_one_model(folder, table):
+    # An audit that left out models held several.
+    selection = Path(folder) / "models.json"
+    left_out = read_json(selection)["excluded"] if selection.is_file() else []
+    return not left_out and len(table[IDENTITY].drop_duplicates()) == 1
 
 
 def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:

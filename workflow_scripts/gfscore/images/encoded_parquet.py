@@ -30,16 +30,24 @@ def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
 
     require_regular(file)
     try:
-        with opened_parquet(file) as parquet:
+        with _whole(file) as parquet:
             names = parquet.schema_arrow.names
             if column not in names:
                 raise InputError(f"{file}: no column {column}, only {', '.join(names)}; correct the name")
             if names.count(column) > 1:
                 raise InputError(f"{file}: has {names.count(column)} columns {column}; rename one")
             yield parquet
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
+
+
+def _whole(file):
+    # Not around the yield above, since the caller may raise ValueError for other reasons.
+    try:
+        return opened_parquet(file)
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except ValueError as error:
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
 
 

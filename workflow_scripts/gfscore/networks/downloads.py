@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import certifi
 import pycurl
@@ -41,7 +42,10 @@ OPTIONS = {
     pycurl.NOPROGRESS: False,
     pycurl.USERAGENT: "gfscore",
 }
-FINAL = {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT, pycurl.E_FILESIZE_EXCEEDED}
+FINAL = {
+    *(pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT, pycurl.E_FILESIZE_EXCEEDED, pycurl.E_TOO_MANY_REDIRECTS),
+    *(pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CACERT_BADFILE),
+}
 RETRIED, RANGE_NOT_SATISFIABLE = {408, 416, 425, 429, 500, 502, 503, 504}, 416
 """Options and errors of libcurl for all downloads; HTTP statuses, of which those not in RETRIED are final as well."""
 
@@ -72,12 +76,17 @@ def download(url: str, path: Path | str, *, check: Callable[[Path, str], object]
 
 
 def direct_address(url: str) -> str:
-    """URL of the file itself for a Google Drive link, which would lead to a web page; other URLs are unchanged.
+    """URL in ASCII; that of the file itself for a link of Google Drive, which would lead to a web page.
 
     ASSUME: `confirm=t` confirms Google Drive's warning about files too large for its virus scan.
     """
-    if not re.match(r"https?://(drive|docs)\.google\.com/", url):
-        return url
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.encode("idna").decode()
+    except ValueError as error:
+        raise InputError(f"{without_query(url)}: is no valid URL ({error}); {REMEDY}") from error
+    if parts.hostname not in ("drive.google.com", "docs.google.com"):
+        return quote(parts._replace(netloc=host).geturl(), safe="%/:=&?~#+!$,;'@()*[]")
     identifier = re.search(r"(?:/d/|[?&]id=)([\w-]+)", url)
     if not identifier:
         raise InputError(f"{without_query(url)}: names no file on Google Drive; give the link of a file, not a folder")
@@ -114,6 +123,7 @@ def _attempt(address, part):
             told = time.monotonic()
             print(f"{part}: {(have + received) / 1e6:.1f} MB")
 
+    authorities = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or certifi.where()
     with part.open("ab") as file:
         have = file.tell()
         most = min(LARGEST, have + shutil.disk_usage(part.parent).free // 2)
@@ -123,7 +133,7 @@ def _attempt(address, part):
             pycurl.RESUME_FROM_LARGE: have,
             # Of the bytes that are missing; 0 would be no limit.
             pycurl.MAXFILESIZE_LARGE: max(1, most - have),
-            pycurl.CAINFO: os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where(),
+            pycurl.CAPATH if Path(authorities).is_dir() else pycurl.CAINFO: authorities,
             pycurl.XFERINFOFUNCTION: tell,
         }
         for option, value in options.items():

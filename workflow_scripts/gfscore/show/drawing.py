@@ -12,6 +12,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Bars, Frame, Heatmap, Intervals, Matrix
 from gfscore.show.forms.panels import Words, categories
+from gfscore.show.forms.saving import WIDTH
 from gfscore.show.forms.vega import specification
 
 MOST_ROWS = 100
@@ -85,7 +86,9 @@ class Drawing:
 
     def vega_lite(self, *, printed: bool = False) -> dict[str, Any]:
         """The Vega-Lite specification, with its data; with those of print where it is `printed`."""
-        return specification(self.chart.form, *(self.printed if printed else (self.frame, self.words)))
+        if printed:
+            return specification(self.chart.form, *self.printed, width=WIDTH)
+        return specification(self.chart.form, self.frame, self.words)
 
 
 def parts_of(measures: Iterable[str]) -> list[str]:

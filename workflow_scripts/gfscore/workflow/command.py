@@ -180,6 +180,13 @@ def _compare(given):
         print(f"{row.verdict:6}  {printable(what)}: {number(row.first)}, then {number(row.second)}")
     counts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only").value_counts()
     print("; ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    for audit, missing in ((given.earlier, changes["first"].isna()), (given.later, changes["second"].isna())):
+        lacking = missing.groupby([changes["threat"], changes["model"]]).all()
+        if lacking.any():
+            names = ", ".join(printable("/".join(name)) for name in lacking[lacking].index)
+            print(f"Not in {printable(audit)}: {names}")
+    if not {"better", "worse", "undecided"} & set(counts.index):
+        raise InputError("no statistic of the two audits can be compared; measure both with the same settings")
     return WORSE if "worse" in counts else 0
 
 

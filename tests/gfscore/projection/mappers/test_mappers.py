@@ -131,6 +131,7 @@ def test_a_conditional_mapper_moves_the_attribute_it_is_given(tmp_path):
     )
     mapper = of_network(network, images, conditions)
     assert (mapper.sigma, mapper.limits, mapper.names) == (np.array([1.0]), (0.0, 1.0), ["bright=yes"])
+    assert describe_mapper(mapper, (images, conditions), (images, conditions))["divergence"] is None
     codes, _ = mapper.encode(images, conditions)
     np.testing.assert_array_equal(codes[:, 0], placed(conditions)[:, 0])
     low, high = (mapper.decode(moved(mapper, codes, 0, side)).mean() for side in (-1.0, 1.0))

@@ -31,13 +31,8 @@ def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, 
     for model, own in inputs.by_model():
         for measure in targeted:
             samples = own[measure]
-            unperturbed = (
-                (own[clean[0]], "prediction") if clean else (samples.drop_duplicates("sample_id"), "clean_prediction")
-            )
-            plain, column = unperturbed
-            labels, classes = plain["label"].to_numpy(), len(class_names)
-            matrix = confusion_matrix(labels, plain[column], classes)
-            errors = class_errors(matrix, np.bincount(labels, minlength=classes))
+            plain = own[clean[0]] if clean else samples.drop_duplicates("sample_id")
+            errors = _errors(plain, "prediction" if clean else "clean_prediction", len(class_names))
             found = _of_one({**model, "measure": measure}, samples, errors, class_names, clean[0] if clean else measure)
             for table, listed in found.items():
                 rows[table] += listed

@@ -37,13 +37,13 @@ def describe_mapper(mapper: Mapper, train: Shown, test: Shown) -> dict[str, Any]
     codes, spread = mapper.encode(images, conditions)
     error = float(np.mean((mapper.decode(codes) - images) ** 2))
     variance = float(np.mean((images - images.mean(axis=0)) ** 2))
-    divergence = ((codes.astype(np.float64) ** 2 + spread**2 - 1 - 2 * np.log(spread)) / 2).mean(axis=0)
     return {
         "reconstruction_error": error,
         "explained": 1 - error / variance,
         "dimensions": list(mapper.names),
         "sigma": mapper.sigma.tolist(),
-        "divergence": None if mapper.limits else divergence.tolist(),
+        # Codes of conditions have no prior.
+        "divergence": None if mapper.limits else _divergence(codes, spread).tolist(),
         "effects": effects_of(mapper, images, codes, train),
     }
 
@@ -71,6 +71,10 @@ def effects_of(
         for trait, probability in attributes.items():
             effects.append(_effect(name, trait, "classifier", probability(high) - probability(low)))
     return effects
+
+
+def _divergence(codes, spread):
+    return ((codes.astype(np.float64) ** 2 + spread**2 - 1 - 2 * np.log(spread)) / 2).mean(axis=0)
 
 
 def _effect(dimension, trait, how, change):

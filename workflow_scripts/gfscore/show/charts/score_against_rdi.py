@@ -48,7 +48,7 @@ CHART = Chart(
     ),
     finding=relation,
     shows="{measure_title}: best is right (higher mean) and low (classes more equal)",
-    note="Lines: {confidence} intervals of each model, joint over its classes; one that ends in an arrow goes on "
-    "beyond the frame. RDI grows with the scale of the measure.",
+    note="Lines: {confidence} intervals of each model, joint over its classes. RDI grows with the scale of the "
+    "measure.",
     order=2,
 )

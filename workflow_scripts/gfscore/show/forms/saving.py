@@ -1,5 +1,6 @@
 """Charts as files, for papers and for pages without JavaScript: the same bytes on every run."""
 
+import base64
 import re
 import textwrap
 from io import BytesIO
@@ -15,6 +16,9 @@ WIDTH, PANELS, LARGEST_PANEL = 900, 4, 480
 
 SCALE = 2
 """Pixels of a PNG file for each of the drawing."""
+
+MOST_MARKS, COLOURS = 10_000, 48
+"""Rows of data beyond which a file holds a picture, as of 60 x 1,000 cells, and colours of such a picture."""
 
 TITLE_SIZE, TITLE_LETTERS = 16, 88
 TEXT_SIZE, TEXT_LETTERS = 12, 142
@@ -37,15 +41,35 @@ def save_figure(specification: dict[str, Any], words: Words, path_without_suffix
     # The library numbers what it draws from the start of the process.
     names = {name: f"id{place}" for place, name in enumerate(dict.fromkeys(NAMED.findall(svg)))}
     svg = NAMED.sub(lambda found: names[found[0]], svg)
+    png = vl_convert.svg_to_png(svg, scale=SCALE)
+    if len(specification["data"]["values"]) > MOST_MARKS:
+        png, (width, height) = few_colours(png)
+        size = f'width="{width / SCALE:g}" height="{height / SCALE:g}"'
+        image = f'<image {size} href="data:image/png;base64,{base64.b64encode(png).decode()}"/>'
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{image}</svg>\n'
     write_text(path.with_name(f"{path.name}.svg"), svg)
     with atomic(path.with_name(f"{path.name}.png")) as temporary:
-        temporary.write_bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+        temporary.write_bytes(png)
     # Its fonts come in any order; written once more, objects stand in the order of their names.
     with (
         atomic(path.with_name(f"{path.name}.pdf")) as temporary,
         pikepdf.open(BytesIO(vl_convert.svg_to_pdf(svg))) as pdf,
     ):
         pdf.save(temporary, deterministic_id=True)
+
+
+def few_colours(png: bytes, largest: tuple[int, int] | None = None) -> tuple[bytes, tuple[int, int]]:
+    """A PNG file of COLOURS colours, at most `largest` wide and high, and its size.
+
+    A third of the bytes, and no difference that an eye sees in a picture of cells.
+    """
+    from PIL import Image
+
+    picture, kept = Image.open(BytesIO(png)).convert("RGB"), BytesIO()
+    if largest:
+        picture.thumbnail(largest)
+    picture.quantize(COLOURS).save(kept, "PNG", optimize=True)
+    return kept.getvalue(), picture.size
 
 
 def on_paper(specification: dict[str, Any], words: Words) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
 
 import base64
-import io
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,14 +8,14 @@ from typing import Any
 
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.drawing import Drawing, drawings
-from gfscore.show.forms.saving import WIDTH, svg_text, with_width
+from gfscore.show.forms.saving import WIDTH, few_colours, svg_text, with_width
 from gfscore.show.forms.theme import PARAMETERS
 
 MOST_MARKS, LARGEST_SVG = 1500, 120_000
 """Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
 
-LARGEST_PICTURE, COLOURS = (1400, 3000), 48
-"""Pixels and colours of such a PNG."""
+LARGEST_PICTURE = (1400, 3000)
+"""Pixels of such a PNG."""
 
 THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
 
@@ -58,18 +57,9 @@ def static_picture(specification: dict[str, Any], *, label: str) -> str:
         svg = themed(svg_text(fixed))
         if len(svg) <= LARGEST_SVG:
             return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
-    png = base64.b64encode(_few_colours(vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})))
-    return f'<img alt="{escape(label)}" src="data:image/png;base64,{png.decode()}">'
-
-
-def _few_colours(png):
-    # A third of the size, and no difference that an eye sees in a picture of cells.
-    from PIL import Image
-
-    picture, kept = Image.open(io.BytesIO(png)).convert("RGB"), io.BytesIO()
-    picture.thumbnail(LARGEST_PICTURE)
-    picture.quantize(COLOURS).save(kept, "PNG", optimize=True)
-    return kept.getvalue()
+    png = vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})
+    picture = base64.b64encode(few_colours(png, LARGEST_PICTURE)[0]).decode()
+    return f'<img alt="{escape(label)}" src="data:image/png;base64,{picture}">'
 
 
 def themed(svg: str) -> str:

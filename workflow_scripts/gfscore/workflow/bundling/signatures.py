@@ -31,6 +31,8 @@ def sign(statement: Path, key: Path | str) -> None:
 
 def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | str, identity: str) -> None:
     """Raise InputError unless a statement is signed by somebody whose key a file of allowed signers names."""
+    if not Path(allowed_signers).is_file():
+        raise InputError(f"{allowed_signers}: no such file; give one in the form of ALLOWED SIGNERS of ssh-keygen(1)")
     done = _ssh_keygen("verify", "-f", str(allowed_signers), "-I", identity, "-s", _read(signature), of=statement)
     if done.returncode:
         raise InputError(f"{signature.name}: no signature of {identity} on {statement.name} ({_said(done)})")

@@ -38,15 +38,18 @@ CONFIG: dict[str, Any] = {
     },
     "header": {"labelColor": {"expr": "ink"}, "labelFontSize": 12, "labelFontWeight": "bold"},
 }  # fmt: skip
+AXIS = 90
+"""Pixels that an axis with its numbers and title takes beside a panel."""
 DIGITS = 6
 """Significant digits of the numbers in a specification."""
 
 
-def specification(form: Form, frame: Frame, words: Words) -> dict[str, Any]:
+def specification(form: Form, frame: Frame, words: Words, *, width: int | None = None) -> dict[str, Any]:
     """Vega-Lite specification of a tidy frame in a form, with its data and its theme's parameters.
 
     The texts of its data have no control characters, which neither SVG nor the library that draws it takes.
-    One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own.
+    One panel fills the page's width; several are a facet, or a concatenation where each has a legend of its own, or
+    names beside it: in files, `width` pixels wide, whose reader has no tooltips.
     """
     texts = frame.select_dtypes(exclude=["number", "bool"])
     frame = frame.assign(**texts.map(lambda value: harmless(value) if isinstance(value, str) else value))
@@ -55,8 +58,9 @@ def specification(form: Form, frame: Frame, words: Words) -> dict[str, Any]:
     single = len(panels) == 1
     if single:
         form = replace(form, panel=None)
-    if form.panel and getattr(form, "colour", None):
-        return _side_by_side(form, frame, words, panels)
+    named = isinstance(form, Scatter) or (isinstance(form, Curves) and form.names)
+    if form.panel and (getattr(form, "colour", None) or (width and named and not single)):
+        return _side_by_side(form, frame, words, panels, width)
     frame, inner, more = DRAWN[type(form)](form, frame, words)
     padding, resolve = more.pop("padding", 6), more.pop("resolve", None)
     whole = _whole(form, frame, padding)
@@ -96,17 +100,21 @@ def _whole(form, frame, padding):
     }
 
 
-def _side_by_side(form, frame, words, panels):
-    parts = []
+def _side_by_side(form, frame, words, panels, width):
+    import pandas as pd
+
+    parts, frames, columns = [], [], min(3, len(panels))
     for name in panels:
         own = frame[frame[form.panel].astype(str) == name]
-        _, inner, more = DRAWN[type(form)](replace(form, panel=None), own, words)
-        more.pop("padding", None)
+        own, inner, more = DRAWN[type(form)](replace(form, panel=None), own, words)
+        frames.append(own)
+        beside = more.pop("padding", 0)
+        room = max(PANEL, width // columns - beside - AXIS) if width and not getattr(form, "colour", None) else PANEL
         chosen = [{"filter": {"field": form.panel, "equal": name}}]
         title = {"text": name, "anchor": "start", "fontSize": 12, "color": themed("ink")}
-        parts.append({"transform": chosen, "title": title, "width": PANEL} | inner | more)
+        parts.append({"transform": chosen, "title": title, "width": room} | inner | more)
     apart = {"scale": dict.fromkeys(("color", "shape", "fill"), "independent")}
-    whole = _whole(form, frame, 6) | {"concat": parts, "columns": min(3, len(panels)), "resolve": apart}
+    whole = _whole(form, pd.concat(frames), 6) | {"concat": parts, "columns": columns, "resolve": apart}
     return whole | {"usermeta": {"panels": len(panels)}}
 
 

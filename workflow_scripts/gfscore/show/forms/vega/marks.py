@@ -49,6 +49,10 @@ def intervals(form: Intervals, frame: Frame, words: Words) -> Drawn:
             "encoding": {"x": x, "color": accent, "tooltip": tips(form)} | fill,
         },
     ]
+    if frame[form.value.column].isna().any():
+        missing = {"type": "text", "align": "left", "color": themed("muted"), "fontSize": 11, "text": "undefined"}
+        without = [{"filter": f"!isValid(datum['{form.value.column}'])"}]
+        layers.append({"transform": without, "mark": missing, "encoding": {"x": {"value": 4}}})
     if form.tick:
         tick = {"type": "tick", "thickness": 2.5, "size": 15, "color": themed("contrast")}
         layers.append({"mark": tick, "encoding": {"x": x | {"field": form.tick}}})
