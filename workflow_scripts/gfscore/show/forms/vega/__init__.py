@@ -4,7 +4,9 @@ Colours are parameters (theme.PARAMETERS) that a page sets to its own. A chart w
 page sets `spec.width` and `columns`, by usermeta, to what fits.
 """
 
+import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -38,6 +40,8 @@ CONFIG: dict[str, Any] = {
     },
     "header": {"labelColor": {"expr": "ink"}, "labelFontSize": 12, "labelFontWeight": "bold"},
 }  # fmt: skip
+BESIDE = re.compile(r'\{"expr": "width \+ (\d+)"\}')
+"""Place right of a panel."""
 AXIS = 90
 """Pixels that an axis with its numbers and title takes beside a panel."""
 DIGITS = 6
@@ -110,12 +114,18 @@ def _side_by_side(form, frame, words, panels, width):
         frames.append(own)
         beside = more.pop("padding", 0)
         room = max(PANEL, width // columns - beside - AXIS) if width and not getattr(form, "colour", None) else PANEL
+        inner = _beside(inner, room)
         chosen = [{"filter": {"field": form.panel, "equal": name}}]
         title = {"text": name, "anchor": "start", "fontSize": 12, "color": themed("ink")}
         parts.append({"transform": chosen, "title": title, "width": room} | inner | more)
     apart = {"scale": dict.fromkeys(("color", "shape", "fill"), "independent")}
     whole = _whole(form, pd.concat(frames), 6) | {"concat": parts, "columns": columns, "resolve": apart}
     return whole | {"usermeta": {"panels": len(panels)}}
+
+
+def _beside(inner, width):
+    # Vega-Lite knows no `width` of one of several parts.
+    return json.loads(BESIDE.sub(lambda found: str(width + int(found[1])), json.dumps(inner)))
 
 
 def _records(frame, form):
