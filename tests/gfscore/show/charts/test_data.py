@@ -1,5 +1,6 @@
 """Data and findings of charts against numbers computed by hand."""
 
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.forms.panels import colour_limits, runs_of, spread_out
+from gfscore.show.forms.saving import svg_text
 from made_charts import GREAT, MODEL, drawn_of, measured, pictures, scores_of, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
 from synthetic import synthetic_audit
@@ -323,3 +325,11 @@ def test_disparity_of_a_model_with_missing_samples_is_shown_without_chance():
         "disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary.assign(rdi_p=np.nan)}
     )
     assert frame["p"].isna().all() and finding.kind.startswith("disparity_unknown")
+
+
+def test_coordinates_are_shortened_but_not_the_numbers_that_are_written():
+    values = [{"place": 1 / 3, "written": "0.00858"}]
+    encoding = {"x": {"field": "place", "type": "quantitative"}, "text": {"field": "written"}}
+    svg = svg_text({"data": {"values": values}, "mark": "text", "encoding": encoding})
+    assert ">0.00858</text>" in svg
+    assert not re.search(r'="[^"]*\d\.\d{3}', svg)
