@@ -16,6 +16,30 @@ from synthetic import LAM, synthetic_audit
 
 LOW, HIGH, POINTS = 0.01, 10.0, 33
 
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll(".tracks th, .tracks .num, .axis text, figcaption, .plot text")]
+    .filter((node) => node.checkVisibility() && node.textContent.trim() && !node.closest(".tall") && !node.closest(".unit"))
+    .map((node) => ({ text: node.textContent.trim().slice(0, 30), box: node.getBoundingClientRect(), node, line: line(node) }));
+  // Angle of a slanted text, and how far its line is from the origin; boxes of slanted texts overlap where they do not.
+  function line(node) {
+    const place = node.getScreenCTM?.(), angle = place ? Math.atan2(place.b, place.a) : 0;
+    return { angle, offset: place ? place.f * Math.cos(angle) - place.e * Math.sin(angle) : 0 };
+  }
+  const faults = [];
+  for (const { text, box, node } of boxes) {
+    if (box.left < -1 || box.right > innerWidth + 1) faults.push(`outside: ${text}`);
+    if (node.tagName === "TH" && node.scrollWidth > node.clientWidth + 1) faults.push(`cut: ${text}`);
+  }
+  for (let i = 0; i < boxes.length; i += 1) for (let j = i + 1; j < boxes.length; j += 1) {
+    const [a, b] = [boxes[i].box, boxes[j].box], [own, other] = [boxes[i].line, boxes[j].line];
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    const apart = own.angle && own.angle === other.angle && Math.abs(own.offset - other.offset) > 8;
+    if (wide > 2 && high > 4 && !apart && !boxes[i].node.contains(boxes[j].node)) faults.push(`${boxes[i].text} on ${boxes[j].text}`);
+  }
+  return faults;
+}"""
+"""Script that lists texts that lie on others, are cut or outside of the window."""
+
 
 def audit_for_page(*, grouped=False, **settings):
     """Synthetic audit with its AuditTables, sweeps of a score that falls with T, and everything else a page shows.

@@ -12,6 +12,7 @@ from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.names import model_count
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 IDENTITY = ["dataset", "threat", "model"]
@@ -96,7 +97,7 @@ def _holds_one_model(folder, table):
     # An audit that left out models held several.
     selection = Path(folder) / "models.json"
     left_out = read_json(selection)["excluded"] if selection.is_file() else []
-    return not left_out and len(table[IDENTITY].drop_duplicates()) == 1
+    return not left_out and model_count(table) == 1
 
 
 def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:

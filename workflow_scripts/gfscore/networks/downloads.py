@@ -43,8 +43,12 @@ OPTIONS = {
     pycurl.USERAGENT: "gfscore",
 }
 FINAL = {
-    *(pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT, pycurl.E_FILESIZE_EXCEEDED, pycurl.E_TOO_MANY_REDIRECTS),
-    *(pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CACERT_BADFILE),
+    pycurl.E_UNSUPPORTED_PROTOCOL,
+    pycurl.E_URL_MALFORMAT,
+    pycurl.E_FILESIZE_EXCEEDED,
+    pycurl.E_TOO_MANY_REDIRECTS,
+    pycurl.E_PEER_FAILED_VERIFICATION,
+    pycurl.E_SSL_CACERT_BADFILE,
 }
 RETRIED, RANGE_NOT_SATISFIABLE = {408, 416, 425, 429, 500, 502, 503, 504}, 416
 """Options and errors of libcurl for all downloads; HTTP statuses, of which those not in RETRIED are final as well."""

@@ -1,6 +1,7 @@
 """The temperature search: one panel per objective."""
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.forms import Axis, Curves, Frame
 
@@ -67,7 +68,7 @@ def searched(subject: Subject) -> Frame | None:
     models = subject.tables.model_summary
     return (
         pd.concat(parts, ignore_index=True)
-        .assign(models=len(models[["dataset", "threat", "model"]].drop_duplicates()))
+        .assign(models=model_count(models))
         .astype({"after": float, "before": float, "alone": float})
     )
 

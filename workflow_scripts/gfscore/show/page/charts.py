@@ -54,7 +54,7 @@ def static_picture(specification: dict[str, Any], *, label: str) -> str:
 
     fixed = with_width(specification, WIDTH)
     if len(specification["data"]["values"]) <= MOST_MARKS:
-        svg = themed(svg_text(fixed))
+        svg = in_page_colours(svg_text(fixed))
         if len(svg) <= LARGEST_SVG:
             return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
     png = vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})
@@ -62,7 +62,7 @@ def static_picture(specification: dict[str, Any], *, label: str) -> str:
     return f'<img alt="{escape(label)}" src="data:image/png;base64,{picture}">'
 
 
-def themed(svg: str) -> str:
+def in_page_colours(svg: str) -> str:
     """SVG with the colours and the font of the page."""
     svg = re.sub(r' font-family="[^"]*"', "", svg)
     for value, name in THEMED.items():

@@ -63,8 +63,8 @@ def specification(form: Form, frame: Frame, words: Words, *, width: int | None =
     if single:
         form = replace(form, panel=None)
     named = isinstance(form, Scatter) or (isinstance(form, Curves) and form.names)
-    if form.panel and (getattr(form, "colour", None) or (width and named and not single)):
-        return _side_by_side(form, frame, words, panels, width)
+    if form.panel and (getattr(form, "colour", None) or (width and named)):
+        return _side_by_side(form, frame, words, panels, width if named else None)
     frame, inner, more = DRAWN[type(form)](form, frame, words)
     padding, resolve = more.pop("padding", 6), more.pop("resolve", None)
     whole = _whole(form, frame, padding)
@@ -113,7 +113,7 @@ def _side_by_side(form, frame, words, panels, width):
         own, inner, more = DRAWN[type(form)](replace(form, panel=None), own, words)
         frames.append(own)
         beside = more.pop("padding", 0)
-        room = max(PANEL, width // columns - beside - AXIS) if width and not getattr(form, "colour", None) else PANEL
+        room = max(PANEL, width // columns - beside - AXIS) if width else PANEL
         inner = _beside(inner, room)
         chosen = [{"filter": {"field": form.panel, "equal": name}}]
         title = {"text": name, "anchor": "start", "fontSize": 12, "color": themed("ink")}
