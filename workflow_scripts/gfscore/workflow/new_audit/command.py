@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.core.names import harmless, printable, require_utf8, shell_word
+from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
 from gfscore.workflow.config_files import parsed
 from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
@@ -94,7 +94,7 @@ def run(given: argparse.Namespace) -> int:
     if standing is None:
         found = inspected(request)
         for line in found["said"]:
-            print(harmless(line), flush=True)
+            print(on_one_line(line), flush=True)
         standing = _written(found, command, force=given.force)
     if given.dry_run:
         print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={standing}'])}")
@@ -110,8 +110,8 @@ def request_of(given: argparse.Namespace) -> Request:
 
     if not given.files:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
-    for file in given.files:
-        require_utf8(file, where="gfscore audit")
+    for word in (*given.files, given.architecture, given.labels, given.preprocessing):
+        require_utf8(word or "", where="gfscore audit")
     *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
     radii = tuple(part.strip() for part in (given.eps or "").split(",") if part.strip())
     if len({*radii}) < len(radii):
