@@ -149,16 +149,26 @@ def test_only_torch_and_torchvision_may_come_from_pytorch(commands, monkeypatch,
 PAGE = '<!DOCTYPE html><html><body><a href="{name}">{name}</a></body></html>'
 
 
-@pytest.fixture
-def vision(tmp_path, monkeypatch):
-    """Pages of wheels of `six`, in the place of torchvision's, and an environment without packages.
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """An environment with nothing but pip."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
 
-    A function of the hashes that a lock pins installs it there; the page of PyTorch and the registry are folders.
+
+@pytest.fixture
+def vision(tmp_path, monkeypatch, environment):
+    """Pages of wheels of `six`, in the place of torchvision's.
+
+    A function of the hashes that a lock pins installs it in an environment; the page of PyTorch and the registry are
+    folders.
     """
-    page, registry, environment = tmp_path / "page", tmp_path / "registry", tmp_path / "environment"
+    page, registry = tmp_path / "page", tmp_path / "registry"
     for folder in (page, registry):
         folder.mkdir()
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    for module in environment.glob("lib/*/site-packages/six*"):
+        shutil.rmtree(module) if module.is_dir() else module.unlink()
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_FIND_LINKS", str(registry))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
