@@ -22,8 +22,18 @@ from pathlib import Path
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
 
-CPU_BUILDS = "https://download.pytorch.org/whl/cpu/torch/"
-"""Page of PyTorch that lists builds of torch and of nothing else; the registry has none for the CPU alone on Linux."""
+CPU_BUILDS = {
+    "torch": "https://download.pytorch.org/whl/cpu/torch/",
+    "torchvision": "https://download.pytorch.org/whl/cpu/torchvision/",
+}
+"""Packages and PyTorch's page of builds of each alone; the registry has none for the CPU alone on Linux."""
+
+REPLACED = "DO NOT MATCH THE HASHES"
+"""What pip says of a file that is another than the lock pins."""
+
+FOREIGN_TORCHVISION = """\
+torchvision is the registry's build: PyTorch's page of its CPU builds could not be reached. Its compiled part does not
+load beside torch for the CPU; gfscore makes up for that, but a plain `import torchvision` elsewhere fails."""
 
 ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
 """Packages that torch's CUDA build needs and its CPU build does not."""
@@ -59,13 +69,59 @@ def install(options: str, wanted: str, *more: str, remedy: str = "run it again o
 
     `more`: options of pip.
     """
+    if ask(options, wanted, *more):
+        end = "".join(f"  {line}\n" for line in LOG.read_text(errors="replace").splitlines()[-LINES_OF_A_FAILURE:])
+        sys.exit(f"{end}error: nothing of this step was installed; {remedy}. All that was said: {LOG}")
+
+
+def ask(options: str, wanted: str, *more: str) -> int:
+    """Exit code of pip or uv for some entries of a lock; `more`: options of pip."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
         file.write_text(options + wanted, encoding="utf-8")
-        code = run([*installer(more), "--requirement", file], len(entries(wanted)[1]))
-    if code:
-        end = "".join(f"  {line}\n" for line in LOG.read_text(errors="replace").splitlines()[-LINES_OF_A_FAILURE:])
-        sys.exit(f"{end}error: nothing of this step was installed; {remedy}. All that was said: {LOG}")
+        return run([*installer(more), "--requirement", file], len(entries(wanted)[1]))
+
+
+def install_torch(options: str, wanted: dict[str, str], build: str) -> None:
+    """Install torch and torchvision, as far as they are among the entries by name, in a build of BUILDS."""
+    if build != "cpu":
+        for entry in wanted.values():
+            # `==` would be content with an installed CPU build, `===` is not.
+            install(options, entry.replace("==", "===", 1))
+        return
+    if "torch" in wanted:
+        remedy = "TORCH_BUILD=cuda takes the build of the registry, where PyTorch's own page cannot be reached"
+        install(options, cpu_build(wanted["torch"]), *from_page("torch"), remedy=remedy)
+    if "torchvision" in wanted:
+        install_torchvision_for_cpu(options, wanted["torchvision"])
+
+
+def install_torchvision_for_cpu(options: str, wanted: str) -> None:
+    """Install torchvision from PyTorch's page; where no page offers that build, the registry's, which is said.
+
+    A build that is offered but has another hash is refused.
+    """
+    start = LOG.stat().st_size
+    if not ask(options, cpu_build(wanted), *from_page("torchvision")):
+        print("torchvision for the CPU, from PyTorch's page", flush=True)
+        return
+    said = LOG.read_bytes()[start:].decode(errors="replace")
+    if REPLACED in said:
+        # Once more, for its last lines and the remedy.
+        install(options, cpu_build(wanted), *from_page("torchvision"))
+        return
+    install(options, wanted)
+    print(FOREIGN_TORCHVISION, flush=True)
+
+
+def cpu_build(entry: str) -> str:
+    """Entry of a lock that asks for the build for the CPU alone."""
+    return re.sub(r"==([\d.]+)", r"==\1+cpu", entry, count=1)
+
+
+def from_page(name: str) -> list[str]:
+    """Options of pip that look at PyTorch's page of a package alone, beside what a user's settings add."""
+    return ["--no-index", "--find-links", CPU_BUILDS[name], "--retries", "2"]
 
 
 def installer(more: tuple[str, ...]) -> list[str | Path]:
@@ -190,15 +246,7 @@ def main(pins: list[str]) -> None:
     if FROM_SOURCE in wanted:
         # No wheel from pip's cache, which something else may have built.
         install(options, wanted.pop(FROM_SOURCE), "--no-build-isolation", "--no-cache-dir")
-    if "torch" in wanted:
-        torch = wanted.pop("torch")
-        if build == "cpu":
-            torch = re.sub(r"==([\d.]+)", r"==\1+cpu", torch, count=1)
-            remedy = "TORCH_BUILD=cuda takes the build of the registry, where PyTorch's own page cannot be reached"
-            install(options, torch, "--no-index", "--find-links", CPU_BUILDS, "--retries", "2", remedy=remedy)
-        else:
-            # `==` would be content with an installed CPU build, `===` is not.
-            install(options, torch.replace("==", "===", 1))
+    install_torch(options, {name: wanted.pop(name) for name in CPU_BUILDS if name in wanted}, build)
     install(options, "".join(wanted.values()))
     if not pins:
         done.write_text(text, encoding="utf-8")

@@ -28,15 +28,22 @@ HEAD = f"""\
 --no-binary {FROM_SOURCE}
 """
 
-CPU_TORCH = ("2.13.0", {
+CPU_HASHES = {"torch": ("2.13.0", {
     "cp311-cp311-manylinux_2_28_x86_64": "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
     "cp312-cp312-manylinux_2_28_x86_64": "4ca4a9394b0c771238a4f73590fdbbc4debad85ed0fa63d026ae1b085da7d6e2",
     "cp313-cp313-manylinux_2_28_x86_64": "3fbf9c9d1f3c10c2d59d04aca426dee9ccc6ceb32d255c61e93acc3b4f75fae6",
     "cp311-cp311-manylinux_2_28_aarch64": "84453b69508ec79902f899c5ed9495acb9e2bbe9fda5f1d5d6f19e3c3842e1a7",
     "cp312-cp312-manylinux_2_28_aarch64": "6f307c2c32d764ffc6ff6893b801fad6d4752f3e67966cb8abf1843427c02604",
     "cp313-cp313-manylinux_2_28_aarch64": "0b8f7d0423027ae8b90c7977c627f3379f325363a08224dffad9b4b2d684a83d",
-})  # fmt: skip
-"""Version of torch, and the SHA-256 of its CPU builds as PyTorch lists them, which are not in the registry."""
+}), "torchvision": ("0.28.0", {
+    "cp311-cp311-manylinux_2_28_x86_64": "1dad604dfc0177ecebe0891bd9701fe2c62ec3f7819a247be541b3fb6effee99",
+    "cp312-cp312-manylinux_2_28_x86_64": "b545d46f4d2f9d30381281cf22874bfe1d32a8a7b0ee8396fccde89f30c6a9d9",
+    "cp313-cp313-manylinux_2_28_x86_64": "c6373ec4c2f922e89f45ac91889404d312ba29a31f205b0ad9a725a3894ca246",
+    "cp311-cp311-manylinux_2_28_aarch64": "22958193d72444ed7cbcc665ba4821a31e5279f9c4d1ad08520918b30896b78a",
+    "cp312-cp312-manylinux_2_28_aarch64": "2f768c4f6d5adf6d5535061fd69ec44827608bac0e96e12114942a6fdfce1107",
+    "cp313-cp313-manylinux_2_28_aarch64": "879ae6d4e2e3651582fb7187eafd535601cb5d019595d47e2c874262a000e88e",
+})}  # fmt: skip
+"""Version, and the SHA-256 of the CPU builds on PyTorch's pages, which are not in the registry, by package."""
 
 ENVIRONMENTS = {"analysis": "report", "torch": "attacks"}
 """Extra of pyproject.toml that each environment of envs/ is made of."""
@@ -58,16 +65,18 @@ def resolved(extra: str, *options: str | Path, kept: str = "") -> dict[str, str]
             [*command, *options, "--output-file", file], cwd=ROOT, check=True, capture_output=True, text=True
         )
         found = entries(file.read_text(encoding="utf-8"))[1]
-    if "torch" in found:
-        found["torch"] = with_cpu_builds(found["torch"])
+    for name in CPU_HASHES.keys() & found.keys():
+        found[name] = with_cpu_builds(name, found[name])
     return found
 
 
-def with_cpu_builds(entry: str) -> str:
-    """torch's entry with the hashes of its CPU builds."""
-    version, builds = CPU_TORCH
-    if pin_of(entry).split(" ")[0] != f"torch=={version}":
-        sys.exit(f"error: CPU_TORCH in tools/lock.py is of torch {version}; write there what {CPU_BUILDS} lists now")
+def with_cpu_builds(name: str, entry: str) -> str:
+    """Entry of a package with the hashes of its CPU builds."""
+    version, builds = CPU_HASHES[name]
+    if pin_of(entry).split(" ")[0] != f"{name}=={version}":
+        sys.exit(
+            f"error: CPU_HASHES in tools/lock.py has {name} {version}; write there what {CPU_BUILDS[name]} lists now"
+        )
     hashes = sorted(hashes_of(entry) | set(builds.values()))
     return " \\\n".join([pin_of(entry), *(f"    --hash=sha256:{digest}" for digest in hashes)]) + "\n"
 

@@ -127,20 +127,102 @@ def commands(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("build", ["cpu", "cuda"])
-def test_only_torch_may_come_from_pytorch(commands, monkeypatch, build):
+def test_only_torch_and_torchvision_may_come_from_pytorch(commands, monkeypatch, build):
     monkeypatch.setenv("TORCH_BUILD", build)
     pins = [lock.pin_of(entry).split(" ")[0] for entry in install.entries(lock.LOCK.read_text())[1].values()]
     install.main(pins)
     *alone, (_, rest) = commands
-    assert [names for _, names in alone] == [["setuptools"], ["connection-pool"], ["torch"]]
+    assert [names for _, names in alone] == [["setuptools"], ["connection-pool"], ["torch"], ["torchvision"]]
     assert "--no-build-isolation" in alone[1][0]
     assert "snakemake" in rest
     assert any(map(install.ACCELERATOR.match, rest)) == (build == "cuda")
     for command, names in commands:
         assert "--no-deps" in command
         elsewhere = {option for option in command if "://" in str(option)}
-        assert elsewhere == ({install.CPU_BUILDS} if names == ["torch"] and build == "cpu" else set())
+        pages = {install.CPU_BUILDS[name] for name in names if name in install.CPU_BUILDS and build == "cpu"}
+        assert elsewhere == pages
         assert ("--no-index" in command) == bool(elsewhere)
+
+
+# ---- torchvision for the CPU: a stand-in for PyTorch's page, and one for the registry ----
+
+PAGE = '<!DOCTYPE html><html><body><a href="{name}">{name}</a></body></html>'
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """An environment with nothing but pip."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def vision(tmp_path, monkeypatch, environment):
+    """Pages of wheels of `six`, in the place of torchvision's.
+
+    A function of the hashes that a lock pins installs it in an environment; the page of PyTorch and the registry are
+    folders.
+    """
+    page, registry = tmp_path / "page", tmp_path / "registry"
+    for folder in (page, registry):
+        folder.mkdir()
+    for module in environment.glob("lib/*/site-packages/six*"):
+        shutil.rmtree(module) if module.is_dir() else module.unlink()
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(registry))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(install, "LOG", tmp_path / "install.log")
+    monkeypatch.setattr(install.sys, "executable", str(environment / "bin/python"))
+    monkeypatch.setattr(install.shutil, "which", lambda name: None)
+    monkeypatch.setitem(install.CPU_BUILDS, "torchvision", str(page / "index.html"))
+    install.LOG.write_text("")
+
+    def installed(*hashes):
+        pins = " ".join(f"--hash=sha256:{digest}" for digest in hashes)
+        install.install_torchvision_for_cpu("--require-hashes\n--only-binary :all:\n", f"six==1.17.0 {pins}\n")
+        (module,) = environment.glob("lib/*/site-packages/six.py")
+        return module.read_text()
+
+    return page, registry, installed
+
+
+def offer(page, version, content):
+    """A page that offers one wheel; returns its SHA-256."""
+    digest = wheel(page, version, content)
+    (page / "index.html").write_text(PAGE.format(name=f"six-{version}-py3-none-any.whl"))
+    return digest
+
+
+def test_torchvision_for_the_cpu_comes_from_the_page(vision, capsys):
+    page, registry, installed = vision
+    hashes = offer(page, "1.17.0+cpu", "of the page"), wheel(registry, "1.17.0", "of the registry")
+    assert installed(*hashes) == "of the page"
+    assert "PyTorch's page" in capsys.readouterr().out
+
+
+def test_without_the_page_it_comes_from_the_registry_and_that_is_said(vision, capsys):
+    _, registry, installed = vision
+    assert installed(wheel(registry, "1.17.0", "of the registry"), "0" * 64) == "of the registry"
+    said = capsys.readouterr().out
+    assert "registry" in said and "import torchvision" in said
+
+
+def test_a_build_of_the_page_with_another_hash_is_refused_although_the_registry_has_one(vision, capsys):
+    page, registry, installed = vision
+    offer(page, "1.17.0+cpu", "replaced")
+    with pytest.raises(SystemExit, match="hash"):
+        installed(wheel(registry, "1.17.0", "of the registry"), "0" * 64)
+
+
+def test_builds_for_the_cpu_are_pinned_for_every_python_and_machine():
+    locked = install.entries(lock.LOCK.read_text())[1]
+    assert lock.CPU_HASHES.keys() == install.CPU_BUILDS.keys()
+    wanted = {(python, machine) for python in ("cp311", "cp312", "cp313") for machine in ("x86_64", "aarch64")}
+    for name, (release, builds) in lock.CPU_HASHES.items():
+        assert lock.pin_of(locked[name]) == f"{name}=={release}"
+        assert set(builds.values()) <= lock.hashes_of(locked[name])
+        assert {(tag.split("-")[0], tag.partition("2_28_")[2]) for tag in builds} == wanted
 
 
 def test_no_other_file_names_a_place_to_install_from():

@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 import plain
 from gfscore import InputError
+from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.audit.noise import between_class_sd, noise_floors
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.scale import SCALE
@@ -30,7 +31,7 @@ def draw_values(name, rng, size):
 def test_p_values_are_valid_when_the_classes_are_identical(name, sizes):
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(4), sizes)
-    trials, found = 500, {"rdi": [], "nrgc": [], "wcr": []}
+    trials, found = 500, {tested.name: [] for tested in AGAINST_CHANCE}
     for _ in range(trials):
         floor = noise_floor(draw_values(name, rng, len(labels)), labels, 4, permutations=39, rng=rng)
         for key, p in floor.p_value.items():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gfscore.core.numbers import (
     MINUS,
     count,
+    counted,
     end_of_range,
     interval,
     lower_bound,
@@ -115,3 +116,11 @@ def test_signs_counts_settings_and_levels():
 def test_temperatures_and_p_values():
     assert [temperature(value) for value in (0.01, 0.018, 1.739, 10.0)] == ["0.01", "0.018", "1.74", "10"]
     assert [p_value(value) for value in (0.001, 0.0101, 1.0, 0.0001)] == ["0.001", "0.011", "1.000", "< 0.001"]
+
+
+@pytest.mark.parametrize(
+    ("things", "noun", "words"),
+    [(0, "fault", "0 faults"), (1, "fault", "1 fault"), (2, "fault", "2 faults"), (1017, "class", "1,017 classes")],
+)
+def test_things_are_counted_as_english_counts_them(things, noun, words):
+    assert counted(things, noun) == words

@@ -141,6 +141,45 @@ def test_no_code_of_a_folder_is_run(folder, monkeypatch):
     assert not (path / "it-ran").exists()
 
 
+KERNEL = "kernels-community/flash-attn"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"_attn_implementation": KERNEL},
+        {"attn_implementation": "flash_attention_2"},
+        {"_attn_implementation_internal": KERNEL},
+        {"attn_implementation": {"": "eager", "vision_config": KERNEL}},
+        {"vision_config": {"layers": [{"_attn_implementation": KERNEL}]}},
+        {"experts_implementation": "sonicmoe"},
+        {"quantization_config": {"quant_method": "fp8"}},
+        {"configuration_files": ["config.5.0.0.json"]},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_names_kernels_is_refused_before_anything_is_loaded(folder, changes, monkeypatch):
+    import transformers
+
+    path, _ = folder
+    known = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(known | changes))
+    automatic = transformers.AutoModelForImageClassification
+    monkeypatch.setattr(automatic, "from_pretrained", lambda *_, **__: pytest.fail("the library was asked"))
+    with pytest.raises(InputError, match=r"config\.json: \w*(implementation|config|files)"):
+        opened(path / "model.safetensors", "transformers")
+
+
+@pytest.mark.parametrize("name", ["eager", "sdpa", None])
+def test_attention_of_torch_gives_the_logits_of_the_network(folder, name):
+    path, network = folder
+    known = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(known | {"_attn_implementation": name}))
+    expected = network(pixel_values=torch.from_numpy(IMAGES) - 0.5).logits.detach()
+    logits = opened(path / "model.safetensors", "transformers").logits(IMAGES)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_other_files_of_weights_are_refused(folder):
     path, network = folder
     torch.save(network.state_dict(), path / "weights.pt")

@@ -13,7 +13,7 @@ from gfscore.measures import KINDS, complete
 from gfscore.measures.derived import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.resolved_file import of_audit, rendered
+from gfscore.workflow.resolved_file import flow, of_audit, rendered
 from gfscore.workflow.resolving import resolve
 from shipped_configuration import DEMO, FILES, ROOT, completed, shipped_configuration, written
 
@@ -279,3 +279,29 @@ def test_the_schema_of_editors_accepts_what_is_shipped_and_refuses_unknown_keys(
             part = part[step]
         part["zzz"] = {}
         assert list(schema.iter_errors(config)), place
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "plain",
+        "8/255",
+        "no",
+        "1",
+        "a b",
+        "é",
+        "a\nb",
+        "a\rb",
+        "a\x85b",
+        "a\u2028b",
+        "\U0001f600",
+        'quoted "x"',
+        "",
+        "\x07",
+    ],
+)
+def test_a_value_in_one_line_is_read_back_by_yaml(value):
+    for data in (value, [value, {value: value}], {"eps": 1e-05, value: [0.5, None, True]}):
+        text = flow(data)
+        assert yaml.safe_load(text) == data
+        assert "\n" not in text and (text.isprintable() or value.isprintable())

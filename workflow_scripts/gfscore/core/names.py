@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,6 +29,41 @@ def printable(name: object) -> str:
     """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
     text = "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in str(name))
     return re.sub(" +", " ", text).strip() or "(unnamed)"
+
+
+def on_one_line(text: str) -> str:
+    """Text for a comment in a file: characters that are not printable, line breaks among them, are replaced."""
+    return "".join(character if character.isprintable() else REPLACEMENT for character in text)
+
+
+def require_utf8(name: str, *, where: object) -> None:
+    """Raise InputError, naming the place, for a file name that is no UTF-8: no table or configuration can hold it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: the name {name!r} is no UTF-8; rename the file or folder") from error
+
+
+def shell_word(word: str) -> str:
+    """Word of a command as bash reads it back, on one line of printable characters.
+
+    Two different words are never written alike.
+    """
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(character):
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte of a file name that is no UTF-8, as Python holds it.
+        return f"\\{code - 0xDC00:03o}"
+    return f"\\{code:03o}" if code < 0x80 else f"\\U{code:08x}"
 
 
 def visible(text: str) -> str:

@@ -66,6 +66,11 @@ def plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
+def counted(things: int, noun: str) -> str:
+    """Number of things with their noun: "1 fault", "2 faults", "1,017 classes"."""
+    return f"{things:,} {noun if things == 1 else plural(noun)}"
+
+
 def model_count(models: int) -> str:
     """Number of models in words: "1 model", "17 models"."""
     return "1 model" if models == 1 else f"{models} models"

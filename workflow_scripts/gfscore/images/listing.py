@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from gfscore.core.errors import InputError
+from gfscore.core.names import require_utf8
 from gfscore.core.regular import regular_bytes
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
@@ -18,12 +19,18 @@ LABEL_DIGITS = 9
 
 
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
-    """Entries of a folder but those that `left_behind` names, sorted by name; InputError if it is no folder."""
+    """Entries of a folder but those that `left_behind` names, sorted by name.
+
+    Raises InputError if it is no folder, and for a name that is no UTF-8.
+    """
     try:
         with os.scandir(folder) as entries:
-            return sorted((entry for entry in entries if not left_behind(entry.name)), key=lambda entry: entry.name)
+            shown = [entry for entry in entries if not left_behind(entry.name)]
     except OSError as error:
         raise InputError(f"{folder}: no such folder ({error.strerror}); check `path` of this dataset") from error
+    for entry in shown:
+        require_utf8(entry.name, where=folder)
+    return sorted(shown, key=lambda entry: entry.name)
 
 
 def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]:

@@ -116,6 +116,8 @@ class Kind(Generic[S]):
     """Raised when the meaning of a column changes."""
     version: int = 1
     """Raised when values change: those of a network are not computed again because of an edit of the code."""
+    random_draws: bool = False
+    """Whether values depend on random draws, which the seed of each sample decides."""
     gradients: Callable[[S], bool] = never
     """Whether the network is differentiated."""
     attacks: bool = False

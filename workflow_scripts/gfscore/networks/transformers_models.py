@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,24 @@ from gfscore.networks.classifier import Classifier, around, first_line
 from gfscore.networks.torch_models import with_preprocessing
 
 WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
+
+KERNELS = "USE_HUB_KERNELS"
+"""Environment variable by which transformers is told not to load compiled kernels of others."""
+
+IMPLEMENTATIONS = {
+    "attn_implementation": ("eager", "sdpa"),
+    "experts_implementation": ("eager", "batched_mm", "grouped_mm"),
+}
+"""Endings of the keys of a configuration that name code to compute with, and the names that are torch's own.
+
+Others are libraries of compiled kernels, or addresses of them.
+"""
+
+REDIRECTIONS = {
+    "configuration_files": "leads to another configuration; save the model again with save_pretrained",
+    "quantization_config": "asks for compiled kernels of a quantised network; save the model in float32",
+}
+"""Keys of a configuration that lead past these names, and what is wrong with each, with the remedy."""
 
 
 def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -35,6 +55,53 @@ def open_classifier(
     return with_preprocessing(around(_loaded(Path(path)), _logits), settings, path, architecture="transformers")
 
 
+def require_plain_code(configuration: Mapping[str, Any], *, where: Path | str) -> None:
+    """Raise InputError, naming key, value and remedy, for a configuration that names code outside torch.
+
+    Parameters
+    ----------
+    configuration : mapping
+        Content of a config.json, whose parts (of a vision tower, say) have configurations of their own.
+    where : path
+        The file, for messages.
+    """
+    waiting: list[Any] = [configuration]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+            continue
+        if not isinstance(part, Mapping):
+            continue
+        waiting += part.values()
+        for key, value in part.items():
+            if key in REDIRECTIONS and value is not None:
+                raise InputError(f"{where}: {key} {REDIRECTIONS[key]}")
+            allowed = _allowed_of(key)
+            # One name, or one for each part of the network.
+            names = list(value.values()) if isinstance(value, Mapping) else [value]
+            for name in names if allowed else []:
+                if name is not None and name not in allowed:
+                    raise InputError(
+                        f"{where}: {key} is {name!r}, which may be compiled code of others; write "
+                        f"{' or '.join(allowed)} there, which compute the same"
+                    )
+
+
+def _allowed_of(key):
+    # Names that a key may have; None for a key that names no code.
+    plain = str(key).removesuffix("_internal")
+    return next((names for ending, names in IMPLEMENTATIONS.items() if plain.endswith(ending)), None)
+
+
+def _require_plain_file(path):
+    try:
+        configuration = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as JSON ({error}); download or copy it again") from error
+    require_plain_code(configuration, where=path)
+
+
 def _loaded(path):
     from gfscore.networks.compatibility import import_torchvision
 
@@ -42,6 +109,8 @@ def _loaded(path):
         raise InputError(
             f"{path}: transformers' weights are read from a file {WEIGHTS}; save them as such, in one file"
         )
+    _require_plain_file(path.with_name(CONFIGURATION))
+    os.environ[KERNELS] = "NO"
     # transformers imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
     try:

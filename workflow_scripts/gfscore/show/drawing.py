@@ -1,6 +1,8 @@
 """Charts of one audit: which there are, their words, and their specifications."""
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +20,9 @@ from gfscore.show.forms.vega import specification
 MOST_ROWS = 100
 """Rows of a chart in print; the page has them all."""
 
+STRICT = "GFSCORE_STRICT_CHARTS"
+"""Environment variable under which a chart that cannot be drawn is an error."""
+
 WHOLE = "the whole audit"
 """Part of an audit's charts that belongs to no measure."""
 
@@ -33,7 +38,7 @@ class Drawing:
     @property
     def name(self) -> str:
         """Name of its files: <chart>_<measure>, or <chart>."""
-        return self.chart.name if self.subject.measure is None else f"{self.chart.name}_{self.subject.measure}"
+        return file_name(self.chart, self.subject.measure)
 
     @cached_property
     def finding(self) -> Finding:
@@ -91,18 +96,62 @@ class Drawing:
         return specification(self.chart.form, self.frame, self.words)
 
 
+def file_name(chart: Chart, measure: str | None) -> str:
+    """Name of a chart's files, without their ending."""
+    return chart.name if measure is None else f"{chart.name}_{measure}"
+
+
 def parts_of(measures: Iterable[str]) -> list[str]:
     """Parts that an audit's charts come in, which several processes may share: its measures, then WHOLE."""
     return [*measures, WHOLE]
 
 
-def drawings(subject: Subject, *, parts: Iterable[str] | None = None) -> Iterator[Drawing]:
-    """Yield every chart that an audit has data for, part after part, in the order of the page within each."""
+@dataclass(frozen=True)
+class UndrawnChart:
+    """A chart that an audit should have, whose drawing failed."""
+
+    chart: Chart
+    measure: str | None
+    reason: str
+    """Type and message of the exception, on one line."""
+
+    @property
+    def sentence(self) -> str:
+        """Which chart is missing and why, on one line."""
+        about = f" of {printable(self.measure)}" if self.measure else ""
+        return f"{self.chart.title}{about}: not drawn, as that failed ({self.reason}); everything else is unaffected"
+
+
+@contextmanager
+def leaving_out_failures(chart: Chart, subject: Subject, undrawn: list[UndrawnChart]) -> Iterator[None]:
+    """Turn an exception of drawing a chart into an entry of `undrawn`: no picture is worth the verdict.
+
+    Exceptions of the disk and of memory pass, since they concern every chart. So do all where the environment variable
+    STRICT is set, as in tests, where a chart that fails is a defect.
+    """
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        if os.environ.get(STRICT):
+            raise
+        undrawn.append(UndrawnChart(chart, subject.measure, printable(f"{type(error).__name__}: {error}")[:300]))
+
+
+def drawings(subject: Subject, *, undrawn: list[UndrawnChart], parts: Iterable[str] | None = None) -> Iterator[Drawing]:
+    """Yield every chart that an audit has data for, part after part, in the order of the page within each.
+
+    Charts whose data cannot be made are appended to `undrawn`.
+    """
     for part in parts_of(subject.measures) if parts is None else parts:
         about = subject.about(None if part == WHOLE else part)
         for chart in CHARTS.values():
-            if (found := drawing_of(chart, about)) is not None:
-                yield found
+            drawing = None
+            with leaving_out_failures(chart, about, undrawn):
+                drawing = drawing_of(chart, about)
+            if drawing is not None:
+                yield drawing
 
 
 def drawing_of(chart: Chart, subject: Subject) -> Drawing | None:

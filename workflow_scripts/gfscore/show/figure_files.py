@@ -10,18 +10,21 @@ from typing import Any
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import Measured
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, write_text
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import SCORE, Subject
-from gfscore.show.drawing import drawings, parts_of
+from gfscore.show.drawing import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
 from gfscore.show.forms.saving import save_figure
+
+NOT_DRAWN = ".not-drawn.txt"
+"""End of the name of a file that says why there is no figure of that name."""
 
 
 def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:
     """Write every figure of an audit as <folder>/<name>.svg, .pdf and .png, by up to `threads` processes.
 
-    Takes the arguments of draw_figures except `parts`, and prints what is drawn. The files do not depend on the number
-    of processes. Raises RuntimeError when another process fails, whose own error stands on stderr.
+    Takes the arguments of draw_figures except `parts`, and prints what is drawn and what is not. The files do not
+    depend on the number of processes. Raises RuntimeError when another process fails, whose own error stands on stderr.
     """
     parts = parts_of(settings["measures"])
     shares = [parts[start::threads] for start in range(min(threads, len(parts)))]
@@ -39,6 +42,8 @@ def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, t
             if other.exitcode:
                 raise RuntimeError(f"the process that drew {', '.join(share)} ended with status {other.exitcode}")
             print(f"{', '.join(share)}: drawn by another process")
+        for path in sorted(Path(path_to_folder).glob(f"*{NOT_DRAWN}")):
+            print(path.read_text(encoding="utf-8").rstrip())
     finally:
         # After an error or an interruption none may go on writing.
         for other in others:
@@ -71,7 +76,8 @@ def draw_figures(
 
     `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mappers), where
     there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
-    AuditInputs for the figures that draw from samples, with the `seed` of the draws.
+    AuditInputs for the figures that draw from samples, with the `seed` of the draws. A figure whose drawing fails is
+    left out, and the text file <name>.not-drawn.txt says why.
     """
     subject = Subject(
         tables=read_audit_tables(files, audit=audit),
@@ -82,10 +88,20 @@ def draw_figures(
         pictures=read_all_pictures(files.get("pictures") or ()),
         seed=seed,
     )
-    for drawing in drawings(subject, parts=parts):
-        if drawing.chart.figure:
-            save_figure(drawing.vega_lite(printed=True), drawing.printed[1], Path(path_to_folder) / drawing.name)
+    folder, undrawn = Path(path_to_folder), list[UndrawnChart]()
+    for drawing in drawings(subject, parts=parts, undrawn=undrawn):
+        if not drawing.chart.figure:
+            continue
+        saved = False
+        with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
+            save_figure(drawing.vega_lite(printed=True), drawing.printed[1], folder / drawing.name)
+            saved = True
+        if saved:
             yield drawing.name
+    for missing in undrawn:
+        if missing.chart.figure:
+            name = file_name(missing.chart, missing.measure)
+            write_text(folder / f"{name}{NOT_DRAWN}", f"{missing.sentence}\n")
 
 
 def _measured_by_measure(inputs):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.tables.malformed import MalformedError
+
 LARGEST_RATIO = 1032
 """Largest compression ratio of deflate (RFC 1951: 258 bytes from 2 bits)."""
 
@@ -19,6 +21,9 @@ def opened(path: Path | str, **how: Any) -> Any:
         # For an unknown format numpy assumes a pickle, and its message advises to allow pickles.
         if "unsafely" in str(error):
             raise ValueError("neither a .npy nor a .npz file") from error
+        # In two spellings, as the file is read or mapped into memory.
+        if "object" in str(error).lower():
+            raise _of_objects("the array") from error
         raise
 
 
@@ -37,10 +42,19 @@ def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
         # Version 3 is only for field names outside ASCII, which are not supported.
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
         expected = file.tell() + math.prod(shape) * dtype.itemsize
-    # Arrays of objects have no fixed size; numpy refuses them.
-    if not dtype.hasobject and expected != member.file_size:
+    if dtype.hasobject:
+        raise _of_objects(f"array {name}")
+    if expected != member.file_size:
         raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
     return archive[name]
+
+
+def _of_objects(array: str) -> MalformedError:
+    # numpy's own message would advise to unpickle it.
+    return MalformedError(
+        f"{array} is of Python objects, which are not unpickled",
+        "convert it to numbers, by array.astype(float), or to text, by array.astype(str), and save it again",
+    )
 
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

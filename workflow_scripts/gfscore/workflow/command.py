@@ -201,6 +201,7 @@ def _bundle(given):
 
 
 def _verify(given):
+    from gfscore.core.numbers import counted
     from gfscore.workflow.bundling.verifying import verify_bundle
 
     if (given.allowed_signers is None) != (given.identity is None):
@@ -216,7 +217,7 @@ def _verify(given):
         for line in lines:
             print(f"{mark}  {printable(line)}")
     if found.faults:
-        print(f"Refused: {len(found.faults)} faults.")
+        print(f"Refused: {counted(len(found.faults), 'fault')}.")
         return REFUSED
     print(f"Consistent. The verdict in it: {printable(found.sentence)}")
     if "signature" not in found.checked:

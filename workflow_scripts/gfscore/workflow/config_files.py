@@ -95,6 +95,11 @@ def read_file(path: Path | str) -> Marked:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise InputError(f"{name}, line {line}: is not UTF-8 text; save it as UTF-8") from error
+    return parsed(text, name)
+
+
+def parsed(text: str, name: str) -> Marked:
+    """Content of a text that stands, or will stand, in a file of this name; InputError as read_configuration."""
     try:
         loader = _loader(text)
         loader.file = name

@@ -1,11 +1,15 @@
 """Complete configuration of one audit as a file, with the origin of each value."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
+import yaml
+
 from gfscore.core.addresses import without_query
+from gfscore.core.names import on_one_line
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
 from gfscore.workflow.resolution import Resolution
@@ -65,12 +69,12 @@ def _lines(data: dict[str, Any], resolution: Resolution, place: Place, indent: s
         else:
             hidden = key == "url" and isinstance(value, str)
             shown = flow(without_query(value) if hidden else value)
-            yield f"{indent}{_text(key)}: {shown} # {resolution.origin(here)}"
+            yield f"{indent}{_text(key)}: {shown} # {on_one_line(str(resolution.origin(here)))}"
 
 
 def _item(item: Any, resolution: Resolution, place: Place, indent: str) -> Iterator[str]:
     if not isinstance(item, dict):
-        yield f"{indent}- {flow(item)} # {resolution.origin(place)}"
+        yield f"{indent}- {flow(item)} # {on_one_line(str(resolution.origin(place)))}"
         return
     lines = list(_lines(item, resolution, place, f"{indent}  "))
     yield f"{indent}- {lines[0].lstrip()}"
@@ -93,4 +97,9 @@ def flow(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    return value if PLAIN.fullmatch(value) and value.lower() not in RESERVED else json.dumps(value, ensure_ascii=False)
+    if PLAIN.fullmatch(value) and value.lower() not in RESERVED:
+        return value
+    if value.isprintable():
+        return json.dumps(value, ensure_ascii=False)
+    # Line breaks of Unicode, which YAML reads otherwise than JSON.
+    return yaml.safe_dump(value, default_style='"', width=math.inf).removesuffix("\n")

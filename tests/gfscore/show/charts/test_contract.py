@@ -46,7 +46,7 @@ DERIVED = re.compile(
 
 @cache
 def drawn(name):
-    return {drawing.name: drawing for drawing in drawings(full_subject(**SUBJECTS[name]))}
+    return {drawing.name: drawing for drawing in drawings(full_subject(**SUBJECTS[name]), undrawn=[])}
 
 
 def charts_of(name):

@@ -72,7 +72,6 @@ def _read(path):
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml") from error
     # A .npy file is no context manager, and damaged files raise errors of many types.
     except Exception as error:
-        raise InputError(
-            f"{path}: not a whole .npz file without pickled objects ({error}); "
-            "copy or download it again, or save it again with numpy.savez(path, x=images, y=labels)"
-        ) from error
+        again = "copy or download it again, or save it again with numpy.savez(path, x=images, y=labels)"
+        remedy = getattr(error, "remedy", again)
+        raise InputError(f"{path}: not a whole .npz file without pickled objects ({error}); {remedy}") from error

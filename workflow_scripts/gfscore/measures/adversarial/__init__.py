@@ -70,6 +70,7 @@ KIND = Kind(
     describe=describe,
     find_mistakes=find_mistakes,
     needs="network",
+    random_draws=True,
     gradients=lambda settings: True,
     attacks=True,
     named=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),

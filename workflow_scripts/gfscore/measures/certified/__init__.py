@@ -116,6 +116,7 @@ KIND = Kind(
     describe=describe,
     find_mistakes=find_mistakes,
     needs="network",
+    random_draws=True,
     gradients=lambda settings: settings.smoothing is not None and settings.smoothing.sandwich is not None,
     elsewhere=lambda settings: settings.largest_radius is not None,
     hint=(

@@ -36,6 +36,7 @@ KIND = Kind(
     settings=Corruption,
     describe=describe,
     needs="network",
+    random_draws=True,
     predicts=True,
     copies=True,
     function="gfscore.measures.corruption.batch:measure_batch",

@@ -121,6 +121,7 @@ KIND = Kind(
     describe=describe,
     find_mistakes=find_mistakes,
     needs="network",
+    random_draws=True,
     function="gfscore.measures.probabilistic.neighbourhoods:measure_batch",
     columns=(
         Column("state", "string", "robust, not_robust or undecided"),

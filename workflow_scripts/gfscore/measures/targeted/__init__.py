@@ -51,6 +51,7 @@ KIND = Kind(
     describe=describe,
     find_mistakes=find_mistakes,
     needs="network",
+    random_draws=True,
     gradients=lambda settings: True,
     attacks=True,
     function="gfscore.measures.targeted.batch:measure_batch",

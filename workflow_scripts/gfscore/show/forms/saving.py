@@ -47,13 +47,15 @@ def save_figure(specification: dict[str, Any], words: Words, path_without_suffix
         size = f'width="{width / SCALE:g}" height="{height / SCALE:g}"'
         image = f'<image {size} href="data:image/png;base64,{base64.b64encode(png).decode()}"/>'
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{image}</svg>\n'
+    pdf_file = vl_convert.svg_to_pdf(svg)
+    # Written when all three are made, so that none stands without the others.
     write_text(path.with_name(f"{path.name}.svg"), svg)
     with atomic(path.with_name(f"{path.name}.png")) as temporary:
         temporary.write_bytes(png)
     # Its fonts come in any order; written once more, objects stand in the order of their names.
     with (
         atomic(path.with_name(f"{path.name}.pdf")) as temporary,
-        pikepdf.open(BytesIO(vl_convert.svg_to_pdf(svg))) as pdf,
+        pikepdf.open(BytesIO(pdf_file)) as pdf,
     ):
         pdf.save(temporary, deterministic_id=True)
 

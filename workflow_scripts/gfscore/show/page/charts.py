@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.drawing import Drawing, drawings
+from gfscore.show.drawing import Drawing, UndrawnChart, drawings, leaving_out_failures
 from gfscore.show.forms.saving import WIDTH, few_colours, svg_text, with_width
 from gfscore.show.forms.theme import PARAMETERS
 
@@ -38,13 +38,17 @@ class DrawnChart(Drawing):
         return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
 
 
-def drawn_charts(subject: Subject) -> list[DrawnChart]:
-    """Every chart that an audit has data for, in the order of the page."""
-    drawn = enumerate(drawings(subject))
-    found = [DrawnChart(one.chart, one.subject, one.frame, id=f"chart-{place}") for place, one in drawn]
-    # Drawn in this order, since the library numbers what it draws.
-    assert all(chart.still for chart in found)
-    return found
+def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]]:
+    """Every chart that an audit has data for, in the order of the page, and those whose drawing failed."""
+    charts: list[DrawnChart] = []
+    undrawn: list[UndrawnChart] = []
+    for place, drawing in enumerate(drawings(subject, undrawn=undrawn)):
+        chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{place}")
+        with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
+            # Drawn in this order, since the library numbers what it draws.
+            assert chart.specification and chart.still
+            charts.append(chart)
+    return charts, undrawn
 
 
 def static_picture(specification: dict[str, Any], *, label: str) -> str:

@@ -75,13 +75,13 @@ def render_page(
     index = ModelsAndClasses(tables.class_scores)
     first = _first_screen(tables, verdict, measures, index)
     compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps)
-    charts = drawn_charts(
+    charts, undrawn = drawn_charts(
         Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures or {})
     )
     contents = Contents(
         tables, verdict, measures, first["measure"], list(models), charts, fp_lambda, provenance, costs, contact,
         published_samples, shown=[*first["beside"], *(finding["sentence"] for finding in first["findings"])],
-        paired=compared["pairs"] is not None,
+        paired=compared["pairs"] is not None, undrawn=undrawn,
     )  # fmt: skip
     sections = sections_of(contents)
     return (

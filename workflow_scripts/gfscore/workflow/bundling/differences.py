@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.core.names import printable
+from gfscore.core.numbers import counted
 
 RELATIVE, ABSOLUTE, OF_FLOAT32 = 1e-7, 1e-10, 1e-6
 
@@ -69,7 +70,7 @@ def _same(found, made):
 def different_rows(where: str, found: pd.DataFrame, made: pd.DataFrame) -> Iterator[str]:
     """The first value of a table that differs from what follows from the other files, or the number of rows."""
     if len(found) != len(made):
-        yield f"{where}: {len(found):,} rows, but {len(made):,} follow from the other files"
+        yield f"{where}: {counted(len(found), 'row')}, where the other files lead to {len(made):,}"
         return
     if found.equals(made):
         return

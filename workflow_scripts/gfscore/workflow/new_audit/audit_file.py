@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from gfscore.core.names import on_one_line
 from gfscore.measures.derived import name_of
 from gfscore.workflow.new_audit.budget import QUERIES, SEARCH_STEPS, STEPS, Sizes
 from gfscore.workflow.new_audit.found import NEUTRAL
@@ -26,35 +28,58 @@ def words_without_attacks(why: str) -> list[str]:
     ]
 
 
-def audit_text(
-    head: Iterable[str],
+@dataclass(frozen=True)
+class AuditFile:
+    """Configuration of a new audit: its text without the first line, and the sections that the text must be read as."""
+
+    text: str
+    sections: Mapping[str, Any]
+
+
+def audit_file(
     name: str,
     *,
     data: Mapping[str, Any],
     models: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]],
     measures: Mapping[str, Mapping[str, Any]],
     norm: str,
-) -> str:
-    """YAML of an audit whose dataset, zoo and audit have one name.
+) -> AuditFile:
+    """Configuration of an audit whose dataset, zoo and audit have one name.
 
-    `head`: lines of comments; `data`: settings of the dataset; `models`: settings of each with lines of comments;
-    `measures`: those that attack, by name, the first of which the gate judges, none for logits.
+    Parameters
+    ----------
+    name : str
+        Name of the audit, of its dataset and of its zoo.
+    data : mapping
+        Settings of the dataset.
+    models : mapping
+        Settings of each model with lines of comments.
+    measures : mapping
+        Measures that attack, by name, the first of which the gate judges; none for logits.
+    norm : {"linf", "l2"}
+        Norm of the attacks.
     """
     (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
-    lines = [f"# {line}" for line in head]
-    lines += ["datasets:", f"  {name}: {flow(data)}", "models:", f"  {name}:", f"    {THREATS[norm]}:"]
-    for model, (entry, comments) in models.items():
-        lines += [*(f"      # {comment}" for comment in comments), f"      {model}: {flow(entry)}"]
+    gate = [{"measure": first, "at_least": least}]
+    audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": gate}
+    entries = {model: dict(entry) for model, (entry, _) in models.items()}
+    sections: dict[str, Any] = {"datasets": {name: dict(data)}, "models": {name: {THREATS[norm]: entries}}}
     if measures:
-        lines += ["measures:", *(f"  {measure}: {flow(entry)}" for measure, entry in measures.items())]
-    lines += [
-        "audits:",
-        f"  {name}:",
-        f"    dataset: {name}",
-        f"    measures: [{', '.join(['clean', 'great-softmax', *measures])}]",
-        f"    gate: [{{measure: {first}, at_least: {least}}}]  # of the worst class; yours to decide",
-    ]
-    return "\n".join(lines) + "\n"
+        sections["measures"] = dict(measures)
+    sections["audits"] = {name: audit}
+
+    lines = ["# What is left out has its default: docs/configuring.md", "datasets:", f"  {flow(name)}: {flow(data)}"]
+    lines += ["models:", f"  {flow(name)}:", f"    {THREATS[norm]}:"]
+    for model, (entry, comments) in models.items():
+        lines += [f"      # {on_one_line(comment)}" for comment in comments]
+        lines.append(f"      {flow(model)}: {flow(entry)}")
+    if measures:
+        lines.append("measures:")
+        lines += [f"  {flow(measure)}: {flow(entry)}" for measure, entry in measures.items()]
+    lines += ["audits:", f"  {flow(name)}:", f"    dataset: {flow(name)}"]
+    lines += [f"    measures: {flow(audit['measures'])}"]
+    lines += [f"    gate: {flow(gate)}  # of the worst class; yours to decide"]
+    return AuditFile("\n".join(lines) + "\n", sections)
 
 
 def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.core.names import harmless, printable
+from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
+from gfscore.workflow.config_files import parsed
 from gfscore.workflow.job_variables import set_job_variables
 from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
 
@@ -88,12 +89,12 @@ def run(given: argparse.Namespace) -> int:
     if not Path("Snakefile").is_file():
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore audit in the folder of the project")
     request = request_of(given)
-    command = shlex.join(["gfscore", "audit", *_words(given)])
+    command = " ".join(map(shell_word, ["gfscore", "audit", *_words(given)]))
     standing = _standing(command, given)
     if standing is None:
         found = inspected(request)
         for line in found["said"]:
-            print(harmless(line), flush=True)
+            print(on_one_line(line), flush=True)
         standing = _written(found, command, force=given.force)
     if given.dry_run:
         print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={standing}'])}")
@@ -109,6 +110,8 @@ def request_of(given: argparse.Namespace) -> Request:
 
     if not given.files:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
+    for word in (*given.files, given.architecture, given.labels, given.preprocessing):
+        require_utf8(word or "", where="gfscore audit")
     *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
     radii = tuple(part.strip() for part in (given.eps or "").split(",") if part.strip())
     if len({*radii}) < len(radii):
@@ -203,9 +206,12 @@ def _written(found, command, *, force):
     from gfscore.core.files import write_text
 
     path = FOLDER / f"{found['name']}.yaml"
-    head, _, rest = found["text"].partition("\n")
-    del head
-    text = f"# Written by: {command}\n{rest}"
+    text = f"# Written by: {command}\n{found['text']}"
+    if parsed(text, str(path)) != found["sections"]:
+        raise InputError(
+            f"{path}: not written, as it would be read otherwise than meant; rename the files of models and data so "
+            "that their names hold letters, digits and . _ + - alone"
+        )
     if path.is_file() and not force:
         old = path.read_text(encoding="utf-8", errors="replace")
         if _without_comments(old) != _without_comments(text):

@@ -49,10 +49,14 @@ class FoundModel:
 
 @dataclass
 class Inspection:
-    """What was found: `name` and `text` of the audit, `said` in lines, files to copy by their new paths."""
+    """What was found: `name` and `text` of the audit, `said` in lines, files to copy by their new paths.
+
+    `sections`: what the text must be read as.
+    """
 
     name: str
     text: str
+    sections: Mapping[str, Any]
     said: list[str]
     copies: dict[str, str] = field(default_factory=dict)
 

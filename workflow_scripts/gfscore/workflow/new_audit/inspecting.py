@@ -16,6 +16,7 @@ from pathlib import Path
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import FOLDER_VARIABLE, PACKAGE
+from gfscore.networks.classifier import first_line
 from gfscore.workflow.new_audit.found import module_name
 from gfscore.workflow.new_audit.request import Request
 
@@ -35,7 +36,19 @@ def main(reply: Path) -> None:
             said = {"error": str(error)}
         except MemoryError:
             said = {"error": "not enough memory to open the model and 200 images; use a machine with more"}
+        # Files of others, and the code that some are, may fail in any way, and end Python.
+        except (Exception, SystemExit) as error:
+            said = {"error": words_of(error, request)}
     reply.write_text(json.dumps(said), encoding="utf-8")
+
+
+def words_of(error: BaseException, request: Request) -> str:
+    """Message for an exception that nothing else explains: the files that were looked at, its type and first line."""
+    files = ", ".join(filter(None, [*request.models, request.data]))
+    return (
+        f"{files}: one of these cannot be audited ({type(error).__name__}: {first_line(error)}); write it again by "
+        "another tool, or describe it by hand (docs/add-a-model.md, docs/add-a-dataset.md)"
+    )
 
 
 def _architectures(request, folder):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
+from gfscore.tables.malformed import unreadable
+from gfscore.tables.numpy_files import opened, whole_array
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of
@@ -72,8 +75,8 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     first = next(iter(paths))
     # Of several files, that of their folder.
     name = request.name or name_from(first.name.split(".")[0] if len(paths) == 1 else first.resolve().parent.name)
-    text = audit_file.audit_text(request.head(), name, data=data.entry, models=entries, measures={}, norm=request.norm)
-    return Inspection(name, text, said)
+    file = audit_file.audit_file(name, data=data.entry, models=entries, measures={}, norm=request.norm)
+    return Inspection(name, file.text, file.sections, said)
 
 
 def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[FoundData, list[NDArray[Any]]]:
@@ -138,9 +141,7 @@ def _columns(path):
 def _members(path):
     # Arrays or list columns of logits in a file; none where each column is a class.
     if path.suffix == ".npz":
-        from gfscore.tables.numpy_files import opened, whole_array
-
-        with opened(path) as file:
+        with _archive(path) as file:
             return [name for name in file.files if name not in OTHER and whole_array(file, name).ndim == 2]
     if path.suffix == ".parquet":
         from gfscore.tables.parquet_files import is_list
@@ -153,9 +154,7 @@ def _holds_images(path):
     if path.is_dir():
         return True
     if path.suffix == ".npz":
-        from gfscore.tables.numpy_files import opened
-
-        with opened(path) as file:
+        with _archive(path) as file:
             return "x" in file.files
     if path.suffix == ".parquet":
         import pyarrow as pa
@@ -164,11 +163,20 @@ def _holds_images(path):
     return False
 
 
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    # An open .npz file, whose damage is told by its name.
+    try:
+        with opened(path) as file:
+            yield file
+    # Damaged files raise errors of many types.
+    except Exception as error:
+        raise unreadable(path, ".npz", error) from error
+
+
 def _schema(path: Path) -> pa.Schema:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from gfscore.tables.malformed import unreadable
 
     try:
         return pq.read_schema(path)

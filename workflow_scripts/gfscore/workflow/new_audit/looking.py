@@ -57,15 +57,14 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         *(_measure_words(radii, request, sizes) if measures else audit_file.words_without_attacks(why_not)),
     ]
     copies = {new: old for one in opened for new, old in one.found.copies.items()}
-    text = audit_file.audit_text(
-        request.head(),
+    file = audit_file.audit_file(
         name,
         data={**data.entry, **audit_file.subset(sizes.clean)},
         models={one.found.name: (one.entry, one.said[:2]) for one in opened},
         measures=measures,
         norm=request.norm,
     )
-    return Inspection(name, text, said, copies)
+    return Inspection(name, file.text, file.sections, said, copies)
 
 
 # ---- images ----

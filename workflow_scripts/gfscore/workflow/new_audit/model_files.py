@@ -9,6 +9,7 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
+from gfscore.core.names import require_utf8
 from gfscore.networks.callables import PACKAGE
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.tables.logit_files import FORMATS
@@ -55,6 +56,7 @@ def _expanded(given: str) -> Iterator[str]:
 
 
 def _found(given: str, request: Request) -> list[FoundModel]:
+    require_utf8(given, where="model")
     path = Path(given)
     if path.is_dir():
         return [_hub(path)]

@@ -30,11 +30,6 @@ class Request:
     minutes: float = DEFAULT_MINUTES
     trust_code: bool = False
 
-    def head(self) -> list[str]:
-        """First lines of the audit's file."""
-        given = " ".join([*self.models, *([self.data] if self.data else [])])
-        return [f"Written by: gfscore audit {given}", "What is left out has its default: docs/configuring.md"]
-
     def text(self) -> str:
         """As JSON, for another process."""
         return json.dumps(asdict(self))

@@ -16,7 +16,7 @@ from gfscore.show.forms.panels import (
     spread_out,
 )
 from gfscore.show.forms.theme import CATEGORIES, SHAPES
-from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, category, quantity, themed, tips
+from gfscore.show.forms.vega.encodings import LETTER, ONCE, Drawn, category, on_scale, quantity, themed, tips
 
 STEP = 22
 """Pixels of a row."""
@@ -38,7 +38,7 @@ def intervals(form: Intervals, frame: Frame, words: Words) -> Drawn:
         is_bold = {"test": f"datum['{form.bold}']"}
         accent = {"condition": is_bold | {"value": themed("contrast")}, "value": themed("accent")}
         shape = {"condition": is_bold | {"value": "diamond"}, "value": "circle"}
-    x = quantity(form.value, words)
+    x = quantity(form.value, words, frame)
     bounds = {"x": x | {"field": form.low}, "x2": {"field": form.high}, "color": accent, "tooltip": tips(form)}
     solid = {"condition": {"test": f"datum['{form.hollow}']", "value": 0}, "value": 1} if form.hollow else {"value": 1}
     fill = {"fill": accent, "fillOpacity": solid, "shape": shape}
@@ -83,7 +83,7 @@ def bars(form: Bars, frame: Frame, words: Words) -> Drawn:
     keys = [form.row, *([form.panel] if form.panel else [])]
     mean = frame.groupby(keys, sort=False)[form.value.column].transform("mean")
     frame = frame.assign(_mean=mean.where(~frame.duplicated(keys)))
-    x, y = quantity(form.value, words), category(form.row)
+    x, y = quantity(form.value, words, frame), category(form.row)
     bar = {"type": "bar", "color": themed("accent"), "opacity": 0.45, "height": {"band": 0.6}}
     layers: list[dict[str, Any]] = [{"mark": bar, "encoding": {"x": x | {"field": "_mean"}, "y": y}}]
     if len(frame) > frame["_mean"].notna().sum():
@@ -104,7 +104,7 @@ def curves(form: Curves, frame: Frame, words: Words) -> Drawn:
     if form.bold:
         # Lines are drawn in the order of the rows: those that stand out lie over all others.
         frame = frame.sort_values(form.bold, kind="stable", ignore_index=True)
-    x, y = quantity(form.x, words), quantity(form.y, words)
+    x, y = quantity(form.x, words, frame), quantity(form.y, words, frame)
     detail = {"detail": {"field": form.line}}
     colour = {"condition": stands | {"value": themed("contrast")}, "value": themed("accent")}
     look = {
@@ -156,7 +156,7 @@ def _stretches(frame, form):
 
 def scatter(form: Scatter, frame: Frame, words: Words) -> Drawn:
     """Points with their intervals, a diagonal, and names behind the axes."""
-    x, y = quantity(form.x, words), quantity(form.y, words)
+    x, y = quantity(form.x, words, frame), quantity(form.y, words, frame)
     layers: list[dict[str, Any]] = []
     if form.diagonal:
         end = 1.05 * float(np.nanmax(frame[[form.x.column, form.y.column]].to_numpy(dtype=float)))
@@ -209,8 +209,8 @@ def _named(frame, points, form, unit, *, scale, bounds):
     low, high = scale.get("domain", (low, high))
     reach, height = (high - low) or 1.0, size["height"]
     scale |= {"domain": [low, low + reach], "nice": False}
-    if form.y.log:
-        values, low, reach = np.log(values), np.log(low), np.log((low + reach) / low)
+    start, end = on_scale(low, scale), on_scale(low + reach, scale)
+    values, low, reach = on_scale(values, scale), start, end - start
     up = 1 - (values - low) / reach if not form.y.reverse else (values - low) / reach
     # Of equal places the first name is the lowest, as on paper.
     places = spread_out((up * height)[::-1], 14, low=5, high=height - 5)[::-1]

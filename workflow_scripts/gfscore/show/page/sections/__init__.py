@@ -67,8 +67,10 @@ def sections_of(contents: Contents) -> list[Section]:
         drawn = _of_charts([chart for chart in charts if chart is not picture])
         findings = [finding for finding in contents.verdict.get("findings", []) if finding["section"] == name]
         sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
-        if details or drawn or picture or own:
-            found.append(Section(name, question, sentences[:MOST_SENTENCES], own, picture, [*drawn, *details]))
+        undrawn = [chart.sentence for chart in contents.undrawn if chart.chart.section == name]
+        if details or drawn or picture or own or undrawn:
+            sentences = [*sentences[:MOST_SENTENCES], *undrawn]
+            found.append(Section(name, question, sentences, own, picture, [*drawn, *details]))
     return found
 
 

@@ -10,6 +10,7 @@ from gfscore.audit.audit_tables import AuditTables
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels
+from gfscore.show.drawing import UndrawnChart
 from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.tables import Column, Detail, table_of
 
@@ -32,6 +33,7 @@ class Contents:
     shown: Sequence[str]
     """Sentences of the first screen, which no section repeats."""
     paired: bool = False
+    undrawn: Sequence[UndrawnChart] = ()
 
     def of(self, name: str) -> pd.DataFrame | None:
         """Rows of a table at T = 1, with the names of their models as `label` and of their classes as `class`."""

@@ -1,0 +1,83 @@
+"""A chart that cannot be drawn is left out, and named where it would be; nothing else depends on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.core.checksummed import changed_files
+from gfscore.show.charts import CHARTS
+from gfscore.show.drawing import STRICT
+from gfscore.show.forms.panels import Words
+from gfscore.show.forms.saving import on_paper, svg_text
+from gfscore.show.forms.vega import specification
+from pages import audit_for_page, page_of
+from plot_figures import plot_figures
+from synthetic import AUDIT, LAM, synthetic_audit
+
+
+def failing(*_):
+    raise ZeroDivisionError("float division by zero\nin two lines")
+
+
+STAGES = {"its data": {"data": failing}, "its finding": {"finding": failing}, "its form": {"form": None}}
+"""Places where a chart may fail."""
+
+
+@pytest.fixture(params=STAGES)
+def broken_heatmap(request, monkeypatch):
+    monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], **STAGES[request.param]))
+    monkeypatch.delenv(STRICT)
+
+
+def test_the_other_figures_are_drawn_and_a_file_says_which_is_missing_and_why(broken_heatmap, tmp_path, capsys):
+    audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
+    folder = tmp_path / "figures"
+    plot_figures(audit.write(tmp_path), folder, audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
+    assert (folder / "class_profiles_great-softmax.svg").is_file()
+    assert {path.name for path in folder.glob("class_heatmap*")} == {"class_heatmap_great-softmax.not-drawn.txt"}
+    (line,) = (folder / "class_heatmap_great-softmax.not-drawn.txt").read_text().splitlines()
+    assert CHARTS["class_heatmap"].title in line and "great-softmax" in line and "Error" in line
+    assert line in capsys.readouterr().out.splitlines(), "the log"
+    assert changed_files(folder) == [], "that file is among the checksums"
+
+
+def test_the_page_names_it_in_its_section(broken_heatmap):
+    page = page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",)))
+    title = CHARTS["class_heatmap"].title
+    assert f"{title} of great-softmax: not drawn" in page
+    assert f'data-name="{title}"' not in page and f'data-name="{CHARTS["class_profiles"].title}"' in page
+
+
+def test_in_tests_it_is_an_error(monkeypatch):
+    monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], data=failing))
+    audit = audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",))
+    with pytest.raises(ZeroDivisionError):
+        page_of(audit)
+
+
+def test_a_full_disk_is_no_defect_of_a_chart(monkeypatch):
+    def full(subject):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.delenv(STRICT)
+    monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], data=full))
+    with pytest.raises(OSError, match="No space left"):
+        page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",)))
+
+
+@pytest.mark.parametrize("distances", [[0.0, 0.0, 0.0], [0.0, 0.02, 0.5], [0.001, 0.02, 0.5]])
+def test_a_logarithmic_axis_has_a_place_for_zero(distances):
+    """As the distances of RDI are of a model whose class values do not vary."""
+    lines = [
+        pd.DataFrame({"line": name, "n": [5, 10, 20], "distance": values, "bound": name == "bound", "beyond": 0})
+        for name, values in (("bound", [1.0, 0.5, 0.25]), ("model", distances))
+    ]
+    words = Words("title", facts={"short_unit": "score"})
+    drawn = specification(CHARTS["rdi_concentration"].form, pd.concat(lines, ignore_index=True), words)
+    scale = drawn["layer"][0]["encoding"]["y"]["scale"]
+    assert scale["type"] == ("symlog" if 0.0 in distances else "log")
+    places = [row["_at"] for row in drawn["data"]["values"] if row["_at"] is not None]
+    assert len(places) == 2 and all(np.isfinite(places))
+    assert "NaN" not in svg_text(on_paper(drawn, words))
