@@ -45,7 +45,7 @@ def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]
 
 
 def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Relative paths, sorted within each class folder, and labels; InputError for a folder without images."""
+    """Relative paths, sorted within each class folder, and labels; InputError for files that are no images."""
     names, labels = [], []
     for label, folder in enumerate(folders):
         entries = visible(Path(root, folder))
@@ -59,8 +59,6 @@ def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list
             raise InputError(
                 f"{root}/{folder}/{wrong[0]}: {what}; class folders may hold only images: remove or convert it"
             )
-        if not entries:
-            raise InputError(f"{root}/{folder}: no images in this class folder; add some, or remove the class")
         names += [f"{folder}/{entry.name}" for entry in entries]
         labels += [label] * len(entries)
     return names, labels
