@@ -151,12 +151,14 @@ def _require_utf8(where, classes, images):
 def _require_names(stored, classes, where):
     repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
     if repeated:
-        raise InputError(f"{where}: class {repeated[0]!r} is repeated in `classes`; name each class once")
+        raise InputError(
+            f"{where}: class {repeated[0]!r} is repeated in `classes`, or in the data; name each class once"
+        )
     alike = spelled_alike(classes)
     if alike:
         raise InputError(
             f"{where}: classes {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; "
-            "give them other names under `classes`"
+            "rename one in the data, or give them other names under `classes`"
         )
     if stored is None:
         return
@@ -186,7 +188,7 @@ def _require_classes(images, classes, where):
     if outside.size:
         raise InputError(
             f"{where}: row {outside[0]} has label {images.labels[outside[0]]}, outside 0..{k - 1} "
-            f"({outside.size} such rows); labels count from 0, or a class is missing from `classes`"
+            f"({outside.size} such rows); labels count from 0: correct them, or name every class (`classes`)"
         )
 
 
