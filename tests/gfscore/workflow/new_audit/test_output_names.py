@@ -35,6 +35,12 @@ FILES = {
 }
 
 
+# Lists of lists of lists, written out 10^30 names.
+BOMB = "a0: &a0 [cat, dog]\n" + "".join(
+    f"a{depth}: &a{depth} [{', '.join(10 * [f'*a{depth - 1}'])}]\n" for depth in range(1, 31)
+) + "names: *a30\n"  # fmt: skip
+
+
 @pytest.fixture
 def written(tmp_path):
     def write(name, text):
@@ -109,6 +115,8 @@ def test_numbers_that_are_names_and_places_are_refused_with_both_and_the_option(
     ("name", "text", "message"),
     [
         ("twice.json", '{"0": "cat", "1": "dog", "0": "fox"}', r"twice\.json: .*'0' stands twice"),
+        ("twice.yaml", "names: {0: cat, 1: dog, 0: fox}", r"twice\.yaml: .*'0' stands twice"),
+        ("bomb.yaml", BOMB, r"bomb\.yaml: .* is no name of an output"),
         ("twice.csv", "index,name\n0,cat\n0,dog\n", r"twice\.csv: 'cat' and 'dog' are both output 0"),
         ("gap.json", '{"0": "cat", "2": "dog"}', r"gap\.json: no name of output 1"),
         ("late.csv", "index,name\n5,cat\n6,dog\n", r"late\.csv: no name of output 0"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gfscore.core.errors import InputError, few
 from gfscore.core.regular import regular_bytes
 
-MOST_TEXT = 1 << 24
+MOST_TEXT = 1 << 22
 """Bytes of the largest file of names that is read."""
 
 LISTS = (
@@ -125,13 +128,23 @@ def _without_repeats(pairs):
 
 
 def _yaml(text, path):
-    import yaml
-
     try:
-        # Every scalar is a text, so that a class may be called "no" or 007.
-        return yaml.load(text, Loader=yaml.BaseLoader)
+        return yaml.load(text, Loader=_Texts)
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as YAML ({error}); correct it, or write a name in a line") from error
+
+
+class _Texts(yaml.BaseLoader):
+    """Loader of YAML whose scalars are all texts, so that a class may be called "no" or 007, and whose keys differ."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in keys:
+                    raise yaml.YAMLError(f"the key {reprlib.repr(key.value)} stands twice")
+                keys.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def names_in_structure(content: Any, where: Path | str) -> list[OutputNames]:
@@ -195,7 +208,7 @@ def _name(item, where):
     # A wnid and a name, as imagenet_class_index.json has them, are one name here.
     parts = item if isinstance(item, list) else [item]
     if not parts or not all(isinstance(part, str) or _is_number(part) for part in parts):
-        raise InputError(f"{where}: {str(item)[:80]!r} is no name of an output; write texts")
+        raise InputError(f"{where}: {reprlib.repr(item)} is no name of an output; write texts")
     return " ".join(map(str, parts))
 
 
