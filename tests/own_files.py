@@ -5,6 +5,7 @@ Made of the real test data: a trained CIFAR-10 network (std_marabou_small, pixel
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,13 @@ def _parquet(path, blobs, labels):
     about = {"info": {"features": {"label": {"names": list(CLASSES), "_type": "ClassLabel"}}}}
     table = pa.table({"img": image, "label": pa.array(labels, pa.int64())})
     pq.write_table(table.replace_schema_metadata({"huggingface": json.dumps(about)}), path)
+
+
+def write_two_classes(folder):
+    """Write two-classes/ with two of the folders of images/, and names.json with the names of all ten outputs."""
+    for name in CLASSES[:2]:
+        shutil.copytree(folder / "images" / name, folder / "two-classes" / name)
+    (folder / "names.json").write_text(json.dumps({"id2label": dict(enumerate(CLASSES))}))
 
 
 def write_cifar(folder, data):

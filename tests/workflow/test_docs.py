@@ -45,9 +45,10 @@ def workplace(audited_once, tmp_path_factory, real_data):
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
     # The command gfscore of this copy, as every make leaves it.
     subprocess.run(["make", "setup"], cwd=repository.path, check=True)
-    # net.onnx, vit/, weights.pth and images/, as documents name files of a user.
+    # net.onnx, vit/, weights.pth, images/ and the like, as documents name files of a user.
     own_files.write_models(repository.path, real_data)
     own_files.write_data(repository.path, real_data, count=200)
+    own_files.write_two_classes(repository.path)
     own_files.write_vit(repository.path, real_data)
     (repository.path / "my_networks.py").write_text(own_files.DEFINITION + "\n\nsmall = marabou\n")
     return repository.path

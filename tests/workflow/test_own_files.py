@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import own_files
-from gfscore.tables.parquet_tables import read_identity
+from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.workflow.catalogue import CATALOGUE
 from workflow.conftest import rules_in
 
 pytestmark = pytest.mark.workflow
@@ -71,6 +73,33 @@ def test_a_larger_subset_measures_only_what_is_new(repository):
     rules, log, more = attacked(10)
     assert rules["measure_model"] == 1 and "extract_logits" not in rules
     assert more == 100 and "50 samples" in log and "50 more measured before" in log
+
+
+def test_two_of_ten_outputs_and_an_empty_class_folder_lead_to_a_verdict_that_does_not_pass(repository):
+    own_files.write_two_classes(repository.path / "mine")
+    (repository.path / "mine/two-classes/deer").mkdir()
+    options = (
+        "MODEL=mine/net.onnx", "DATA=mine/two-classes", "LABELS=mine/names.json", "PREPROCESSING=none", "MINUTES=1",
+        "AUDIT=two",
+    )  # fmt: skip
+    code, said = make(repository, *options, "ARGS=--dry-run")
+    assert code == 0, said
+    assert "3 of 10 outputs" in said and "none in deer" in said
+    file = repository.path / "audits/two.yaml"
+    written = file.read_text()
+    assert "outputs: [0, 1, 4]" in written
+    # Both classes with samples pass this rule for certain.
+    file.write_text(re.sub(r"gate: \[.*\]", "gate: [{measure: clean, at_least: 0.3}]", written))
+    code, said = make(repository, *options)
+    assert code == 0, said
+
+    verdict = json.loads(repository.read("results/audits/two/verdict.json"))
+    assert verdict["verdict"] == "INCONCLUSIVE"
+    assert "no samples of deer" in " ".join(said.split())
+    assert re.search(r"deer[^<]*no samples", repository.read("results/audits/two/report.html"))
+    scores = read_table(repository.path / "results/audits/two/class_scores.parquet", CATALOGUE["class_scores"])
+    empty = scores[(scores["class_name"] == "deer") & (scores["measure"] == "clean")].iloc[0]
+    assert empty["n"] == 0 and np.isnan(empty["value"]) and (empty["low"], empty["high"]) == (0, 1)
 
 
 def test_a_refusal_writes_nothing(repository):

@@ -141,6 +141,27 @@ def test_every_layout_of_an_npz_gives_the_same_images(saved):
     assert grey.labels.tolist() == [1, 0, 1, 0]
 
 
+def test_arrays_have_names_of_their_own_in_a_file_or_a_folder(saved, tmp_path):
+    x = np.random.default_rng(1).random((4, 9, 8, 3), dtype=np.float32)
+    named = {"source": "npz", "image": "images", "label": "targets", "value_range": None, "channels": None}
+    expected = open_images({**NPZ, "value_range": 1}, saved(x=x), classes=PAIR)
+    arrays = {"images": x * 2 - 1, "targets": np.eye(2)[expected.labels]}
+    for name, array in arrays.items():
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        np.save(tmp_path / f"folder/{name}.npy", array)
+    np.savez(tmp_path / "named.npz", **arrays)
+    for place in ("folder", "named.npz"):
+        images = open_images({**named, "value_range": "signed"}, tmp_path / place, classes=PAIR)
+        np.testing.assert_allclose(load_all(images)[0], load_all(expected)[0], atol=1e-6)
+        assert images.labels.tolist() == expected.labels.tolist()
+    with pytest.raises(InputError, match=r"folder: array 'pictures' is unknown.*images, targets"):
+        open_images({**named, "image": "pictures"}, tmp_path / "folder", classes=PAIR)
+    with pytest.raises(InputError, match=r"folder: array '\.\./named' is unknown"):
+        open_images({**named, "image": "../named"}, tmp_path / "folder", classes=PAIR)
+    with pytest.raises(InputError, match=r"named\.npz: row 0 has pixels from -\S+ to \S+, outside 0\.\.1"):
+        open_images(named, tmp_path / "named.npz", classes=PAIR)
+
+
 BAD = [
     ({"x": None}, {}, "no array x, only y"),
     ({"y": None}, {}, "no array y, only x"),
@@ -149,7 +170,7 @@ BAD = [
     ({"y": np.array([0, 1, 2, 1])}, {}, "row 2 has label 2, outside 0..1"),
     ({"y": np.array([0, -1, 1, 1])}, {}, "row 1 has label -1"),
     ({"y": np.array([1, 1, 1, 1])}, {}, "no sample of class 'cat'"),
-    ({"y": np.array(["a", "b", "a", "b"])}, {}, r"pets\.npz: y: dtype <U1, row 0 is 'a'; give whole numbers"),
+    ({"y": np.array(["a", "b", "a", "b"])}, {}, r"pets\.npz: y: row 0 is 'a', none of the 2 classes"),
     ({"x": np.full((4, 9, 8, 3), 256)}, {}, "row 0 has pixels from 256 to 256, outside 0..255"),
     ({"x": np.full((4, 9, 8, 3), -0.1)}, {}, "outside 0..255"),
     ({"x": np.full((4, 9, 8, 3), 0.5)}, {}, "set value_range: 1"),

@@ -74,8 +74,6 @@ def test_faults_of_the_folders_are_named(root):
     with pytest.raises(InputError, match="'n02' is label 0 in `classes`, but label 1 in the data"):
         open_images(FOLDER, root, classes=["n02", "n01"])
     (root / "n03").mkdir()
-    with pytest.raises(InputError, match=r"val/n03: no images in this class folder"):
-        open_images(FOLDER, root, classes=PAIR)
     (root / "n03/notes.txt").write_text("")
     with pytest.raises(InputError, match=r"n03/notes\.txt: not an image by its name"):
         open_images(FOLDER, root, classes=PAIR)
@@ -87,6 +85,29 @@ def test_faults_of_the_folders_are_named(root):
     (root / "only").mkdir()
     with pytest.raises(InputError, match="no class folders"):
         open_images(FOLDER, root / "only", classes=PAIR)
+
+
+def test_an_empty_class_folder_is_a_class_without_samples(root):
+    (root / "n015").mkdir()
+    (root / "n015/Thumbs.db").write_bytes(b"left behind")
+    images = open_images(FOLDER, root, classes=None)
+    assert images.class_names == ("n01", "n015", "n02")
+    assert np.bincount(images.labels, minlength=3).tolist() == [2, 0, 3]
+    _, manifest = open_and_describe(FOLDER, root, dataset="pets", classes=["a", "b", "c"])
+    assert manifest["samples_per_class"] == [2, 0, 3]
+
+
+def test_classes_that_a_list_passes_over_are_refused(root, tmp_path):
+    (tmp_path / "list.txt").write_text("n02/c.jpeg\n")
+    with pytest.raises(InputError, match="no sample of class 'n01'"):
+        open_images({**FOLDER, "list": str(tmp_path / "list.txt")}, root, classes=None)
+
+
+def test_folders_without_any_image_are_refused(tmp_path):
+    for name in PAIR:
+        (tmp_path / "empty" / name).mkdir(parents=True)
+    with pytest.raises(InputError, match="empty: no images in its class folders"):
+        open_images(FOLDER, tmp_path / "empty", classes=None)
 
 
 def test_a_list_chooses_images_and_labels(root, tmp_path):

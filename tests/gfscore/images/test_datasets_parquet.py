@@ -70,6 +70,24 @@ def test_a_column_of_names_makes_classes_in_alphabetical_order(tmp_path):
         open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
 
 
+def test_names_that_are_numbers_are_sorted_as_numbers(tmp_path):
+    made = table(range(4), [0] * 4).append_column("kind", [["10", "2", "9", "2"]])
+    pq.write_table(made, tmp_path / "a.parquet")
+    images = open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
+    assert images.class_names == ("2", "9", "10") and images.labels.tolist() == [2, 0, 1, 0]
+
+
+def test_a_class_that_the_metadata_name_may_be_without_samples(tmp_path):
+    features = {"info": {"features": {"label": {"names": ["dog", "cow", "cat"], "_type": "ClassLabel"}}}}
+    path = tmp_path / "a.parquet"
+    pq.write_table(table([0, 1], [0, 2], metadata={"huggingface": json.dumps(features)}), path)
+    images = open_images(SETTINGS, path, classes=None)
+    assert images.class_names == ("dog", "cow", "cat") and images.labels.tolist() == [0, 2]
+    pq.write_table(table([0, 1], [0, 2]), path)
+    with pytest.raises(InputError, match="no sample of class '1'"):
+        open_images(SETTINGS, path, classes=None)
+
+
 def test_two_parts_make_the_whole_and_keep_the_shares_of_the_classes(shards):
     def part(name, seed=0):
         chosen = {"name": name, "test_share": 0.5, "seed": seed, "within": None}

@@ -13,6 +13,9 @@ from gfscore.core.errors import InputError, few
 WHOLE = "give whole numbers 0..K-1, the positions of the classes in `classes`"
 """Remedy for labels that are no class indices."""
 
+LONGEST_NUMBER = 9
+"""Digits of the longest text that is read as a number of a class, which has 32 bits."""
+
 SHOWN = 80
 """Characters of a label that an error shows."""
 
@@ -55,6 +58,11 @@ def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Pa
             "label as in `classes` of the dataset, or all as whole numbers from 0"
         )
     return np.array([index[name] for name in names], dtype=np.int64)
+
+
+def are_numbers(texts: Sequence[str]) -> bool:
+    """Whether all labels that are text are whole numbers from 0, such as "0" to "9"."""
+    return all(text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER for text in texts)
 
 
 def _as_integer(name):

@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import fault_of_labels
+from gfscore.core.label_numbers import are_numbers, fault_of_labels
+
+SIGNED = "signed"
+"""Value range of pixels from -1 to 1."""
+
+RANGE_REMEDY = "set value_range (gfscore audit: --value-range) to 1, 255 or signed"
 
 
 def channels_first(x: NDArray[Any], channels: str, path: Path | str) -> NDArray[Any]:
@@ -42,23 +47,54 @@ def channels_of(x: NDArray[Any], path: Path | str) -> str:
     return places[0]
 
 
-def require_pixels(images: NDArray[Any], scale: float, path: Path | str) -> None:
-    """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range."""
+def require_pixels(images: NDArray[Any], scale: int | str, path: Path | str) -> None:
+    """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range.
+
+    `scale` is 1, 255, or "signed" for [-1, 1].
+    """
     if images.dtype.kind not in "fiu":
         raise InputError(f"{path}: x has dtype {images.dtype}; save numbers")
     if images.size == 0:
         raise InputError(f"{path}: x has shape {images.shape}: no pixels")
     low, high = images.min(axis=(1, 2, 3)), images.max(axis=(1, 2, 3))
+    black, white = (-1, 1) if scale == SIGNED else (0, int(scale))
     # NaN propagates through min and max, so it is refused here as well.
-    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low >= 0) & (high <= scale)))
+    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low >= black) & (high <= white)))
     if wrong.size:
         row = wrong[0]
         raise InputError(
-            f"{path}: row {row} has pixels from {low[row]} to {high[row]}, outside 0..{scale} "
-            f"({wrong.size} such rows); set value_range, or rescale the images"
+            f"{path}: row {row} has pixels from {low[row]} to {high[row]}, outside {black}..{white} "
+            f"({wrong.size} such rows); {RANGE_REMEDY}, or rescale the images"
         )
     if scale == 255 and high.max() <= 1:
-        raise InputError(f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1")
+        raise InputError(
+            f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1 "
+            "(gfscore audit: --value-range 1)"
+        )
+
+
+def plain_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[Any]:
+    """Labels (n,) of labels (n,), (n, 1) or one-hot (n, K), whose texts "0", "1", ... become numbers.
+
+    Raises InputError, naming `where`, for other shapes, and for rows of K numbers that are not one 1 and zeros.
+    """
+    if y.dtype.kind == "b":
+        y = y.astype(np.int8)
+    if y.ndim == 2 and y.shape[0] == n and y.shape[1] > 1 and y.dtype.kind in "iuf":
+        wrong = np.flatnonzero(((y != 0) & (y != 1)).any(axis=1) | (y.sum(axis=1) != 1))
+        if wrong.size:
+            raise InputError(
+                f"{where}: shape {y.shape}, and row {wrong[0]} is not a single 1 among zeros; give one label per "
+                "image, or one-hot rows"
+            )
+        return y.argmax(axis=1)
+    if y.ndim > 1 and y.size == n == max(y.shape):
+        y = y.reshape(n)
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8", "replace")
+    if y.dtype.kind == "U" and are_numbers(y.ravel().tolist()):
+        y = y.astype(np.int64)
+    return y
 
 
 def whole_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[np.int32]:

@@ -193,6 +193,7 @@ class DatasetSource:
 
     `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
     they are known without reading the data, else None. `drawn`: whether the workflow draws its samples.
+    `empty_classes(settings)`: whether a class that the data name may be without samples, as an empty class folder is.
     """
 
     name: str
@@ -200,6 +201,7 @@ class DatasetSource:
     claims: Callable[[Mapping[str, Any]], bool] = never
     class_names: Callable[[Any], list[str] | None] = _unknown_names
     drawn: bool = False
+    empty_classes: Callable[[Mapping[str, Any]], bool] = never
 
 
 @cache

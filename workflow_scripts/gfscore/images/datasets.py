@@ -33,8 +33,8 @@ def open_images(
     Its key `subset`, where it has one, leaves the rows of `subset_rows`, after every check; `with_copies`: with the
     corrupted copies that its key `corrupted`, where it has one, describes. Raises InputError for an
     unknown source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
-    0..K-1, names that are no UTF-8 text, a class without samples (named: a class that is audited must be seen), and
-    repeated identifiers.
+    0..K-1, names that are no UTF-8 text, repeated identifiers, and a class without samples, unless the data
+    themselves name it, as an empty class folder does.
     """
     source = settings.get("source")
     if source not in dataset_sources():
@@ -42,12 +42,15 @@ def open_images(
     where = path or source
     require_regular(where, or_folder=True)
     images = import_module(f"{SOURCES}.{source}").open_source({**settings, "classes": classes}, path)
+    names_of_data = images.class_names
     if classes is None and images.class_names is None:
         images = replace(images, class_names=tuple(map(str, range(1 + max(images.labels, default=-1)))))
     classes = classes or images.class_names
     _require_utf8(where, classes, images)
     _require_names(images.class_names, classes, where)
     _require_classes(images, classes, where)
+    if names_of_data is None or not dataset_sources()[source].empty_classes(settings):
+        _require_samples(images, classes, where)
     if len(np.unique(images.sample_id)) != len(images):
         raise InputError(f"{where}: sample identifiers are repeated; make them unique")
     if with_copies and settings.get("corrupted"):
@@ -148,12 +151,14 @@ def _require_utf8(where, classes, images):
 def _require_names(stored, classes, where):
     repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
     if repeated:
-        raise InputError(f"{where}: class {repeated[0]!r} is repeated in `classes`; name each class once")
+        raise InputError(
+            f"{where}: class {repeated[0]!r} is repeated in `classes`, or in the data; name each class once"
+        )
     alike = spelled_alike(classes)
     if alike:
         raise InputError(
             f"{where}: classes {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; "
-            "give them other names under `classes`"
+            "rename one in the data, or give them other names under `classes`"
         )
     if stored is None:
         return
@@ -183,12 +188,16 @@ def _require_classes(images, classes, where):
     if outside.size:
         raise InputError(
             f"{where}: row {outside[0]} has label {images.labels[outside[0]]}, outside 0..{k - 1} "
-            f"({outside.size} such rows); labels count from 0, or a class is missing from `classes`"
+            f"({outside.size} such rows); labels count from 0: correct them, or name every class (`classes`)"
         )
+
+
+def _require_samples(images, classes, where):
+    k = len(classes)
     missing = np.flatnonzero(np.bincount(images.labels, minlength=k) == 0)
     if missing.size:
         names = ", ".join(repr(classes[index]) for index in missing[:10])
         raise InputError(
             f"{where}: no sample of class {names} ({missing.size} of {k} classes); "
-            "add samples, or remove the class from `classes`"
+            "add samples, or leave the class out of those that are declared"
         )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.core.label_numbers import are_numbers
 from gfscore.core.regular import require_regular
 from gfscore.images.arrays import whole_labels
 from gfscore.tables.parquet_files import opened_parquet
@@ -95,6 +96,8 @@ def labels_in(file: Path | str, column: str) -> NDArray[Any]:
 def class_indices(labels: list[NDArray[Any]], path: Path | str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
     """Labels of several files as class indices, and the sorted class names if labels are names, else None.
 
+    Names that are numbers are sorted as such.
+
     Raises InputError, naming `path`, if labels are numbers in some files and names in others.
     """
     kinds = {values.dtype.kind for values in labels if len(values)}
@@ -103,4 +106,10 @@ def class_indices(labels: list[NDArray[Any]], path: Path | str) -> tuple[list[ND
     if "U" not in kinds:
         return labels, None
     names = np.unique(np.concatenate([values for values in labels if len(values)]))
-    return [np.searchsorted(names, values) for values in labels], tuple(names.tolist())
+    indices = [np.searchsorted(names, values) for values in labels]
+    if not are_numbers(names.tolist()):
+        return indices, tuple(names.tolist())
+    # As text 10 comes before 2.
+    order = np.argsort(names.astype(np.int64), kind="stable")
+    place = np.argsort(order, kind="stable")
+    return [place[values] for values in indices], tuple(names[order].tolist())

@@ -52,7 +52,7 @@ def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]
 
 
 def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Relative paths, sorted within each class folder, and labels; InputError for a folder without images."""
+    """Relative paths, sorted within each class folder, and labels; InputError for files that are no images."""
     names, labels = [], []
     for label, folder in enumerate(folders):
         entries = visible(Path(root, folder))
@@ -66,8 +66,6 @@ def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list
             raise InputError(
                 f"{root}/{folder}/{wrong[0]}: {what}; class folders may hold only images: remove or convert it"
             )
-        if not entries:
-            raise InputError(f"{root}/{folder}: no images in this class folder; add some, or remove the class")
         names += [f"{folder}/{entry.name}" for entry in entries]
         labels += [label] * len(entries)
     return names, labels
@@ -106,6 +104,67 @@ def images_in_list(
     if not names:
         raise InputError(f"{path}: the list names no image; write one relative path per line")
     return names, labels, declared or (None if has_numbers else folders)
+
+
+class NamedImages:
+    """Images in a folder by names that may lack their ending."""
+
+    def __init__(self, root: Path | str) -> None:
+        """`root`: folder that the names count from."""
+        self.root = Path(root)
+        self._by_stem: dict[Path, dict[str, list[str]]] = {}
+
+    @staticmethod
+    def require_inside(names: Sequence[str], where: Path | str) -> None:
+        """Raise InputError, naming the row, for a name that leads out of the folder."""
+        for row, name in enumerate(names):
+            place = PurePosixPath(name)
+            if place.is_absolute() or ".." in place.parts or "\0" in name:
+                raise InputError(
+                    f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there"
+                )
+
+    def files_of(self, names: Sequence[str], where: Path | str) -> list[str]:
+        """Relative path of each image; InputError, naming the row in `where`, for none or several of a name."""
+        files = []
+        for row, name in enumerate(names):
+            candidates = self._candidates(name)
+            if len(candidates) > 1:
+                raise InputError(
+                    f"{where}: row {row} is {name!r}, which may be {candidates[0]} or {candidates[1]} in {self.root}; "
+                    "write names with their endings, or remove one of each"
+                )
+            if not candidates:
+                raise InputError(
+                    f"{where}: row {row} is {name!r}, and {self.root} has no such image; complete the images, correct "
+                    "the row, or name the folder that the names count from (images; gfscore audit: --image-folder)"
+                )
+            files += candidates
+        return files
+
+    def first_missing(self, names: Sequence[str]) -> int | None:
+        """Row of the first name that no image has, None where all have one."""
+        return next((row for row, name in enumerate(names) if not self._candidates(name)), None)
+
+    def _candidates(self, name: str) -> list[str]:
+        if (self.root / name).is_file():
+            return [name]
+        if is_image(name):
+            return []
+        place = PurePosixPath(name)
+        folder = self.root / place.parent
+        if folder not in self._by_stem:
+            self._by_stem[folder] = _images_by_stem(folder)
+        return [str(place.parent / file) for file in self._by_stem[folder].get(place.name, [])]
+
+
+def _images_by_stem(folder):
+    by_stem: dict[str, list[str]] = {}
+    if folder.is_dir():
+        for entry in visible(folder):
+            if is_image(entry.name):
+                by_stem.setdefault(entry.name.rpartition(".")[0], []).append(entry.name)
+    return by_stem
 
 
 def _parted(line, known):

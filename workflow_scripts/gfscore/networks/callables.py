@@ -38,6 +38,10 @@ PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pre
 """Arguments that make an architecture download weights."""
 
 
+ARGUMENTS_OF_AN_AUDIT = "(gfscore audit: by a function FILE.py:NAME that gives them)"
+"""Remedy for users of the command, which has no option for arguments."""
+
+
 def build_architecture(name: str, arguments: Mapping[str, Any]) -> nn.Module:
     """Torch module in eval mode built by an architecture `package.module:callable` from `arguments`.
 
@@ -58,7 +62,7 @@ def build_architecture(name: str, arguments: Mapping[str, Any]) -> nn.Module:
     except Exception as error:
         raise InputError(
             f"architecture {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
-            "arguments"
+            f"arguments {ARGUMENTS_OF_AN_AUDIT}"
         ) from error
     if not isinstance(network, torch.nn.Module):
         raise InputError(

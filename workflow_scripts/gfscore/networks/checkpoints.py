@@ -124,7 +124,8 @@ def _refusal(path, error):
         return (
             f"{path}: refused, nothing in it was run: besides weights it imports {named.group(1)}, which could run "
             "code. Request a state dict (torch.save(model.state_dict(), ...)) or a safetensors file; if you "
-            "trust it with your account, set trust_pickle: true and pin its sha256"
+            "trust it with your account, set trust_pickle: true and pin its sha256 in a configuration "
+            "(docs/add-a-model.md)"
         )
     # torch's message about pickles advises to unpickle them.
     first = type(error).__name__ if not text or "weights_only" in text else text.strip().splitlines()[0][:200]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
+from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +84,8 @@ def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], 
     if missing or unexpected:
         raise InputError(
             f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
-            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments"
+            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
+            f"{ARGUMENTS_OF_AN_AUDIT}"
         )
     misshapen = [
         f"{name} {tuple(value.shape)} instead of {tuple(wanted[name].shape)}"
@@ -92,8 +94,8 @@ def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], 
     ]
     if misshapen:
         raise InputError(
-            f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its arguments "
-            "(number of classes, width, input size)"
+            f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its "
+            f"arguments, such as the number of classes, width and input size {ARGUMENTS_OF_AN_AUDIT}"
         )
     if changed := changed_by_loading(fitting, wanted):
         stored = str(fitting[changed[0]].dtype).removeprefix("torch.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.callables import PRETRAINED
+from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT, PRETRAINED
 from gfscore.networks.checkpoints import load_checkpoint
 from gfscore.networks.state_dicts import weights_of
 from gfscore.networks.torch_models import loaded, with_preprocessing
@@ -49,7 +49,7 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
     except Exception as error:
         raise InputError(
             f"{path}: timm's {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
-            "arguments"
+            f"arguments {ARGUMENTS_OF_AN_AUDIT}"
         ) from error
 
 

@@ -49,6 +49,15 @@ def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
     return archive[name]
 
 
+def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the header of array `name` of an open .npz file declares; its values are not read."""
+    assert archive.zip is not None  # it is open
+    member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
+    with archive.zip.open(member) as file:
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    return shape, dtype
+
+
 def _of_objects(array: str) -> MalformedError:
     # numpy's own message would advise to unpickle it.
     return MalformedError(

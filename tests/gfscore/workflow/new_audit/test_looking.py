@@ -116,6 +116,27 @@ def test_logits_are_one_model_or_many(own):
     assert {name: entry["member"] for name, entry in models.items()} == {"mine": "mine", "theirs": "theirs"}
 
 
+def test_a_file_of_names_names_the_columns_of_logits(own, tmp_path):
+    (tmp_path / "names.txt").write_text("".join(f"{k}: {name}\n" for k, name in enumerate(own_files.CLASSES)))
+    _, dataset, _ = entries(looked_at(own / "logits.npz", data=None, labels=str(tmp_path / "names.txt")))
+    assert dataset["classes"] == list(own_files.CLASSES)
+
+
+def test_names_in_the_metadata_of_an_onnx_file_are_those_of_its_outputs(own, tmp_path):
+    import onnx
+
+    graph = onnx.load(own / "net.onnx")
+    entry = graph.metadata_props.add()
+    entry.key, entry.value = "names", str(dict(enumerate(own_files.CLASSES)))
+    onnx.save(graph, tmp_path / "named.onnx")
+    for name in ("truck", "airplane", "ship"):
+        shutil.copytree(own / "images" / name, tmp_path / "three" / name)
+    found = looked_at(tmp_path / "named.onnx", tmp_path / "three", preprocessing="none")
+    models, _, _ = entries(found)
+    assert models["named"]["outputs"] == [0, 8, 9]
+    assert any("3 of 10 outputs, by the names in the model's files" in line for line in found.said)
+
+
 def test_a_table_with_a_column_per_class_names_them(tmp_path):
     import pandas as pd
 
@@ -296,6 +317,9 @@ def test_class_folders_that_are_numbers_count_as_numbers(own, tmp_path):
     [
         (("logits.npz",), {"eps": ("8/255",)}, r"--eps: logits have no use"),
         (("many.npz", "images.npz"), {"labels": "a,b"}, r"--labels: logits have no use"),
+        (("logits.npz",), {"arrays": "x,y"}, r"--arrays: logits have no use"),
+        (("logits.npz",), {"value_range": "255"}, r"--value-range: logits have no use"),
+        (("logits.npz",), {"image_folder": "images"}, r"--image-folder: logits have no use"),
         (("net.onnx", "images.npz"), {"architecture": "timm:resnet18"}, r"--architecture timm:resnet18: no model here"),
         (("script.pt", "images.npz"), {}, r"script\.pt: is TorchScript.*TRUST_CODE=1"),
     ],

@@ -1,7 +1,7 @@
 """Images listed in a CSV file with the label of each."""
 
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,8 +22,15 @@ class ImageCsv(DatasetSettings):
     label: Text = Field(
         "label", description="Column of labels: whole numbers from 0, or class names (then in alphabetical order)."
     )
+    separator: Literal["comma", "semicolon", "tab"] | None = Field(
+        None, description="What stands between the cells; null for a comma."
+    )
     preprocessing: Preprocessing = Field(default_factory=as_stored)
 
+    absent: ClassVar[frozenset[str]] = DatasetSettings.absent | {"separator"}
+
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", None: ","}
 
 SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 
@@ -31,26 +38,27 @@ SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images of a CSV file, in its order; identifiers are their names in it.
 
-    `settings`: the folder `images`, the columns `image` and `label`, and `preprocessing`. If labels are text, the
+    `settings`: the folder `images`, the columns `image` and `label`, the `separator`, and `preprocessing`. A name
+    without an ending is that of the one image of this name that has one. If labels are text, the
     classes are `classes`, or these names in alphabetical order. Raises InputError, naming the file, for missing
     columns, labels and names, for names that lead out of the folder, and for damaged images.
     """
     from gfscore.core.label_numbers import class_indices
     from gfscore.images.encoded import from_files
+    from gfscore.images.listing import NamedImages, is_image
 
-    names, labels = _rows(path, settings["image"], settings["label"])
+    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator")])
     root = Path(settings["images"]) if settings["images"] else Path(path).parent
     classes = settings["classes"]
     if labels.dtype.kind in "OSU":
         classes = classes or sorted(set(labels.tolist()))
         labels = class_indices(labels, classes, f"{path}: {settings['label']}")
-    for row, name in enumerate(names):
-        place = PurePosixPath(name)
-        if place.is_absolute() or ".." in place.parts or "\0" in name:
-            raise InputError(f"{path}: row {row} is {name!r}; write paths within the folder of the images, from there")
+    NamedImages.require_inside(names, path)
+    # A whole name that is missing is told when its image is read.
+    files = names if all(map(is_image, names)) else NamedImages(root).files_of(names, path)
     return from_files(
         root,
-        names,
+        files,
         labels,
         sample_id=names,
         preprocessing=settings["preprocessing"],
@@ -59,15 +67,16 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     )
 
 
-def _rows(path, image, label):
+def _rows(path, image, label, separator):
     # Names of images (N,) str and labels (N,), whole numbers or text.
+    from gfscore.core.label_numbers import are_numbers
     from gfscore.tables.csv_files import read_csv
     from gfscore.tables.malformed import unreadable
 
     if not Path(path or "").is_file():
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")
     try:
-        frame = read_csv(path, text=(image, label))
+        frame = read_csv(path, text=(image, label), separator=separator)
     # Damaged files raise errors of many types.
     except Exception as error:
         raise unreadable(path, ".csv", error) from error
@@ -80,6 +89,6 @@ def _rows(path, image, label):
     labels = frame[label].to_numpy(dtype=object)
     if not len(labels):
         raise InputError(f"{path}: holds a header and no rows; write the file again")
-    if all(text.isascii() and text.isdecimal() and len(text) < 10 for text in labels):
+    if are_numbers(labels):
         labels = labels.astype(int)
     return frame[image].tolist(), labels

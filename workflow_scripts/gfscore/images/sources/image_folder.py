@@ -34,15 +34,21 @@ def _claims(entry: Mapping[str, Any]) -> bool:
     )
 
 
-SOURCE = DatasetSource(name="image_folder", settings=ImageFolder, claims=_claims)
+def _has_no_list(settings: Mapping[str, Any]) -> bool:
+    # A class that a list passes over is rather a mistake in the list.
+    return settings.get("list") is None
+
+
+SOURCE = DatasetSource(name="image_folder", settings=ImageFolder, claims=_claims, empty_classes=_has_no_list)
 
 
 def open_source(settings: dict[str, Any], path: Any) -> Any:
     """Images <class folder>/<file> under `path`; labels are the positions of the class folders, sorted by name.
 
     `settings`: `folders`, `list` and `preprocessing`, see ImageFolder and `decoding.prepare`. Identifiers are the paths
-    relative to `path`, sorted within a class. Names that start with a dot are ignored. Raises InputError, naming folder
-    or file, for missing, undeclared and empty class folders, files that are no images, and damaged images.
+    relative to `path`, sorted within a class. Names that start with a dot are ignored. An empty class folder is a class
+    without samples. Raises InputError, naming folder or file, for missing and undeclared class folders, files that are
+    no images, and damaged images.
     """
     return open_folder(path, settings)
 
@@ -60,7 +66,8 @@ def open_folder(root: Any, settings: dict[str, Any], *, prefix: str = "") -> Any
     else:
         names, labels, folders = images_in_list(settings["list"], root, settings["folders"])
     if not names:
-        raise InputError(f"{root}: no class folders; put each class into a separate folder, or write a `list`")
+        what = "no images in its class folders" if folders else "no class folders"
+        raise InputError(f"{root}: {what}; put the images of each class into a folder of its own")
     return from_files(
         root,
         names,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.class_names import imagenet_names
+from gfscore.core.class_names import WNID, imagenet_names
 from gfscore.core.errors import InputError, few
+from gfscore.workflow.new_audit.output_names import OutputNames, asked_names
 from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
 
 POSITION = "position"
@@ -22,77 +22,143 @@ def match_classes(
     """Output of the model for each class of the data, `(indices (K,), how they were matched)`.
 
     `labels`: names of the model's outputs, None where nothing states them; `classes`: names in the data; `outputs`: how
-    many the model has; `asked`: what the user says, "position", names separated by commas, or a file with one per line.
-    Raises InputError, listing what does not match; nothing is guessed.
+    many the model has; `asked`: what the user says, "position", names separated by commas, or a file of names.
+    Raises InputError, listing what does not match, and where two orders fit equally well; nothing is guessed.
     """
-    labels, said = _stated(labels, classes, outputs, asked)
-    if labels is None:
+    readings = _stated(labels, classes, outputs, asked)
+    if isinstance(readings, str):
         if outputs != len(classes):
             raise InputError(
                 f"{where}: has {outputs} outputs, the data {len(classes)} classes ({few(classes)}), and nothing says "
                 "which is which; add --labels (make: LABELS=), a file with the name of each output in a line"
             )
-        return list(range(outputs)), said
-    if len(labels) != outputs:
-        raise InputError(f"{where}: {len(labels)} names for {outputs} outputs; correct its files, or --labels")
-    return _by_names(labels, classes, where=where), said
+        return list(range(outputs)), readings
+    complete = [reading for reading in readings if len(reading.names) == outputs]
+    if not complete:
+        raise InputError(
+            f"{where}: {len(readings[0].names)} names for {outputs} outputs; correct its files, or --labels"
+        )
+
+    matches, faults = [], []
+    for reading in complete:
+        try:
+            matches.append((_by_names(reading.names, classes, where=where), reading.words))
+        except InputError as error:
+            faults.append(error)
+    if not matches:
+        raise faults[0]
+    indices, words = matches[0]
+    for other, other_words in matches[1:]:
+        if other != indices:
+            raise InputError(
+                f"{where}: the names fit the classes of the data in two orders, {words} ({_pairs(classes, indices)}), "
+                f"and {other_words} ({_pairs(classes, other)}); write the file of --labels with a name in each line "
+                "and nothing else"
+            )
+    return indices, words
 
 
-def _stated(labels, classes, outputs, asked):
-    # Names of the outputs, None for those of the classes, and who says so.
+def _pairs(classes, indices):
+    return few([f"{name} is output {index}" for name, index in zip(classes, indices, strict=True)])
+
+
+def _stated(
+    labels: Sequence[str] | None, classes: Sequence[str], outputs: int, asked: str | None
+) -> list[OutputNames] | str:
+    """Every way to read the names of the outputs, or, where they are those of the classes, who says so."""
     if asked == POSITION:
-        return None, "by position, as asked"
+        return "by position, as asked"
     if asked:
-        return _asked(asked), "as --labels says"
+        return [OutputNames(one.names, f"as --labels says, {one.words}") for one in asked_names(asked)]
     if labels is not None:
-        return labels, "by the names in the model's files"
+        return [OutputNames(tuple(labels), "by the names in the model's files")]
     if outputs == len(imagenet_names()):
         known = {spelling for wnid in imagenet_names() for spelling in _spellings(wnid)}
         if all(known & {*_spellings(name)} for name in classes):
-            return list(imagenet_names()), "in ImageNet's order, by wnids or names"
-    return None, "by position: the model names none"
+            return [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
+    return "by position: the model names none"
 
 
-def _by_names(labels, classes, *, where):
-    # Output for each class of the data.
-    known: dict[str, int] = {}
-    for index, label in enumerate(labels):
-        for name in _spellings(label):
-            known.setdefault(name, index)
-    found = {name: next((known[s] for s in _spellings(name) if s in known), None) for name in classes}
-    missing = [name for name, index in found.items() if index is None]
-    if len(missing) == len(classes) and all(name.isdecimal() and int(name) < len(labels) for name in classes):
-        return [int(name) for name in classes]
+def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> list[int]:
+    """Output for each class of the data (K,); InputError, naming both, for what may be two outputs or orders."""
+    named = _Outputs(labels, where)
+    indices = [named.output_of(name) for name in classes]
+    missing = [name for name, index in zip(classes, indices, strict=True) if index is None]
+    numbers = [int(name) if name.isdecimal() and len(name) < 10 else len(labels) for name in classes]
+    are_numbers = max(numbers) < len(labels)
+    if are_numbers and len(missing) == len(classes):
+        return numbers
     if missing:
         raise InputError(
             f"{where}: {len(missing)} of {len(classes)} classes of the data are none of the model's outputs: "
             f"{few(missing)}; the model has {few(list(labels))}. Rename the classes, or add --labels (make: LABELS=), "
             "a file with the name of each output in a line, or position"
         )
-    indices = [index for index in found.values() if index is not None]
-    twice = next((index for index in indices if indices.count(index) > 1), None)
+    matched = [index for index in indices if index is not None]
+    if are_numbers and matched != numbers:
+        raise InputError(
+            f"{where}: the classes of the data are numbers, which are both names of the outputs "
+            f"({_pairs(classes, matched)}) and their places ({_pairs(classes, numbers)}); --labels position (make: "
+            "LABELS=position) takes the places, and classes that are not called by numbers are matched by name"
+        )
+    twice = next((index for index in matched if matched.count(index) > 1), None)
     if twice is not None:
         raise InputError(f"{where}: several classes of the data are its output {labels[twice]!r}; merge them")
-    return indices
+    return matched
 
 
-def _asked(text):
-    path = Path(text)
-    if not path.is_file():
-        return [part.strip() for part in text.split(",")]
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); write one name in a line, as UTF-8") from error
-    return [line.strip() for line in lines if line.strip()]
+class _Outputs:
+    """Outputs of a model by their names: by wnid, by the whole name, and by each name of several."""
+
+    def __init__(self, labels: Sequence[str], where: str) -> None:
+        self.labels, self.where = labels, where
+        self.by_wnid: dict[str, list[int]] = {}
+        self.by_whole_name: dict[str, list[int]] = {}
+        self.by_any_name: dict[str, list[int]] = {}
+        for index, label in enumerate(labels):
+            self.by_wnid.setdefault(_wnid_of(label), []).append(index)
+            self.by_whole_name.setdefault(_folded(label), []).append(index)
+            for name in {*_spellings(label)}:
+                self.by_any_name.setdefault(name, []).append(index)
+
+    def output_of(self, name: str) -> int | None:
+        """Output of this class, None where none has its name; InputError where several have it."""
+        wnid = _wnid_of(name)
+        outputs = self.by_wnid.get(wnid, []) if wnid else []
+        outputs = outputs or self.by_whole_name.get(_folded(name), [])
+        if not outputs:
+            outputs = sorted({index for one in _spellings(name) for index in self.by_any_name.get(one, [])})
+        if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
+            # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
+            outputs = [index for index in outputs if index == list(imagenet_names()).index(wnid)] or outputs
+        if len(outputs) > 1:
+            raise InputError(
+                f"{self.where}: class {name!r} of the data may be output {outputs[0]} ({self.labels[outputs[0]]!r}) or "
+                f"{outputs[1]} ({self.labels[outputs[1]]!r}); give each output a name of its own by --labels (make: "
+                "LABELS=)"
+            )
+        return outputs[0] if outputs else None
 
 
-def _spellings(name):
-    # "tench, Tinca tinca" has two names; a wnid stands for the names of its class.
+def _wnid_of(name):
+    # The wnid that a name is, or starts with.
+    first = name.split(maxsplit=1)[0] if name.strip() else ""
+    return first if WNID.fullmatch(first) else ""
+
+
+def _folded(name):
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
+
+
+def _spellings(name: str) -> list[str]:
+    """Names that a name may stand for: itself, those between commas, and those of a wnid, which may be in front."""
     parts = [name, *name.split(",")]
-    if name in imagenet_names():
-        parts += [imagenet_names()[name], *imagenet_names()[name].split(",")]
-    return [re.sub(r"[\s_-]+", " ", part).strip().casefold() for part in parts]
+    wnid = _wnid_of(name)
+    if wnid:
+        meaning = imagenet_names().get(wnid, "")
+        rest = name.strip().removeprefix(wnid)
+        parts += [wnid, rest, *rest.split(","), meaning, *meaning.split(",")]
+    return [spelling for spelling in map(_folded, parts) if spelling]
 
 
 def check_order(

@@ -26,8 +26,8 @@ MOST_RADII = 3
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
-    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code",
-    "FORCE": "--force",
+    "ARRAYS": "--arrays", "VALUE_RANGE": "--value-range", "IMAGE_FOLDER": "--image-folder", "NORM": "--norm",
+    "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
 """Options by Make's variables; the last two take no value."""
 
@@ -38,8 +38,8 @@ results/audits/NAME/report.html is the page. A second time the file that stands 
 MODEL  .onnx; .pth, .pt or .safetensors with --architecture; TorchScript and .pt2 with --trust-code; a folder with
        config.json and model.safetensors; a timm or torchvision name with weights on this machine; a folder of these;
        or logits: .npz, .parquet, .csv
-DATA   class folders; images with a CSV file of path and label; .npz with x and y; Parquet with image and label; CIFAR's
-       own files. For logits: a file of labels, or none where they hold their labels
+DATA   class folders; images with a CSV file of path and label; arrays of images and labels, .npz or .npy; Parquet with
+       image and label; CIFAR's own files. For logits: a file of labels, or none where they hold their labels
 
 exit status:
   0  the audit ran; its verdict is on the page, and gfscore gate NAME asks for it
@@ -66,8 +66,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels",
         metavar="NAMES",
-        help="names of the outputs, separated by commas or a line each in a file; or position",
+        help="names of the outputs, separated by commas or in a file (text, JSON, YAML, CSV); or position",
     )
+    parser.add_argument(
+        "--arrays", metavar="IMAGES,LABELS", help="names of two arrays of a .npz file or a folder of .npy files"
+    )
+    parser.add_argument(
+        "--value-range", choices=["1", "255", "signed"], help="value of white in arrays; signed: from -1 to 1"
+    )
+    parser.add_argument("--image-folder", metavar="FOLDER", help="folder that the names in a CSV file count from")
     parser.add_argument("--norm", choices=["linf", "l2"], default="linf", help="norm of the attacks; by default linf")
     parser.add_argument(
         "--eps", metavar="RADII", help="up to three radii, separated by commas, the gate's first: 8/255,4/255"
@@ -131,7 +138,10 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = ("name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code")
+    options = (
+        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "norm", "size",
+        "minutes", "trust_code",
+    )  # fmt: skip
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 

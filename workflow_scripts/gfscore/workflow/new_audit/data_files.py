@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.images.listing import is_image, left_behind
-from gfscore.tables.logit_files import LABELS
+from gfscore.workflow.new_audit.array_data import array_settings
+from gfscore.workflow.new_audit.csv_data import ENDINGS as TABLE_ENDINGS
+from gfscore.workflow.new_audit.csv_data import (
+    LABEL_COLUMNS,
+    column_of,
+    csv_settings,
+    folder_and_label_of_each,
+    other_than_usual,
+)
+from gfscore.workflow.new_audit.request import Request
 
 if TYPE_CHECKING:
     from gfscore.images.image_set import ImageSet
@@ -28,11 +37,12 @@ ALL = 2000
 
 SEED = 0
 
-IMAGE_COLUMNS = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path", "name", "id")
-LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_name")
+NO_CLASSES = {"train", "test", "val", "valid", "validation", "training", "testing", "images", "imgs", "img"}
+"""Names of folders that are hardly names of classes."""
+
 KINDS = (
-    "a folder of class folders, a folder of images with a CSV file of their labels, a .npz file with x and y, Parquet "
-    "files with an image and a label column, or CIFAR's own files"
+    "a folder of class folders, a folder of images with a CSV file of their labels, images and labels as arrays in a "
+    ".npz file or as .npy files of a folder, Parquet files with an image and a label column, or CIFAR's own files"
 )
 
 
@@ -56,13 +66,22 @@ class FoundData:
         return np.bincount(self.images.labels, minlength=len(self.classes))
 
 
-def find_data(given: str) -> FoundData:
-    """Data of a file or folder, opened, every image decoded up to ALL of them.
+def find_data(given: str, request: Request) -> FoundData:
+    """Data of a file or folder, opened, with the options of the request that say how to read it.
 
-    Raises InputError, naming the file and the remedy, for what is no data, fewer than 2 classes and damaged images.
+    Raises InputError, naming the file and the remedy, for what is no data, fewer than 2 classes, damaged images, and
+    options that these data have no use for.
     """
     path = Path(given)
-    entry, words = _entry_of(path)
+    entry, words = _entry_of(path, request)
+    source = entry["source"]
+    for option, value, sources in (
+        ("--arrays", request.arrays, ("npz",)),
+        ("--value-range", request.value_range, ("npz",)),
+        ("--image-folder", request.image_folder, ("image_csv",)),
+    ):
+        if value and source not in sources:
+            raise InputError(f"{option} {value}: {path} is read as {words}, which has no use for it; leave it out")
     return _opened(entry, words, str(path))
 
 
@@ -82,9 +101,13 @@ def _opened(entry, words, path):
     try:
         images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
     except InputError as error:
-        if "no sample of class '0'" not in str(error):
+        fault, missing, _ = str(error).partition("; add samples")
+        if not missing:
             raise
-        raise InputError(f"{error}. Labels count from 0: where they start at 1, subtract 1") from error
+        raise InputError(
+            f"{fault}; labels count from 0 without gaps: where they start at 1, subtract 1; where some classes have no "
+            "samples, write names in place of numbers"
+        ) from error
     known = entry.get("classes") or images.class_names or source.class_names(parsed)
     classes = list(known or map(str, range(int(images.labels.max()) + 1)))
     if len(np.unique(images.labels)) < 2:
@@ -129,23 +152,25 @@ def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
 # ---- what a path is ----
 
 
-def _entry_of(path: Path) -> tuple[dict[str, Any], str]:
+def _entry_of(path: Path, request: Request) -> tuple[dict[str, Any], str]:
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, request)
     if not path.is_file():
         raise InputError(f"{path}: there is no such file or folder; data are {KINDS}")
     if path.suffix == ".npz":
-        return {"source": "npz", "path": str(path)}, "arrays x and y"
+        return array_settings(path, arrays=request.arrays, value_range=request.value_range)
+    if path.suffix == ".npy":
+        raise InputError(f"{path}: one array; give the folder of the arrays of images and labels, {path.parent}")
     if path.suffix == ".parquet":
         return _parquet(path, path)
-    if path.suffix == ".csv":
-        return _csv(path)
+    if path.suffix in TABLE_ENDINGS:
+        return csv_settings(path, folder=request.image_folder)
     if path.name in ("test_batch", "test_batch.bin"):
-        return _folder(path.parent)
+        return _folder(path.parent, request)
     raise InputError(f"{path}: no kind of data; data are {KINDS}")
 
 
-def _folder(path):
+def _folder(path, request):
     inside = sorted(entry for entry in path.iterdir() if not left_behind(entry.name))
     names = {entry.name for entry in inside}
     for variant, marks in (
@@ -154,13 +179,18 @@ def _folder(path):
     ):
         if names & marks:
             return {"source": "cifar", "path": str(path), "variant": variant}, f"{variant}, its test images"
-    tables = [entry for entry in inside if entry.suffix == ".csv"]
+    tables = [entry for entry in inside if entry.suffix in TABLE_ENDINGS]
+    arrays = [entry for entry in inside if entry.suffix == ".npy"]
     shards = [entry for entry in inside if entry.suffix == ".parquet"]
     folders = [entry for entry in inside if entry.is_dir()]
     if shards:
         return _parquet(path, shards[0])
-    if len(tables) == 1 and (not folders or any(is_image(name) for name in names)):
-        return _csv(tables[0])
+    if arrays and not folders and not any(is_image(name) for name in names):
+        return array_settings(path, arrays=request.arrays, value_range=request.value_range)
+    if len(tables) == 1:
+        listed = _listed_in(tables[0], folders, request, beside_images=any(is_image(name) for name in names))
+        if listed:
+            return listed
     if len(tables) > 1:
         raise InputError(
             f"{path}: holds {len(tables)} CSV files ({few([t.name for t in tables])}); give the one with labels"
@@ -179,23 +209,37 @@ def _folder(path):
     return entry, "class folders"
 
 
+def _listed_in(
+    table: Path, folders: Sequence[Path], request: Request, *, beside_images: bool
+) -> tuple[dict[str, Any], str] | None:
+    """Settings of a table that lists the images of its folder, None where these lie in class folders.
+
+    Raises InputError where its labels are not the folders that its images lie in, and these may be classes too.
+    """
+    if beside_images or len(folders) < 2 or request.image_folder:
+        return csv_settings(table, folder=request.image_folder)
+    try:
+        entry, words = csv_settings(table, folder=None)
+    except InputError:
+        # Any other table may lie beside class folders.
+        return None
+    labelled_folders = folder_and_label_of_each(entry)
+    names = {folder.name for folder in folders}
+    if not all(folder in names for folder, _ in labelled_folders):
+        return entry, words
+    if all(folder == label for folder, label in labelled_folders):
+        return None
+    if names <= NO_CLASSES:
+        return entry, words
+    raise InputError(
+        f"{table}: its labels are not the folders of its images ({few(sorted(names))}), and both may be the classes; "
+        f"give {table} in place of {table.parent}, or move it elsewhere for classes by folder"
+    )
+
+
 def _holds_folders(folder):
     inside = [entry for entry in folder.iterdir() if not left_behind(entry.name)]
     return bool(inside) and all(entry.is_dir() for entry in inside)
-
-
-def _csv(path):
-    from gfscore.tables.csv_files import read_csv
-    from gfscore.tables.malformed import unreadable
-
-    try:
-        frame = read_csv(path)
-    # Damaged files raise errors of many types.
-    except Exception as error:
-        raise unreadable(path, ".csv", error) from error
-    image, label = (_column(path, list(frame.columns), names) for names in (IMAGE_COLUMNS, LABEL_COLUMNS))
-    entry = {"source": "image_csv", "path": str(path), **_unless({"image": image, "label": label})}
-    return entry, f"images listed in {path.name}, columns {image} and {label}"
 
 
 def _parquet(path, first):
@@ -215,21 +259,6 @@ def _parquet(path, first):
             f"{first}: {len(pictures)} columns of encoded images ({few(pictures) or 'none'}) where one is due, as "
             "Hugging Face's datasets write it"
         )
-    label = _column(first, others, LABEL_COLUMNS)
-    entry = {"source": "parquet", "path": str(path), **_unless({"image": pictures[0], "label": label})}
+    label = column_of(first, others, LABEL_COLUMNS)
+    entry = {"source": "parquet", "path": str(path), **other_than_usual(image=pictures[0], label=label)}
     return entry, f"Parquet, columns {pictures[0]} and {label}"
-
-
-def _column(path, columns, names):
-    found = next((name for name in names if name in columns), None)
-    if found is None:
-        raise InputError(
-            f"{path}: no column {', '.join(names[:4])} or the like; it has {few(columns)}: rename one, or "
-            "describe the data by hand (docs/add-a-dataset.md)"
-        )
-    return found
-
-
-def _unless(columns):
-    # Columns that are not called by their usual names.
-    return {key: name for key, name in columns.items() if name != key}

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
 from gfscore.tables.malformed import unreadable
-from gfscore.tables.numpy_files import opened, whole_array
+from gfscore.tables.numpy_files import declared_array, opened, whole_array
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
+from gfscore.workflow.new_audit.output_names import asked_order
 from gfscore.workflow.new_audit.request import Request
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     for option, value in (
         ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
         ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
-        ("--labels", request.labels if request.data else None),
+        ("--labels", request.labels if request.data else None), ("--arrays", request.arrays),
+        ("--value-range", request.value_range), ("--image-folder", request.image_folder),
     ):  # fmt: skip
         if value:
             raise InputError(
@@ -86,11 +88,11 @@ def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[
     file and row, for logits of other samples.
     """
     first = models[0].entry["path"]
-    data = find_data(request.data) if request.data and _holds_images(Path(request.data)) else None
+    data = find_data(request.data, request) if request.data and _holds_images(Path(request.data)) else None
     read = []
     for model in models:
         path, member = model.entry["path"], model.entry.get("member")
-        asked = [part.strip() for part in request.labels.split(",")] if request.labels else None
+        asked = list(asked_order(request.labels)) if request.labels else None
         names = list(data.classes) if data else asked or _class_names(Path(path), member)
         logits, labels, _ = read_logits_file(path, classes=names, member=member)
         if data is None:
@@ -155,7 +157,7 @@ def _holds_images(path):
         return True
     if path.suffix == ".npz":
         with _archive(path) as file:
-            return "x" in file.files
+            return any(len(declared_array(file, name)[0]) > 2 for name in file.files)
     if path.suffix == ".parquet":
         import pyarrow as pa
 

@@ -37,7 +37,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         raise InputError(f"--architecture {request.architecture}: no model here is a file of weights; leave it out")
     if request.data is None:
         raise InputError("images are missing: give the file or folder of the data behind the models")
-    data, rows = looked_at(find_data(request.data))
+    data, rows = looked_at(find_data(request.data, request))
     data, rows = _in_size(data, rows, models, request)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
@@ -105,6 +105,9 @@ def _data_words(data, counts):
     how = f", {resize['method']} to {resize['size']} pixels" if resize else ""
     how += " as they have several sizes" if data.several else ""
     few_words = f"; fewer than {budget.ENOUGH} in {sum(n < budget.ENOUGH for n in counts)} classes"
+    empty = [name for name, count in zip(data.classes, counts, strict=True) if count == 0]
+    if empty:
+        few_words += f", none in {few(empty)}, so that no gate on every class can pass"
     size = f"{len(data.images):,} images of {width}x{height}{' grey' if c == 1 else ''}{how}"
     classes = f"{len(counts)} classes ({few(list(data.classes))})"
     return f"{data.words}, {size}, {classes}" + (few_words if min(counts) < budget.ENOUGH else "")

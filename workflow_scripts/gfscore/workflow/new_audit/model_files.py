@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.found import FoundModel, module_name, name_from
 from gfscore.workflow.new_audit.logit_members import find_logits
 from gfscore.workflow.new_audit.named_networks import find_named
+from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.stated import of_graph, of_timm, of_transformers, read_json_file
 
@@ -86,6 +87,7 @@ def _onnx(path):
         words="ONNX graph",
         shape=_input_shape(graph),
         pixels=of_graph(graph),
+        labels=names_in_metadata({entry.key: entry.value for entry in graph.metadata_props}),
     )
 
 
@@ -174,14 +176,16 @@ def _hub(folder):
         name=name,
         entry={"source": "transformers", "path": str(path)},
         words=f"transformers' {about['model_type']}",
-        labels=_labels(about.get("id2label")),
+        labels=_labels(about, folder / HUB),
         **of_transformers(folder / "preprocessor_config.json"),
     )
 
 
-def _labels(stated):
-    # Names of the outputs, None where there are none but the library's own numbers.
-    if not isinstance(stated, dict) or not all(str(key).isdecimal() for key in stated):
+def _labels(about: Mapping[str, Any], where: Path) -> Sequence[str] | None:
+    """Names of the outputs in a config.json, None where there are none but the library's own numbers."""
+    # transformers names outputs by id2label; label2id is the same the other way round.
+    key = next((key for key in ("id2label", "label2id") if about.get(key)), None)
+    if key is None:
         return None
-    names = [str(stated[key]) for key in sorted(stated, key=int)]
+    names = names_in_structure({key: about[key]}, where)[0].names
     return None if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names

@@ -71,6 +71,11 @@ def settings_of(name: str, *, channels: int = 3) -> dict[str, Any]:
         )
     if channels == 1 and mean and len(mean) > 1:
         mean, std = [float(np.mean(mean))], [float(np.mean(std))] if std else None
+    if mean and max(mean) > white:
+        raise InputError(
+            f"--preprocessing {name}: a mean of {max(mean):g} is one of pixels up to {WHITE}; add ,{WHITE} where the "
+            f"network takes these, else divide mean and std by {WHITE}"
+        )
     scale = white if all(value <= 1 for value in mean or ()) else 1
     return {
         "channel_order": order,

@@ -13,7 +13,8 @@ class Request:
     """Models and data of a new audit, and its options.
 
     `models`: files, folders or names; `data`: file or folder, None for labels that come with logits; `name` of the
-    audit; `architecture`, `preprocessing` and `labels` as gfscore audit --help describes them; `norm` "linf" or "l2";
+    audit; `architecture`, `preprocessing`, `labels`, `arrays`, `value_range` ("1", "255", "signed") and `image_folder`
+    as gfscore audit --help describes them; `norm` "linf" or "l2";
     `eps` radii, empty for the usual one; `size` of the images in pixels, None for what the model says; `minutes` that
     the audit may take; `trust_code`: whether files of code may be run.
     """
@@ -25,6 +26,9 @@ class Request:
     preprocessing: str | None = None
     labels: str | None = None
     norm: str = "linf"
+    arrays: str | None = None
+    value_range: str | None = None
+    image_folder: str | None = None
     eps: tuple[str, ...] = ()
     size: int | None = None
     minutes: float = DEFAULT_MINUTES

@@ -78,10 +78,14 @@ def _shown(model, data, images, labels, request, *, threads):
     written = audit_file.model_settings(entry, settings, indices, outputs)
     said = [
         f"pixels    {pixels.words_of(settings)}: {pixel_words}",
-        f"classes   {outputs} outputs, {matched}",
+        f"classes   {_outputs_words(indices, outputs)}, {matched}",
         f"answers   {accuracy:.1%} of {len(labels)} images right, {1000 * seconds:.2g} ms each{note}",
     ]
     return Opened(model, written, said, gradients, seconds)
+
+
+def _outputs_words(indices: Sequence[int], outputs: int) -> str:
+    return f"{outputs} outputs" if len(indices) == outputs else f"{len(indices)} of {outputs} outputs"
 
 
 def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:

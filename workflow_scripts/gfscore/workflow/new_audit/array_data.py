@@ -1,0 +1,188 @@
+"""Arrays of a user: which are images and which their labels, and what value white has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError, unknown
+from gfscore.images.array_files import DeclaredArray, declared_arrays, read_array
+from gfscore.images.arrays import SIGNED
+from gfscore.images.sources.npz import IMAGE, LABEL
+
+IMAGE_NAMES = {"x", "image", "images", "img", "imgs", "data", "input", "inputs", "pixels"}
+LABEL_NAMES = {"y", "label", "labels", "target", "targets", "class", "classes"}
+SPLITS = {
+    "test": "test", "testing": "test", "train": "train", "training": "train", "val": "val", "valid": "val",
+    "validation": "val", "dev": "val", "eval": "val",
+}  # fmt: skip
+"""Splits of data by the words for them in names of arrays, such as x_test and val_images."""
+
+WHITE = (1, 255)
+
+PLAUSIBLE_WHITE = 128
+"""Least brightest pixel of floating-point images whose white is 255: those of scikit-learn's digits go up to 16."""
+
+NEARLY = 0.9
+"""Least share of -1 to 1 that pixels reach both ways where that is their range."""
+
+
+def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -> tuple[dict[str, Any], str]:
+    """Settings of the source npz for the arrays of a file or folder, and what was found in words.
+
+    `arrays`: names of images and labels, separated by a comma, as the user says, None to find them; `value_range`:
+    "1", "255" or "signed", None to tell it by the values. Raises InputError, naming the arrays with their shapes and
+    the option that decides, where two pairs or two ranges may be meant.
+    """
+    declared = declared_arrays(path)
+    image, label, words = _asked_pair(arrays, declared, path) if arrays else _pair(declared, path)
+    x = read_array(path, image.name)
+    scale, range_words = _asked_range(value_range) if value_range else _range(x, f"{path}: {image.name}")
+    settings: dict[str, Any] = {"source": "npz", "path": str(path)}
+    if image.name != IMAGE:
+        settings["image"] = image.name
+    if label.name != LABEL:
+        settings["label"] = label.name
+    if scale != (255 if x.dtype == np.uint8 else 1):
+        settings["value_range"] = scale
+    _require_image_shape(x, f"{path}: {image.name}")
+    return settings, f"arrays {image.name} and {label.name}{words}, {range_words}"
+
+
+# ---- which arrays ----
+
+
+def _asked_pair(arrays: str, declared: Sequence[DeclaredArray], path: Path) -> tuple[DeclaredArray, DeclaredArray, str]:
+    names = [name.strip() for name in arrays.split(",")]
+    if len(names) != 2:
+        raise InputError(f"--arrays {arrays}: name two arrays, images and labels: --arrays x_test,y_test")
+    by_name = {array.name: array for array in declared}
+    for name in names:
+        if name not in by_name:
+            raise InputError(f"{path}: --arrays {arrays}: {unknown('array', name, list(by_name))}")
+    return by_name[names[0]], by_name[names[1]], ""
+
+
+def _pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[DeclaredArray, DeclaredArray, str]:
+    """Images, their labels, and what is beside them in words: by their names, else by their shapes alone."""
+    pairs = [
+        (image, label, split)
+        for image, label in product(filter(_holds_images, declared), declared)
+        if (split := _split_of(image, label)) is not None and _one_label_each(image, label)
+    ]
+    splits = sorted({split for _, _, split in pairs})
+    if "test" in splits and len(splits) > 1:
+        pairs = [pair for pair in pairs if pair[2] == "test"]
+        others = " and ".join(split or "unnamed" for split in splits if split != "test")
+        words = f", the test set beside {others} data"
+    else:
+        words = ""
+    if not pairs:
+        pairs = [
+            (image, label, "")
+            for image, label in product(filter(_holds_images, declared), declared)
+            if _one_label_each(image, label) and not _holds_images(label)
+        ]
+        words = ", by their shapes"
+    if len(pairs) == 1:
+        image, label, _ = pairs[0]
+        return image, label, words
+    listed = ", ".join(map(str, declared)) or "no array"
+    if not pairs:
+        raise InputError(
+            f"{path}: no array of images with an array of as many labels; it has {listed}. Save x of shape (N, H, W), "
+            "(N, H, W, C) or (N, C, H, W) and y of shape (N,), with numpy.savez(path, x=images, y=labels)"
+        )
+    options = " or ".join(f"--arrays {image.name},{label.name}" for image, label, _ in pairs[:4])
+    raise InputError(f"{path}: several arrays may be the images and labels: {listed}. Add {options} (make: ARRAYS=)")
+
+
+def _split_of(image: DeclaredArray, label: DeclaredArray) -> str | None:
+    """Split that two arrays are of by their names, empty where these name none; None for other names."""
+    image_word, image_split = _parsed(image.name)
+    label_word, label_split = _parsed(label.name)
+    if image_word in IMAGE_NAMES and label_word in LABEL_NAMES and image_split == label_split:
+        return image_split
+    return None
+
+
+def _parsed(name: str) -> tuple[str, str]:
+    """Name of an array without the word for its split, and the split: x_test is x of test, trainX x of train."""
+    words = re.split(r"[\W_]+", name.casefold())
+    for word in words:
+        if word in SPLITS:
+            return "".join(other for other in words if other != word), SPLITS[word]
+    joined = "".join(words)
+    for word, split in SPLITS.items():
+        for rest in (joined.removeprefix(word), joined.removesuffix(word)):
+            if rest != joined and rest in IMAGE_NAMES | LABEL_NAMES:
+                return rest, split
+    return joined, ""
+
+
+def _holds_images(array: DeclaredArray) -> bool:
+    return len(array.shape) in (3, 4) and array.dtype.kind in "fiu"
+
+
+def _one_label_each(image: DeclaredArray, label: DeclaredArray) -> bool:
+    rows = image.shape[0]
+    return label.shape in ((rows,), (rows, 1)) or (len(label.shape) == 2 and label.shape[0] == rows)
+
+
+# ---- what their values mean ----
+
+
+def _asked_range(value_range: str) -> tuple[int | str, str]:
+    if value_range == SIGNED:
+        return SIGNED, "pixels from -1 to 1 as asked"
+    return int(value_range), f"white {value_range} as asked"
+
+
+def _range(x: NDArray[Any], where: str) -> tuple[int | str, str]:
+    """Value of white, or "signed", that pixels have by their type and values, and words on it.
+
+    Raises InputError for values that fit no range, and with the option for those that fit two.
+    """
+    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise InputError(f"{where}: pixels from {low} to {high}; find out where they are not finite, and save it again")
+    spread = f"{low:.4g} to {high:.4g}"
+    if low >= 0 and high <= 1:
+        return 1, f"white 1, as pixels are from {spread}"
+    if low >= 0 and high <= 255 and (x.dtype == np.uint8 or high >= PLAUSIBLE_WHITE):
+        return 255, f"white 255, as pixels are from {spread}"
+    if -1 <= low <= -NEARLY and NEARLY <= high <= 1:
+        return SIGNED, f"black -1 and white 1, as pixels are from {spread}"
+    if low >= 0 and high <= 255:
+        raise InputError(
+            f"{where}: pixels from {spread}, whose white may be 255 or {high:.4g}; add --value-range 255 (make: "
+            f"VALUE_RANGE=255), or divide them by {high:.4g} and save them again"
+        )
+    if low >= -1 and high <= 1:
+        raise InputError(
+            f"{where}: pixels from {spread}, whose black may be -1 or 0; add --value-range signed (make: "
+            "VALUE_RANGE=signed), or clip them to 0 to 1 and save them again"
+        )
+    raise InputError(
+        f"{where}: pixels from {spread}, which are normalised, or no pixels; save them before the normalisation, from "
+        "0 to 1 or 0 to 255 (what the network needs is found, or told by --preprocessing)"
+    )
+
+
+def _require_image_shape(x: NDArray[Any], where: str) -> None:
+    """Raise InputError for arrays (N, ...) of which no axis, or more than one, may be that of the channels."""
+    if x.ndim == 3:
+        return
+    places = [axis for axis in (1, 3) if x.shape[axis] in (1, 3)]
+    if len(places) != 1:
+        fault = "two axes may be the channels" if places else "no axis has 1 or 3 channels"
+        raise InputError(
+            f"{where}: shape {x.shape}, of which {fault}; save grey images as (N, H, W), colour ones as (N, H, W, 3) "
+            "or (N, 3, H, W), or as PNG files in class folders"
+        )
