@@ -84,7 +84,7 @@ def test_class_values_count_missing_samples_as_the_worst(tmp_path, labels):
 def test_repeated_images_count_once(tmp_path, labels, times):
     rng = np.random.default_rng(0)
     once = values_of(labels, (rng.random(200) < 0.8).astype(float)).assign(
-        image_digest=[f"d{row}" for row in range(200)]
+        pixel_digest=[f"d{row}" for row in range(200)]
     )
     again = pd.concat([once] * times).assign(sample_id=[f"r{row:05d}" for row in range(200 * times)])
     found = {}
@@ -100,7 +100,7 @@ def test_repeated_images_count_once(tmp_path, labels, times):
 
 
 def test_of_repeated_images_the_row_that_stands_first_counts(labels):
-    frame = pd.DataFrame({"sample_id": list("abcd"), "label": [0, 1, 0, 1], "image_digest": ["x", "y", "x", "z"]})
+    frame = pd.DataFrame({"sample_id": list("abcd"), "label": [0, 1, 0, 1], "pixel_digest": ["x", "y", "x", "z"]})
     listed = SampleList.of(frame, source="d.parquet")
     assert listed.counted.tolist() == [0, 1, 3]
     every_other = {"samples": None, "every": 2, "seed": 0}

@@ -71,7 +71,9 @@ class ImageSet:
     `copies`, corrupted copies of the images;
     `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
     it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work;
-    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding.
+    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding. Of images that are
+    stored encoded, `pixel_hashes()`, which yields that of their pixels, and `orientations()`, which yields their EXIF
+    orientations, 1 to 8.
     """
 
     sample_id: NDArray[np.str_]
@@ -84,6 +86,8 @@ class ImageSet:
     digest_covers: str = "pixels, labels and identifiers"
     choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
     hashes: Callable[[], Iterator[bytes]] | None = None
+    pixel_hashes: Callable[[], Iterator[bytes]] | None = None
+    orientations: Callable[[], Iterator[int]] | None = None
     copies: Copies | None = None
 
     def __len__(self) -> int:
@@ -147,6 +151,8 @@ class ImageSet:
             stream=stream,
             content_digest=self.content_digest and content_digest,
             hashes=None,
+            pixel_hashes=None,
+            orientations=None,
             copies=copies,
         )
 
@@ -154,12 +160,22 @@ class ImageSet:
         """First 32 hexadecimal digits of the SHA-256 of each image, (N,) str; None for labels without images.
 
         Of the encoded image where the source stores it encoded, else of its pixels as little-endian float32 in C order.
-        Equal digests mean equal images; one image that is encoded in two ways has two.
+        Equal digests mean equal images; one image that is encoded in two ways has two, but one of `pixel_digests`.
         """
         if 0 in self.image_shape:
             return None
         hashes = self.hashes() if self.hashes else self._hashes_of_pixels()
         return np.array([content.hex()[:DIGITS] for content in hashes])
+
+    def pixel_digests(self) -> NDArray[np.str_] | None:
+        """First 32 hexadecimal digits of the SHA-256 of each image as networks see it, (N,) str; None without images.
+
+        Of its pixels after decoding and preprocessing, so that images have one digest however they are encoded. Images
+        that are stored as arrays have that of `image_digests`.
+        """
+        if 0 in self.image_shape or self.pixel_hashes is None:
+            return self.image_digests()
+        return np.array([content.hex()[:DIGITS] for content in self.pixel_hashes()])
 
     def _hashes_of_pixels(self) -> Iterator[bytes]:
         for images in self.batches(DIGEST_BATCH):
