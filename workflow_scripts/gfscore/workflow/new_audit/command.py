@@ -25,8 +25,8 @@ MOST_RADII = 3
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
-    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code",
-    "FORCE": "--force",
+    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "ORIENTATION": "--orientation", "MINUTES": "--minutes",
+    "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
 """Options by Make's variables; the last two take no value."""
 
@@ -72,6 +72,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--eps", metavar="RADII", help="up to three radii, separated by commas, the gate's first: 8/255,4/255"
     )
     parser.add_argument("--size", type=int, metavar="PIXELS", help="side of the images; by default what the model says")
+    parser.add_argument(
+        "--orientation",
+        choices=["stored", "exif"],
+        help="read images as they are stored, or turned by their EXIF orientation; by default what surely fits better",
+    )
     parser.add_argument(
         "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
     )
@@ -128,7 +133,17 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = ("name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code")
+    options = (
+        "name",
+        "architecture",
+        "preprocessing",
+        "labels",
+        "norm",
+        "size",
+        "orientation",
+        "minutes",
+        "trust_code",
+    )
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,9 @@ ALL = 2000
 """Data of up to so many images are decoded whole, so that a damaged one is found at once."""
 
 SEED = 0
+
+DECODED_AT_ONCE = 1 << 24
+"""Pixel values of a batch that is decoded and looked at, beyond one image."""
 
 IMAGE_COLUMNS = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path", "name", "id")
 LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_name")
@@ -93,7 +97,12 @@ def _opened(entry, words, path):
 
 
 def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
-    """Data that say whether all images have one size, and rows (n,) of LOOKED_AT images, of each class alike."""
+    """Data that say whether all images have one size, and rows (n,) of LOOKED_AT images, of each class alike.
+
+    Raises InputError for a damaged image and for one image under two labels. Of more than ALL images only those of the
+    rows are decoded, and the others are compared by their files.
+    """
+    from gfscore.images.datasets import require_one_label
     from gfscore.images.subsets import draw_of_each_class
 
     labels = data.images.labels
@@ -101,15 +110,32 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     rows = draw_of_each_class(labels, per_class=-(-count // len(data.classes)), seed=SEED)
     # Of many classes one of each is too many; those that are left out change nothing in what is asked here.
     rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int)]
-    checked = np.arange(len(labels)) if len(labels) <= ALL else rows
+    decoded = data.images.select(np.arange(len(labels)) if len(labels) <= ALL else rows)
+    at_once = int(np.clip(DECODED_AT_ONCE // np.prod(data.images.image_shape), 1, 64))
+    hashes = []
     try:
-        for _ in data.images.select(checked).batches(64):
-            pass
+        for batch in decoded.batches(at_once):
+            for image in batch:
+                hashes.append(hashlib.sha256(np.ascontiguousarray(image)).digest())
     except InputError as error:
         if "images of different sizes" not in str(error):
             raise
         data = replace(data, uniform=False)
+    else:
+        require_one_label(decoded, np.array(hashes, dtype=object), where=data.entry["path"])
+    if len(labels) > ALL:
+        require_labels_agree(data)
     return data, rows
+
+
+def require_labels_agree(data: FoundData) -> None:
+    """Raise InputError for one image under two labels: of equal pixels, or, of more than ALL images, of equal files."""
+    from gfscore.images.datasets import require_one_label
+
+    images = data.images
+    digests = images.pixel_digests() if len(images) <= ALL else images.image_digests()
+    if digests is not None:
+        require_one_label(images, digests, where=data.entry["path"])
 
 
 def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
@@ -121,9 +147,20 @@ def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
             f"{preprocessing['size']}; store them in that size, or name a model for theirs"
         )
     # Names that the source finds are in the right order already.
-    again = _opened({**data.entry, "preprocessing": dict(preprocessing)}, data.words, data.entry["path"])
+    again = _opened(_prepared(data.entry, preprocessing), data.words, data.entry["path"])
     again, _ = looked_at(again)
     return replace(again, several=not data.uniform)
+
+
+def turned(data: FoundData) -> FoundData:
+    """Data whose encoded images are turned by their EXIF orientation."""
+    again = _opened(_prepared(data.entry, {"orientation": "exif"}), data.words, data.entry["path"])
+    return replace(again, uniform=data.uniform, several=data.several)
+
+
+def _prepared(entry: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    preprocessing = {"method": "none", **entry.get("preprocessing", {}), **changes}
+    return {**entry, "preprocessing": preprocessing}
 
 
 # ---- what a path is ----
