@@ -110,7 +110,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
         Naming two samples, for equal pixels under different labels: one label is wrong.
     """
     stored = images.image_digests()
-    pixels = stored if images.pixel_hashes is None else images.pixel_digests()
+    pixels = stored if images.decoded is None else images.pixel_digests()
     if pixels is not None:
         require_one_label(images, pixels, where=where)
     return {"image_digest": stored, "pixel_digest": pixels}

@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
 from gfscore.images.arrays import whole_labels
 from gfscore.images.decoding import describe, orientation_of, prepare
-from gfscore.images.image_set import ImageSet, unit_range
+from gfscore.images.image_set import DecodedImage, ImageSet, unit_range
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
@@ -61,11 +61,11 @@ def from_encoded(
     def hash_of(blob: Blob) -> bytes:
         return hashlib.sha256(_content(blob)).digest()
 
-    def pixel_hash_of(blob: Blob) -> bytes:
+    def describe_decoded(blob: Blob) -> DecodedImage:
         pixels = decode(blob)
         state = hashlib.sha256("{} {} {}\n".format(*pixels.shape).encode())
-        state.update(np.ascontiguousarray(pixels))
-        return state.digest()
+        state.update(np.ascontiguousarray(pixels).data)
+        return DecodedImage(pixels.shape, state.digest())
 
     def of_rows(rows: NDArray[np.int64]) -> ImageSet:
         def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
@@ -81,8 +81,8 @@ def from_encoded(
         def hashes() -> Iterator[bytes]:
             return in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
 
-        def pixel_hashes() -> Iterator[bytes]:
-            return in_order(pixel_hash_of, blobs(rows), ahead=4 * WORKERS)
+        def decoded() -> Iterator[DecodedImage]:
+            return in_order(describe_decoded, blobs(rows), ahead=4 * WORKERS)
 
         def orientations() -> Iterator[int]:
             return in_order(lambda blob: orientation_of(_content(blob)), blobs(rows), ahead=4 * WORKERS)
@@ -106,7 +106,7 @@ def from_encoded(
             digest_covers=COVERS,
             choose=lambda part: of_rows(rows[part]),
             hashes=hashes,
-            pixel_hashes=pixel_hashes,
+            decoded=decoded,
             orientations=orientations,
         )
 

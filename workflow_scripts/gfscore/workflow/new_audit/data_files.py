@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,9 +27,6 @@ ALL = 2000
 """Data of up to so many images are decoded whole, so that a damaged one is found at once."""
 
 SEED = 0
-
-DECODED_AT_ONCE = 1 << 24
-"""Pixel values of a batch that is decoded and looked at, beyond one image."""
 
 IMAGE_COLUMNS = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path", "name", "id")
 LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_name")
@@ -110,22 +106,28 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     rows = draw_of_each_class(labels, per_class=-(-count // len(data.classes)), seed=SEED)
     # Of many classes one of each is too many; those that are left out change nothing in what is asked here.
     rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int)]
-    decoded = data.images.select(np.arange(len(labels)) if len(labels) <= ALL else rows)
-    at_once = int(np.clip(DECODED_AT_ONCE // np.prod(data.images.image_shape), 1, 64))
-    hashes = []
-    try:
-        for batch in decoded.batches(at_once):
-            for image in batch:
-                hashes.append(hashlib.sha256(np.ascontiguousarray(image)).digest())
-    except InputError as error:
-        if "images of different sizes" not in str(error):
-            raise
+    checked = data.images.select(np.arange(len(labels)) if len(labels) <= ALL else rows)
+    digests = _digests_of_one_size(checked)
+    if digests is None:
         data = replace(data, uniform=False)
     else:
-        require_one_label(decoded, np.array(hashes, dtype=object), where=data.entry["path"])
+        require_one_label(checked, digests, where=data.entry["path"])
     if len(labels) > ALL:
         require_labels_agree(data)
     return data, rows
+
+
+def _digests_of_one_size(images: ImageSet) -> NDArray[Any] | None:
+    """Digest of each image (n,), of its pixels; None where one has another size than the first."""
+    if images.decoded is None:
+        return images.image_digests()
+    channels, height, width = images.image_shape
+    digests = []
+    for image in images.decoded():
+        if image.shape != (height, width, channels):
+            return None
+        digests.append(image.digest)
+    return np.array(digests, dtype=object)
 
 
 def require_labels_agree(data: FoundData) -> None:
