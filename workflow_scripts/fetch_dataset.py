@@ -27,12 +27,13 @@ def fetch_dataset(
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,
     `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
-    for data that cannot be audited, equal images under different labels among them, and for another digest.
+    for data that cannot be audited, damaged images and equal pixels under different labels among them, and for another
+    digest.
     """
     images, described = open_and_describe(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
     digests = image_digests(images, where=path_to_images or dataset)
-    frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, "image_digest": digests})
-    if digests is not None and (repeated := len(images) - frame["image_digest"].nunique()):
+    frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
+    if digests["pixel_digest"] is not None and (repeated := len(images) - frame["pixel_digest"].nunique()):
         print(f"{repeated:,} of {len(images):,} rows repeat an image; each image counts once")
     identity = {"dataset": dataset, "dataset_digest": described["digest"]}
     write_table(path_to_samples, DATASET, frame, identity=identity)

@@ -180,6 +180,42 @@ def old_checkpoint(folder):
     return path
 
 
+def npz_bomb(folder):
+    """Black images, of which deflate makes a thousandth: 1 GiB in 1 MB."""
+    rows = 2**20
+    path = compressed(folder / "images.npz", "x.npy", npy_header((rows, 16, 16, 1)), rows * 16 * 16 * 4)
+    return compressed(path, "y.npy", npy_header((rows,)), rows * 4)
+
+
+def zip_bomb(folder):
+    """A checkpoint with zeros behind its weights, compressed."""
+    return compressed(model_files.pt("zip")(folder), "archive/data/7", b"", 2**30)
+
+
+def compressed(path, name, head, size):
+    """Add zeros to an archive."""
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as file:
+        file.write(head)
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    assert path.stat().st_size < 2 * 10**6
+    return path
+
+
+def large_image(folder):
+    """Black, of more pixels than photographs have: 177 million in 180 kB."""
+    path = user_files.folder_images("PNG")(folder)
+    width = height = 13_300
+    header, packer = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0), zlib.compressobj(9)
+    row = bytes(1 + -(-width // 8))
+    data = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+    content = path.read_bytes()[:8]
+    for kind, part in ((b"IHDR", header), (b"IDAT", data), (b"IEND", b"")):
+        content += struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part))
+    path.write_bytes(content)
+    return path
+
+
 def image(folder):
     path = user_files.folder_images("PNG")(folder)
     header = b"IHDR" + struct.pack(">IIBBBBB", 10**6, 10**6, 8, 2, 0, 0, 0)
@@ -221,7 +257,10 @@ PROMISES = {
     "safetensors": (safetensors, model_files.read_weights),
     "safetensors header": (safetensors_header, model_files.read_weights),
     "old PyTorch checkpoint": (old_checkpoint, model_files.read_weights),
+    "npz that unpacks": (npz_bomb, user_files.images_of(source="npz", value_range=255, channels="last")),
+    "PyTorch checkpoint that unpacks": (zip_bomb, model_files.read_weights),
     "PNG": (image, user_files.read_folder),
+    "PNG that unpacks": (large_image, user_files.read_folder),
     "ONNX": (graph, model_files.read_onnx),
 }
 

@@ -3,13 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image, PngImagePlugin
 
 from audit_inputs import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
+from fetch_dataset import fetch_dataset
 from gfscore.audit.comparison.rows import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError
 from gfscore.measures import complete
+from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.table import DATASET
 
 NAMES = ["cat", "dog"]
 RADII = {"radii": complete({"kind": "certified", "largest_radius": 1.0})}
@@ -84,7 +88,7 @@ def test_class_values_count_missing_samples_as_the_worst(tmp_path, labels):
 def test_repeated_images_count_once(tmp_path, labels, times):
     rng = np.random.default_rng(0)
     once = values_of(labels, (rng.random(200) < 0.8).astype(float)).assign(
-        image_digest=[f"d{row}" for row in range(200)]
+        pixel_digest=[f"d{row}" for row in range(200)]
     )
     again = pd.concat([once] * times).assign(sample_id=[f"r{row:05d}" for row in range(200 * times)])
     found = {}
@@ -99,8 +103,35 @@ def test_repeated_images_count_once(tmp_path, labels, times):
     assert found["once"]["repeated"] is None and f"{200 * times:,}" in found["again"]["repeated"]
 
 
+def test_copies_of_the_right_images_in_other_encodings_change_no_verdict(tmp_path):
+    """Eight files of each image that is right, with the same pixels, as somebody might add them to pass."""
+    labels, right = np.repeat([0, 1], 30), np.arange(60) % 30 < 24
+    rules = {}
+    for name, copies in (("once", 1), ("again", 8)):
+        for row in range(60):
+            place = tmp_path / name / "images" / NAMES[labels[row]]
+            place.mkdir(parents=True, exist_ok=True)
+            image = Image.fromarray(np.random.default_rng(row).integers(0, 256, (4, 4, 3), dtype=np.uint8))
+            for copy in range(copies if right[row] else 1):
+                about = PngImagePlugin.PngInfo()
+                about.add_text("Comment", f"copy {copy}")
+                image.save(place / f"{row:02d}-{copy}.png", pnginfo=about)
+        folder = tmp_path / name
+        settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": {"method": "none"}}
+        fetched = folder / "fetched.json", folder / "fetched.parquet"
+        fetch_dataset(settings, NAMES, *fetched, dataset="toy", path_to_images=folder / "images")
+        table = read_table(fetched[1], DATASET)
+        rows = [int(sample.split("/")[1][:2]) for sample in table["sample_id"]]
+        values = values_of(labels[rows], right[rows].astype(float), names=table["sample_id"])
+        inputs = inputs_of(folder, values, ATTACKED, dataset=table)
+        rules[name] = judged(inputs, folder, at_least=0.7)
+    assert len(table) == 60 + 7 * 48
+    assert rules["once"]["verdict"] == rules["again"]["verdict"] == "INCONCLUSIVE"
+    assert rules["once"]["models"][0]["low"] == rules["again"]["models"][0]["low"]
+
+
 def test_of_repeated_images_the_row_that_stands_first_counts(labels):
-    frame = pd.DataFrame({"sample_id": list("abcd"), "label": [0, 1, 0, 1], "image_digest": ["x", "y", "x", "z"]})
+    frame = pd.DataFrame({"sample_id": list("abcd"), "label": [0, 1, 0, 1], "pixel_digest": ["x", "y", "x", "z"]})
     listed = SampleList.of(frame, source="d.parquet")
     assert listed.counted.tolist() == [0, 1, 3]
     every_other = {"samples": None, "every": 2, "seed": 0}

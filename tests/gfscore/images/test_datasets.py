@@ -307,9 +307,11 @@ def test_equal_images_have_equal_digests_whatever_part_they_are_read_in(saved):
     path = saved(x=pixels)
     settings = NPZ | {"images": "x", "labels": "y", "path": str(path)}
     images = open_images(settings, path, classes=PAIR)
-    digests = image_digests(images, where=path)
+    digests = image_digests(images, where=path)["pixel_digest"]
     assert digests[0] == digests[2] and len(set(digests)) == 3
-    np.testing.assert_array_equal(image_digests(images.select(np.array([1, 2])), where=path), digests[1:3])
+    part = image_digests(images.select(np.array([1, 2])), where=path)
+    np.testing.assert_array_equal(part["pixel_digest"], digests[1:3])
+    np.testing.assert_array_equal(part["image_digest"], digests[1:3])
 
 
 def test_an_image_under_two_labels_is_refused(saved):
@@ -324,4 +326,4 @@ def test_an_image_under_two_labels_is_refused(saved):
 def test_labels_without_images_have_no_digests(tmp_path):
     np.save(tmp_path / "y.npy", np.array([0, 1, 0]))
     images = open_images({"source": "labels"}, tmp_path / "y.npy", classes=PAIR)
-    assert image_digests(images, where="y.npy") is None
+    assert image_digests(images, where="y.npy") == {"image_digest": None, "pixel_digest": None}

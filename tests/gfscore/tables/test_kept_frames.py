@@ -5,7 +5,7 @@ from gfscore.tables import kept_frames
 from gfscore.tables.kept_frames import KeptFrames
 from gfscore.tables.table import DATASET
 
-FRAME = pd.DataFrame({"sample_id": ["a", "b"], "label": [0, 1], "image_digest": ["c", "d"]})
+FRAME = pd.DataFrame({"sample_id": ["a", "b"], "label": [0, 1], "image_digest": ["c", "d"], "pixel_digest": ["e", "f"]})
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from gfscore.tables.numpy_files import LARGEST_RATIO, whole_array
+from gfscore.tables import numpy_files
+from gfscore.tables.numpy_files import declared_array, whole_array
+from memory import most_memory
 
 ARRAYS = {
     "numbers": np.arange(12.0).reshape(3, 4),
@@ -46,8 +48,18 @@ def test_pickled_objects_are_refused(tmp_path):
         whole_array(file, "x")
 
 
-def test_deflate_cannot_do_better_than_the_largest_ratio():
-    import zlib
+def test_an_array_that_unpacks_to_much_more_than_its_file_is_refused_before_its_data_are_read(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros((10**6, 10), dtype=np.uint8))
+    with np.load(tmp_path / "a.npz") as file:
+        assert declared_array(file, "x")[0] == (10**6, 10)
+        monkeypatch.setattr(numpy_files, "MOST_UNPACKED", 10**6)
+        with most_memory() as most, pytest.raises(ValueError, match=r"10,000,128 bytes .*numpy\.savez"):
+            whole_array(file, "x")
+    assert most[0] < 10**6
 
-    size = 10**7
-    assert size / len(zlib.compress(bytes(size), 9)) < LARGEST_RATIO
+
+def test_an_uncompressed_array_is_read_whatever_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(numpy_files, "MOST_UNPACKED", 10**6)
+    np.savez(tmp_path / "a.npz", x=np.zeros(10**7, dtype=np.uint8))
+    with np.load(tmp_path / "a.npz") as file:
+        assert whole_array(file, "x").shape == (10**7,)

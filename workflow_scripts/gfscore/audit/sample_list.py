@@ -35,7 +35,7 @@ class ExpectedSamples:
 class SampleList:
     """Samples of a dataset in its order: `sample_id` (N,) str, `labels` (N,) int32; the file that errors name.
 
-    `first` (N,) int64: the first row with the same image, by the digests of the images; its own row for an image that
+    `first` (N,) int64: the first row with the same image, by the digests of the pixels; its own row for an image that
     is there once, and for labels without images. Repeated images are no independent draws, so they count as one sample.
     """
 
@@ -53,8 +53,8 @@ class SampleList:
     def of(cls, frame: pd.DataFrame, *, source: Path | str) -> SampleList:
         """From rows of the table `dataset`, read from `source`."""
         first = np.arange(len(frame))
-        if frame["image_digest"].notna().any():
-            _, inverse = np.unique(frame["image_digest"].to_numpy(dtype=str), return_inverse=True)
+        if frame["pixel_digest"].notna().any():
+            _, inverse = np.unique(frame["pixel_digest"].to_numpy(dtype=str), return_inverse=True)
             places = np.full(inverse.max() + 1, len(frame))
             np.minimum.at(places, inverse, first)
             first = places[inverse]

@@ -65,6 +65,8 @@ def require_as_stored(root: Path, preprocessing: Mapping[str, Any]) -> None:
     """Raise InputError for a preprocessing of arrays."""
     if (method := preprocessing["method"]) != "none":
         raise InputError(f"{root}: arrays need the preprocessing method none, not {method}; correct `preprocessing`")
+    if orientation := preprocessing.get("orientation"):
+        raise InputError(f"{root}: arrays have no EXIF orientation; remove `orientation: {orientation}`")
 
 
 def stored_arrays(root: Path, corruption: str) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:

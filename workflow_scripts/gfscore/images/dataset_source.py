@@ -16,6 +16,7 @@ from gfscore.core.settings import (
     Name,
     Seed,
     Sha256,
+    Sparse,
     Subset,
     Text,
     Unique,
@@ -70,7 +71,17 @@ Side = Annotated[int, Field(ge=1, le=8192, description="Side of the result in pi
 Interpolation = Annotated[Literal["bilinear", "bicubic"], Field(description="Filter of the resizing, antialiased.")]
 
 
-class CenterCrop(Closed):
+class Decoding(Sparse):
+    """What is done to every encoded image before it is resized."""
+
+    absent = frozenset({"orientation"})
+
+    orientation: Literal["exif"] | None = Field(
+        None, description="exif turns images by their EXIF orientation; null reads them as stored, as torchvision does."
+    )
+
+
+class CenterCrop(Decoding):
     """Resize the shorter side, then crop the centre."""
 
     method: Literal["center_crop"]
@@ -87,7 +98,7 @@ class CenterCrop(Closed):
         return self
 
 
-class Squash(Closed):
+class Squash(Decoding):
     """Resize to a square without keeping the aspect ratio."""
 
     method: Literal["squash"]
@@ -95,7 +106,7 @@ class Squash(Closed):
     interpolation: Interpolation = "bilinear"
 
 
-class AsStored(Closed):
+class AsStored(Decoding):
     """Use pixels as stored; all images must have the same size."""
 
     method: Literal["none"]

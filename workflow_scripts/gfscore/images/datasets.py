@@ -91,14 +91,36 @@ def open_and_describe(
     }
 
 
-def image_digests(images: ImageSet, *, where: Path | str) -> NDArray[np.str_] | None:
-    """Digest of each image, as ImageSet.image_digests gives it.
+def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[np.str_] | None]:
+    """Digests of the N images in the columns of the table `dataset`.
 
-    Raises InputError, naming `where` and two samples, for equal images under different labels: one label is wrong.
+    Parameters
+    ----------
+    images : ImageSet
+        Every image is decoded.
+    where : Path or str
+        File or folder that errors name.
+
+    Returns
+    -------
+    dict
+        `image_digest`, that of each image as it is stored, and `pixel_digest`, that of its pixels after preprocessing:
+        (N,) str, or None for labels without images.
+
+    Raises
+    ------
+    InputError
+        Naming two samples, for equal pixels under different labels: one label is wrong.
     """
-    digests = images.image_digests()
-    if digests is None:
-        return None
+    stored = images.image_digests()
+    pixels = stored if images.decoded is None else images.pixel_digests()
+    if pixels is not None:
+        require_one_label(images, pixels, where=where)
+    return {"image_digest": stored, "pixel_digest": pixels}
+
+
+def require_one_label(images: ImageSet, digests: NDArray[Any], *, where: Path | str) -> None:
+    """Raise InputError, naming two samples, if images of equal digests (N,) have different labels."""
     _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
     wrong = images.labels != images.labels[first[inverse]]
     if wrong.any():
@@ -109,7 +131,6 @@ def image_digests(images: ImageSet, *, where: Path | str) -> NDArray[np.str_] | 
             f"{where}: {' and '.join(names)} are one image under two labels, as {int(wrong.sum())} of {len(images)} "
             "samples repeat an image of another label; remove one of each, or correct its label"
         )
-    return digests
 
 
 def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Image sets of encoded images (JPEG, PNG, ...), decoded by several threads a bounded number of images ahead."""
 
 import hashlib
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
 from gfscore.images.arrays import whole_labels
-from gfscore.images.decoding import describe, prepare
-from gfscore.images.image_set import ImageSet, unit_range
+from gfscore.images.decoding import describe, orientation_of, prepare
+from gfscore.images.image_set import DecodedImage, ImageSet, unit_range
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
+WAITING = 1 << 28
+"""Bytes of decoded images that may wait for a batch to be complete, beside those of the batch."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
 Blob = tuple[str, Callable[[], bytes]]
@@ -58,10 +61,17 @@ def from_encoded(
     def hash_of(blob: Blob) -> bytes:
         return hashlib.sha256(_content(blob)).digest()
 
+    def describe_decoded(blob: Blob) -> DecodedImage:
+        pixels = decode(blob)
+        state = hashlib.sha256("{} {} {}\n".format(*pixels.shape).encode())
+        state.update(np.ascontiguousarray(pixels).data)
+        return DecodedImage(pixels.shape, state.digest())
+
     def of_rows(rows: NDArray[np.int64]) -> ImageSet:
         def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
             # One batch ahead, so that images are decoded while the network computes.
-            images = in_order(decode, blobs(rows), ahead=batch_size + WORKERS)
+            waiting = max(1, WAITING // math.prod(shape))
+            images = in_order(decode, blobs(rows), ahead=min(batch_size + WORKERS, waiting))
             names = iter(sample_id[rows])
             while batch := list(islice(images, batch_size)):
                 for image, name in zip(batch, names, strict=False):
@@ -71,6 +81,12 @@ def from_encoded(
         def hashes() -> Iterator[bytes]:
             return in_order(hash_of, blobs(rows), ahead=4 * WORKERS)
 
+        def decoded() -> Iterator[DecodedImage]:
+            return in_order(describe_decoded, blobs(rows), ahead=4 * WORKERS)
+
+        def orientations() -> Iterator[int]:
+            return in_order(lambda blob: orientation_of(_content(blob)), blobs(rows), ahead=4 * WORKERS)
+
         def content_digest() -> str:
             state = hashlib.sha256("gfscore encoded images 1 {} {} {}\n{}\n".format(*shape, words).encode())
             for row, content in zip(rows, hashes(), strict=True):
@@ -79,9 +95,20 @@ def from_encoded(
 
         height, width, channels = decode(next(iter(blobs(rows[:1])))).shape
         shape = (channels, height, width)
-        chosen = sample_id[rows], labels[rows], shape, words, stream
-        whole = class_names, content_digest, COVERS
-        return ImageSet(*chosen, *whole, choose=lambda part: of_rows(rows[part]), hashes=hashes)
+        return ImageSet(
+            sample_id=sample_id[rows],
+            labels=labels[rows],
+            image_shape=shape,
+            preprocessing=words,
+            stream=stream,
+            class_names=class_names,
+            content_digest=content_digest,
+            digest_covers=COVERS,
+            choose=lambda part: of_rows(rows[part]),
+            hashes=hashes,
+            decoded=decoded,
+            orientations=orientations,
+        )
 
     return of_rows(np.arange(len(labels)))
 

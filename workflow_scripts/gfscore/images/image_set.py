@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,13 @@ DIGITS = 32
 
 Condition = tuple[str, int]
 """A corruption and its severity."""
+
+
+class DecodedImage(NamedTuple):
+    """An image after decoding and preprocessing: its shape (H, W, C), and the SHA-256 of its shape and pixels."""
+
+    shape: tuple[int, ...]
+    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,9 @@ class ImageSet:
     `copies`, corrupted copies of the images;
     `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
     it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work;
-    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding.
+    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding. Of images that are
+    stored encoded, `decoded()`, which yields a DecodedImage of each, whatever its size, and `orientations()`, which
+    yields their EXIF orientations, 1 to 8.
     """
 
     sample_id: NDArray[np.str_]
@@ -84,6 +93,8 @@ class ImageSet:
     digest_covers: str = "pixels, labels and identifiers"
     choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
     hashes: Callable[[], Iterator[bytes]] | None = None
+    decoded: Callable[[], Iterator[DecodedImage]] | None = None
+    orientations: Callable[[], Iterator[int]] | None = None
     copies: Copies | None = None
 
     def __len__(self) -> int:
@@ -147,6 +158,8 @@ class ImageSet:
             stream=stream,
             content_digest=self.content_digest and content_digest,
             hashes=None,
+            decoded=None,
+            orientations=None,
             copies=copies,
         )
 
@@ -154,12 +167,22 @@ class ImageSet:
         """First 32 hexadecimal digits of the SHA-256 of each image, (N,) str; None for labels without images.
 
         Of the encoded image where the source stores it encoded, else of its pixels as little-endian float32 in C order.
-        Equal digests mean equal images; one image that is encoded in two ways has two.
+        Equal digests mean equal images; one image that is encoded in two ways has two, but one of `pixel_digests`.
         """
         if 0 in self.image_shape:
             return None
         hashes = self.hashes() if self.hashes else self._hashes_of_pixels()
         return np.array([content.hex()[:DIGITS] for content in hashes])
+
+    def pixel_digests(self) -> NDArray[np.str_] | None:
+        """First 32 hexadecimal digits of the SHA-256 of each image as networks see it, (N,) str; None without images.
+
+        Of its pixels after decoding and preprocessing, so that images have one digest however they are encoded. Images
+        that are stored as arrays have that of `image_digests`.
+        """
+        if 0 in self.image_shape or self.decoded is None:
+            return self.image_digests()
+        return np.array([image.digest.hex()[:DIGITS] for image in self.decoded()])
 
     def _hashes_of_pixels(self) -> Iterator[bytes]:
         for images in self.batches(DIGEST_BATCH):

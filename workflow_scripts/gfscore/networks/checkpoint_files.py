@@ -19,6 +19,12 @@ NEEDS_PINNED_DIGEST = (
     "trust_pickle: false"
 )
 
+MOST_UNPACKED = 1 << 28
+"""Bytes that a PyTorch file, a zip archive, may unpack to whatever its size."""
+
+LARGEST_RATIO = 50
+"""Largest ratio of a larger one to its size."""
+
 
 def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None, record: bool = True) -> str:
     """SHA-256 (hex) of a complete checkpoint at `path`, downloaded from `url` if it is missing.
@@ -135,10 +141,17 @@ def _record(path, digest):
 def _require_whole_zip(path, name):
     try:
         with zipfile.ZipFile(path) as file:
-            file.infolist()
+            unpacked = sum(entry.file_size for entry in file.infolist())
     # zipfile raises errors of many types for damaged files.
     except Exception as error:
         raise InputError(f"{name}: is a truncated PyTorch file ({error}); download or copy it again") from error
+    packed = path.stat().st_size
+    # torch.save compresses nothing; who packs the file again makes weights hardly smaller.
+    if unpacked > max(MOST_UNPACKED, LARGEST_RATIO * packed):
+        raise InputError(
+            f"{name}: its {packed:,} bytes claim to unpack to {unpacked:,}, which no weights do; save it again with "
+            "torch.save"
+        )
 
 
 def _require_whole_safetensors(path, name, size):

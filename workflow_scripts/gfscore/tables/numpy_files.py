@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from gfscore.tables.malformed import MalformedError
 
-LARGEST_RATIO = 1032
-"""Largest compression ratio of deflate (RFC 1951: 258 bytes from 2 bits)."""
+MOST_UNPACKED = 1 << 28
+"""Bytes that an array may unpack to whatever its file has."""
+
+LARGEST_RATIO = 50
+"""Largest compression ratio of a larger array. Images and logits have about 2, and deflate at most 1032."""
 
 
 def opened(path: Path | str, **how: Any) -> Any:
@@ -27,17 +30,22 @@ def opened(path: Path | str, **how: Any) -> Any:
         raise
 
 
-def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
-    """Array `name` of an open .npz file, after checking that its headers are consistent.
+def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array of an open .npz file by its header, before any of its data are read.
 
-    Memory is allocated only if the archive's directory, the array's shape and the size of the file agree, so it is
-    bounded by LARGEST_RATIO times the size of the file. Raises ValueError otherwise, zipfile.BadZipFile for a wrong
-    checksum, and numpy's errors for damaged bytes.
+    Raises
+    ------
+    ValueError
+        Where the archive's directory, the array's header and the size of the file contradict each other, or the array
+        unpacks to more than MOST_UNPACKED and LARGEST_RATIO times its bytes in the file.
     """
     assert archive.zip is not None  # it is open
     member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
-    if member.file_size > LARGEST_RATIO * max(member.compress_size, 1):
-        raise ValueError(f"array {name} claims {member.file_size} bytes compressed to {member.compress_size}")
+    if member.file_size > max(MOST_UNPACKED, LARGEST_RATIO * member.compress_size):
+        raise ValueError(
+            f"array {name} claims {member.file_size:,} bytes compressed to {member.compress_size:,}; if that is right, "
+            "save it uncompressed, with numpy.savez"
+        )
     with archive.zip.open(member) as file:
         # Version 3 is only for field names outside ASCII, which are not supported.
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
@@ -46,16 +54,17 @@ def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
         raise _of_objects(f"array {name}")
     if expected != member.file_size:
         raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
-    return archive[name]
+    return tuple(shape), dtype
 
 
-def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type that the header of array `name` of an open .npz file declares; its values are not read."""
-    assert archive.zip is not None  # it is open
-    member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
-    with archive.zip.open(member) as file:
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-    return shape, dtype
+def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
+    """Array `name` of an open .npz file, read after its header was checked.
+
+    Raises ValueError as `declared_array`, zipfile.BadZipFile for a wrong checksum, numpy's errors for damaged bytes.
+    """
+    declared_array(archive, name)
+    array: NDArray[Any] = archive[name]
+    return array
 
 
 def _of_objects(array: str) -> MalformedError:

@@ -37,11 +37,16 @@ LOGITS = Table(
 )
 DATASET = Table(
     name="dataset",
-    version=2,
+    version=3,
     columns=(
         SAMPLE_ID,
         LABEL,
         ("image_digest", pa.string(), "first half of the SHA-256 of the image, in hexadecimal; null without images"),
+        (
+            "pixel_digest",
+            pa.string(),
+            "the same of its pixels after decoding and preprocessing: samples with equal ones count once",
+        ),
     ),
 )
 """The samples of a dataset in order, for steps that need no images."""

@@ -237,6 +237,9 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     dataset = plan.dataset_of(config, bundle.audit)
 
     def other_images() -> Iterable[str]:
+        import pandas as pd
+
+        from gfscore.audit.sample_list import SampleList
         from gfscore.images.datasets import image_digests, open_and_describe
 
         settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]
@@ -248,8 +251,15 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
             yield f"{name}: other images, labels or names than datasets/{dataset}.json says"
         table = read_table(bundle.path(f"datasets/{dataset}.parquet"), DATASET)
         digests: Any = image_digests(images, where=name)
-        if list(digests) != list(table["image_digest"]):
+        if list(digests["image_digest"]) != list(table["image_digest"]):
             yield f"{name}: other images than datasets/{dataset}.parquet says"
+        if images.decoded is None and list(digests["pixel_digest"]) != list(table["pixel_digest"]):
+            yield f"{name}: other pixels than datasets/{dataset}.parquet says"
+        # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
+        made = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
+        first_of_stored, first_of_made = (SampleList.of(frame, source=name).first for frame in (table, made))
+        if list(first_of_stored) != list(first_of_made):
+            yield f"{name}: other images are equal to each other than datasets/{dataset}.parquet says"
 
     found.check("images", "the dataset has the digest that was computed again from its images", other_images)
 

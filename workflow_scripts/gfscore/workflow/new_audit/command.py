@@ -26,8 +26,9 @@ MOST_RADII = 3
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
-    "ARRAYS": "--arrays", "VALUE_RANGE": "--value-range", "IMAGE_FOLDER": "--image-folder", "NORM": "--norm",
-    "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code", "FORCE": "--force",
+    "ARRAYS": "--arrays", "VALUE_RANGE": "--value-range", "IMAGE_FOLDER": "--image-folder",
+    "ORIENTATION": "--orientation", "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes",
+    "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
 """Options by Make's variables; the last two take no value."""
 
@@ -80,6 +81,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--eps", metavar="RADII", help="up to three radii, separated by commas, the gate's first: 8/255,4/255"
     )
     parser.add_argument("--size", type=int, metavar="PIXELS", help="side of the images; by default what the model says")
+    parser.add_argument(
+        "--orientation",
+        choices=["stored", "exif"],
+        help="read images as they are stored, or turned by their EXIF orientation; by default what surely fits better",
+    )
     parser.add_argument(
         "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
     )
@@ -139,8 +145,8 @@ def request_of(given: argparse.Namespace) -> Request:
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
     options = (
-        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "norm", "size",
-        "minutes", "trust_code",
+        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "orientation", "norm",
+        "size", "minutes", "trust_code",
     )  # fmt: skip
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 

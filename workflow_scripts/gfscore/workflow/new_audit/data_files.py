@@ -116,7 +116,12 @@ def _opened(entry, words, path):
 
 
 def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
-    """Data that say whether all images have one size, and rows (n,) of LOOKED_AT images, of each class alike."""
+    """Data that say whether all images have one size, and rows (n,) of LOOKED_AT images, of each class alike.
+
+    Raises InputError for a damaged image and for one image under two labels. Of more than ALL images only those of the
+    rows are decoded, and the others are compared by their files.
+    """
+    from gfscore.images.datasets import require_one_label
     from gfscore.images.subsets import draw_of_each_class
 
     labels = data.images.labels
@@ -124,15 +129,38 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     rows = draw_of_each_class(labels, per_class=-(-count // len(data.classes)), seed=SEED)
     # Of many classes one of each is too many; those that are left out change nothing in what is asked here.
     rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int)]
-    checked = np.arange(len(labels)) if len(labels) <= ALL else rows
-    try:
-        for _ in data.images.select(checked).batches(64):
-            pass
-    except InputError as error:
-        if "images of different sizes" not in str(error):
-            raise
+    checked = data.images.select(np.arange(len(labels)) if len(labels) <= ALL else rows)
+    digests = _digests_of_one_size(checked)
+    if digests is None:
         data = replace(data, uniform=False)
+    else:
+        require_one_label(checked, digests, where=data.entry["path"])
+    if len(labels) > ALL:
+        require_labels_agree(data)
     return data, rows
+
+
+def _digests_of_one_size(images: ImageSet) -> NDArray[Any] | None:
+    """Digest of each image (n,), of its pixels; None where one has another size than the first."""
+    if images.decoded is None:
+        return images.image_digests()
+    channels, height, width = images.image_shape
+    digests = []
+    for image in images.decoded():
+        if image.shape != (height, width, channels):
+            return None
+        digests.append(image.digest)
+    return np.array(digests, dtype=object)
+
+
+def require_labels_agree(data: FoundData) -> None:
+    """Raise InputError for one image under two labels: of equal pixels, or, of more than ALL images, of equal files."""
+    from gfscore.images.datasets import require_one_label
+
+    images = data.images
+    digests = images.pixel_digests() if len(images) <= ALL else images.image_digests()
+    if digests is not None:
+        require_one_label(images, digests, where=data.entry["path"])
 
 
 def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
@@ -144,9 +172,20 @@ def resized(data: FoundData, preprocessing: Mapping[str, Any]) -> FoundData:
             f"{preprocessing['size']}; store them in that size, or name a model for theirs"
         )
     # Names that the source finds are in the right order already.
-    again = _opened({**data.entry, "preprocessing": dict(preprocessing)}, data.words, data.entry["path"])
+    again = _opened(_prepared(data.entry, preprocessing), data.words, data.entry["path"])
     again, _ = looked_at(again)
     return replace(again, several=not data.uniform)
+
+
+def turned(data: FoundData) -> FoundData:
+    """Data whose encoded images are turned by their EXIF orientation."""
+    again = _opened(_prepared(data.entry, {"orientation": "exif"}), data.words, data.entry["path"])
+    return replace(again, uniform=data.uniform, several=data.several)
+
+
+def _prepared(entry: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    preprocessing = {"method": "none", **entry.get("preprocessing", {}), **changes}
+    return {**entry, "preprocessing": preprocessing}
 
 
 # ---- what a path is ----

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
+from gfscore.statistics.logits import require_logits, stored_logits
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
 from gfscore.tables.malformed import unreadable
-from gfscore.tables.numpy_files import declared_array, opened, whole_array
+from gfscore.tables.numpy_files import declared_array, opened
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
-from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of
+from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of, require_labels_agree
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
 from gfscore.workflow.new_audit.output_names import asked_order
 from gfscore.workflow.new_audit.request import Request
@@ -50,6 +51,7 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
             raise InputError(f"{model.entry['path']}: a network beside files of logits; audit them apart")
     for option, value in (
         ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
+        ("--orientation", request.orientation),
         ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
         ("--labels", request.labels if request.data else None), ("--arrays", request.arrays),
         ("--value-range", request.value_range), ("--image-folder", request.image_folder),
@@ -65,6 +67,7 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
         check_logits(logits, true, where=model.entry["path"])
         remedy = "order the columns as the classes, or correct the labels"
         accuracy = check_order(logits, true, data.classes, where=model.entry["path"], remedy=remedy)
+        _require_storable(logits, true, where=model.entry["path"])
         words = f"{model.words}, {accuracy:.1%} of {len(true):,} right"
         said.append(f"model     {model.name}: {words}")
         entries[model.name] = (model.entry, [words])
@@ -81,6 +84,12 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     return Inspection(name, file.text, file.sections, said)
 
 
+def _require_storable(logits: NDArray[Any], labels: NDArray[np.int64], *, where: str) -> None:
+    """Raise InputError for logits that the files of the workflow cannot hold: beyond float32, or too close in it."""
+    numbers, classes = require_logits(logits, labels, source=where, allow_probabilities=True)
+    stored_logits(numbers, classes, source=where)
+
+
 def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[FoundData, list[NDArray[Any]]]:
     """Data of a request, and the logits (N, K) of each of its models, in the order of the data.
 
@@ -89,6 +98,8 @@ def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[
     """
     first = models[0].entry["path"]
     data = find_data(request.data, request) if request.data and _holds_images(Path(request.data)) else None
+    if data is not None:
+        require_labels_agree(data)
     read = []
     for model in models:
         path, member = model.entry["path"], model.entry.get("member")
@@ -144,7 +155,7 @@ def _members(path):
     # Arrays or list columns of logits in a file; none where each column is a class.
     if path.suffix == ".npz":
         with _archive(path) as file:
-            return [name for name in file.files if name not in OTHER and whole_array(file, name).ndim == 2]
+            return [name for name in file.files if name not in OTHER and len(declared_array(file, name)[0]) == 2]
     if path.suffix == ".parquet":
         from gfscore.tables.parquet_files import is_list
 

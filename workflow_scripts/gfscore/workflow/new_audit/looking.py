@@ -15,6 +15,7 @@ from gfscore.workflow.new_audit.data_files import FoundData, find_data, looked_a
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
 from gfscore.workflow.new_audit.logit_members import inspect_logits
 from gfscore.workflow.new_audit.model_files import find_models
+from gfscore.workflow.new_audit.orientation import as_asked, in_orientation
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import look_at
 
@@ -37,8 +38,9 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         raise InputError(f"--architecture {request.architecture}: no model here is a file of weights; leave it out")
     if request.data is None:
         raise InputError("images are missing: give the file or folder of the data behind the models")
-    data, rows = looked_at(find_data(request.data, request))
+    data, rows = looked_at(as_asked(find_data(request.data, request), request))
     data, rows = _in_size(data, rows, models, request)
+    data, orientation = in_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
     opened = []
@@ -54,6 +56,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     said = [
         *(line for one in opened for line in [f"model     {one.found.name}: {one.found.words}", *one.said]),
         f"data      {_data_words(data, counts)}",
+        *orientation,
         *(_measure_words(radii, request, sizes) if measures else audit_file.words_without_attacks(why_not)),
     ]
     copies = {new: old for one in opened for new, old in one.found.copies.items()}
@@ -102,7 +105,7 @@ def _usual_radius(data, norm):
 def _data_words(data, counts):
     c, height, width = data.images.image_shape
     resize = data.entry.get("preprocessing", {})
-    how = f", {resize['method']} to {resize['size']} pixels" if resize else ""
+    how = f", {resize['method']} to {resize['size']} pixels" if "size" in resize else ""
     how += " as they have several sizes" if data.several else ""
     few_words = f"; fewer than {budget.ENOUGH} in {sum(n < budget.ENOUGH for n in counts)} classes"
     empty = [name for name, count in zip(data.classes, counts, strict=True) if count == 0]

@@ -14,9 +14,9 @@ class Request:
 
     `models`: files, folders or names; `data`: file or folder, None for labels that come with logits; `name` of the
     audit; `architecture`, `preprocessing`, `labels`, `arrays`, `value_range` ("1", "255", "signed") and `image_folder`
-    as gfscore audit --help describes them; `norm` "linf" or "l2";
-    `eps` radii, empty for the usual one; `size` of the images in pixels, None for what the model says; `minutes` that
-    the audit may take; `trust_code`: whether files of code may be run.
+    as gfscore audit --help describes them; `norm` "linf" or "l2"; `eps` radii, empty for the usual one; `size` of the
+    images in pixels, None for what the model says; `orientation` "stored" or "exif", None for what fits better;
+    `minutes` that the audit may take; `trust_code`: whether files of code may be run.
     """
 
     models: tuple[str, ...]
@@ -31,6 +31,7 @@ class Request:
     image_folder: str | None = None
     eps: tuple[str, ...] = ()
     size: int | None = None
+    orientation: str | None = None
     minutes: float = DEFAULT_MINUTES
     trust_code: bool = False
 

@@ -88,6 +88,59 @@ def _outputs_words(indices: Sequence[int], outputs: int) -> str:
     return f"{outputs} outputs" if len(indices) == outputs else f"{len(indices)} of {outputs} outputs"
 
 
+def trials_of_readings(
+    model: FoundModel, data: FoundData, readings: Sequence[Any], labels: Any, *, request: Request
+) -> list[list[pixels.Trial]]:
+    """Trials of a model on the same images read in several ways.
+
+    Parameters
+    ----------
+    model, data, request
+        As `look_at` takes them.
+    readings : sequence of arrays
+        The images (n, C, H, W) in each way, pixels in [0, 1].
+    labels : array
+        True classes (n,).
+
+    Returns
+    -------
+    list of lists
+        For each reading a trial of every preprocessing that comes into question: the one that is asked for or stated,
+        else all candidates. For networks that take long, on fewer images.
+    """
+    from gfscore.networks.inference import reproducible_arithmetic
+    from gfscore.networks.thread_count import threads_for_size
+
+    where, channels = model.entry["path"], data.images.image_shape[0]
+    if request.preprocessing:
+        candidates = {request.preprocessing: pixels.settings_of(request.preprocessing, channels=channels)}
+    elif model.pixels is not None:
+        candidates = {"stated": dict(model.pixels.settings)}
+    else:
+        names = pixels.candidates(channels)
+        candidates = {name: pixels.settings_of(name, channels=channels) for name in names}
+    threads = threads_for_size(Path(where).stat().st_size)
+    with reproducible_arithmetic(threads=threads):
+        classifier = _classifier(dict(model.entry), data, threads)
+        outputs = classifier.classes or len(data.classes)
+        indices, _ = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
+        passes = len(candidates) * len(readings)
+        most = int(np.clip(TRYING / (passes * _seconds(classifier, readings[0])), FEWEST, len(labels)))
+        rows = np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(int)
+
+        trials = []
+        for images in readings:
+            of_reading = []
+            for name, settings in candidates.items():
+                shaped = {**settings, "image_shape": images.shape[1:]}
+                shown = pixels.preprocess(images[rows], shaped, where=where)
+                logits = [classifier.logits(shown[start : start + 64]) for start in range(0, len(shown), 64)]
+                answers = np.concatenate(logits)[:, indices].argmax(axis=1)
+                of_reading.append(pixels.Trial(name, settings, answers == labels[rows]))
+            trials.append(of_reading)
+    return trials
+
+
 def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:
     """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
     if entry["source"] != "onnx":

@@ -1,0 +1,105 @@
+"""Images with an EXIF orientation, read as stored or turned."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from gfscore.core.errors import InputError
+from gfscore.images.datasets import load_all, open_images
+from gfscore.images.decoding import describe, orientation_of, prepare
+from gfscore.images.sources.image_folder import ImageFolder
+
+STORED = {"method": "none"}
+TURNED = {"method": "none", "orientation": "exif"}
+LOSSLESS = {"PNG": {}, "WEBP": {"lossless": True}, "JPEG": {}}
+TAG = 0x0112
+
+
+def encoded(kind, orientation, seed=0):
+    """Image of 9x8 pixels with an orientation, None for none."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (8, 9, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    exif = Image.Exif()
+    if orientation is not None:
+        exif[TAG] = orientation
+    Image.fromarray(pixels).save(buffer, kind, exif=exif, **LOSSLESS.get(kind, {}))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_an_image_is_read_as_torchvision_reads_it_or_as_a_viewer_shows_it(kind, orientation):
+    content = encoded(kind, orientation)
+    with Image.open(io.BytesIO(content)) as image:
+        as_stored = np.asarray(image.convert("RGB"))
+        as_shown = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    assert orientation_of(content) == orientation
+    np.testing.assert_array_equal(prepare(content, STORED, name="a"), as_stored)
+    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), as_shown)
+
+
+def test_a_tiff_is_turned_by_pillow_so_both_readings_are_torchvisions():
+    content = encoded("TIFF", 6)
+    with Image.open(io.BytesIO(content)) as image:
+        expected = np.asarray(image.convert("RGB"))
+    assert expected.shape == (9, 8, 3) and orientation_of(content) == 1
+    for settings in (STORED, TURNED):
+        np.testing.assert_array_equal(prepare(content, settings, name="a"), expected)
+
+
+@pytest.mark.parametrize("orientation", [None, 0, 9, 77])
+def test_no_orientation_and_one_that_means_nothing_turn_nothing(orientation):
+    content = encoded("JPEG", orientation)
+    assert orientation_of(content) == 1
+    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), prepare(content, STORED, name="a"))
+
+
+def test_malformed_exif_turns_nothing():
+    whole = b"Exif\0\0MM\0*\0\0\0\x08"
+    content = encoded("JPEG", 6).replace(whole, b"Exif\0\0MM\0*\x7f\xff\xff\xff")
+    assert whole not in content and orientation_of(content) == 1
+    assert orientation_of(b"\xff\xd8 Exif and no more") == 1
+    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), prepare(content, STORED, name="a"))
+
+
+def test_only_the_words_of_a_preprocessing_that_turns_images_say_so():
+    assert describe(STORED) == "decoded to RGB, divided by 255"
+    for method in (STORED, {"method": "squash", "size": 4, "interpolation": "bilinear"}):
+        assert "EXIF" not in describe(method)
+        assert describe({**method, "orientation": "exif"}) == describe(method).replace("RGB", "RGB, turned by EXIF")
+    entry = ImageFolder.model_validate({"path": "x", "preprocessing": {"method": "none"}})
+    assert entry.explicit()["preprocessing"] == {"method": "none"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes; the first image of the second has orientation 3, the others none."""
+    for seed, name in enumerate(["a/1.png", "a/2.png", "b/1.png", "b/2.png"]):
+        path = tmp_path / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded("PNG", 3 if name == "b/1.png" else None, seed=seed))
+    return tmp_path / "images"
+
+
+def opened(folder, preprocessing):
+    settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": preprocessing}
+    return open_images(settings, folder, classes=["a", "b"])
+
+
+def test_a_dataset_counts_orientations_and_has_another_digest_only_where_it_is_turned(folder):
+    stored, turned = opened(folder, STORED), opened(folder, TURNED)
+    assert list(stored.orientations()) == [1, 1, 3, 1]
+    assert list(stored.select(np.array([2, 3])).orientations()) == [3, 1]
+    assert stored.digest != turned.digest
+    same = load_all(stored)[0] == load_all(turned)[0]
+    assert same.all(axis=(1, 2, 3)).tolist() == [True, True, False, True]
+
+
+def test_corrupted_copies_that_are_arrays_have_no_orientation(tmp_path):
+    from gfscore.images.corrupted_copies import require_as_stored
+
+    require_as_stored(tmp_path, STORED)
+    with pytest.raises(InputError, match=r"orientation: exif"):
+        require_as_stored(tmp_path, TURNED)
