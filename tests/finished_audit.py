@@ -14,6 +14,7 @@ from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.core.identity import MODEL
 from gfscore.measures.samples import table_of
+from gfscore.networks.manifests import model_digest
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan
@@ -52,16 +53,26 @@ models: {toy: {none: {good: {source: torch, path: given/good.safetensors, archit
                       bad: {source: torch, path: given/bad.safetensors, architecture: "torch.nn:Linear"}}}}
 """
 
+SEVERAL_FILES = """
+datasets: {toy: {source: npz, path: images.npz, value_range: 1, channels: first, classes: [cat, dog, frog]}}
+models: {toy: {none: {good: {source: onnx, path: given/good.onnx, gradients: true},
+                      bad: {source: onnx, path: given/bad.onnx, gradients: true}}}}
+"""
 
-def finished_audit(*, attacked=False, seed=0):
-    """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell."""
+
+def finished_audit(*, attacked=False, several_files=False, seed=0):
+    """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell.
+
+    With `several_files` the networks that were attacked have weights in a file beside them.
+    """
     rng, n = np.random.default_rng(seed), 45
     labels = np.repeat(np.arange(CLASSES), n // CLASSES)
     Path("given").mkdir(exist_ok=True)
     np.save("labels.npy", labels)
     np.savez("images.npz", x=rng.random((n, 1, 2, 2), dtype=np.float32), y=labels)
     measures = "clean, great-softmax" + (", minimal-l2" if attacked else "")
-    text = (SHARED + (ATTACKED if attacked else FROM_LOGITS)).replace("MEASURES", measures)
+    models = SEVERAL_FILES if several_files else ATTACKED if attacked else FROM_LOGITS
+    text = (SHARED + models).replace("MEASURES", measures)
     Path("config.yaml").write_text(text)
     resolution = configured(["config.yaml"], {})
     config, dataset = resolution.config, "results/datasets/toy"
@@ -85,9 +96,15 @@ def finished_audit(*, attacked=False, seed=0):
 def _network(config, model, samples, logits, *, distances):
     path = Path(plan.entry_of(config, **model)["path"])
     path.write_bytes(model["model"].encode())
-    known = {"path": str(path), "sha256": sha256_of_file(path)}
+    files = [{"path": str(path), "sha256": sha256_of_file(path)}]
+    if path.suffix == ".onnx":
+        beside = Path(f"{path}.data")
+        beside.write_bytes(b"weights of " + model["model"].encode())
+        files.append({"path": str(beside), "sha256": sha256_of_file(beside)})
+    source = plan.entry_of(config, **model)["source"]
+    known = {"path": str(path), "sha256": model_digest(source, [file["sha256"] for file in files])}
     place = MODEL.format(**model)
-    write_json(f"results/checkpoints/{place}.json", {**model, **known, "files": [known]})
+    write_json(f"results/checkpoints/{place}.json", {**model, **known, "files": files})
     digest = read_json("results/datasets/toy.json")["digest"]
     identity = {**model, "dataset_digest": digest, "checkpoint_sha256": known["sha256"]}
     columns = {"sample_id": samples["sample_id"].to_numpy(), "label": samples["label"].to_numpy()}

@@ -15,10 +15,11 @@ def require_regular(path: Path | str, *, or_folder: bool = False) -> None:
         raise InputError(f"{path}: is no regular file but {kind}; name the file itself")
 
 
-def regular_bytes(path: Path | str) -> bytes:
-    """Bytes of a file; OSError for one that is missing or no regular file."""
+def regular_bytes(path: Path | str, *, follow_links: bool = True) -> bytes:
+    """Bytes of a file; OSError for one that is missing or no regular file, or, unless they are followed, a link."""
     # Without O_NONBLOCK, opening a pipe waits for a writer.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    chosen = os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | chosen)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("a pipe or a device, not a regular file")
         return file.read()

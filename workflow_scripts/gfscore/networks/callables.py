@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
+from gfscore.networks.number_types import in_float32_unless_other
 
 if TYPE_CHECKING:
     from torch import nn
@@ -42,9 +43,10 @@ ARGUMENTS_OF_AN_AUDIT = "(gfscore audit: by a function FILE.py:NAME that gives t
 """Remedy for users of the command, which has no option for arguments."""
 
 
-def build_architecture(name: str, arguments: Mapping[str, Any]) -> nn.Module:
+def build_architecture(name: str, arguments: Mapping[str, Any], *, any_number_type: bool = False) -> nn.Module:
     """Torch module in eval mode built by an architecture `package.module:callable` from `arguments`.
 
+    Its weights are float32; with `any_number_type` only unless most of them are made in another type of real numbers.
     Raises InputError, naming the callable and the remedy, for one that is not allowed (see `resolve`), for arguments
     that it does not accept or that would download weights, and if the result is no torch module.
     """
@@ -68,7 +70,7 @@ def build_architecture(name: str, arguments: Mapping[str, Any]) -> nn.Module:
         raise InputError(
             f"architecture {name} returns a {type(network).__name__}; name one that returns a torch.nn.Module"
         )
-    return network.float().eval()
+    return (in_float32_unless_other(network) if any_number_type else network.float()).eval()
 
 
 def resolve(name: str) -> Callable[..., Any]:

@@ -25,12 +25,22 @@ MOST_UNPACKED = 1 << 28
 LARGEST_RATIO = 50
 """Largest ratio of a larger one to its size."""
 
+AGAIN = "download it in a browser and put it in place by hand, or correct the url"
 
-def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = None, record: bool = True) -> str:
+
+def obtain(
+    path: Path | str,
+    *,
+    url: str | None = None,
+    sha256: str | None = None,
+    record: bool = True,
+    plain: bool = False,
+) -> str:
     """SHA-256 (hex) of a complete checkpoint at `path`, downloaded from `url` if it is missing.
 
     Without `sha256` the digest in `<path>.sha256` is enforced, or recorded there at the first use (in the format of
-    sha256sum). Raises InputError. A refused file is left in place, since it may be the only copy.
+    sha256sum). `plain`: whether the file holds numbers alone, of which no first bytes tell. Raises InputError. A
+    refused file is left in place, since it may be the only copy.
     """
     path = Path(path)
     require_regular(path)
@@ -47,7 +57,10 @@ def obtain(path: Path | str, *, url: str | None = None, sha256: str | None = Non
 
         download(url, path, check=require_checkpoint, sha256=expected)
     try:
-        require_checkpoint(path)
+        if plain:
+            require_content(path)
+        else:
+            require_checkpoint(path)
         found = sha256_of_file(path)
         if expected and found != expected:
             known = "pinned; correct that" if sha256 else f"recorded in {_record_of(path).name}; delete that"
@@ -83,32 +96,37 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
     unpickled.
     """
     path, name = Path(path), name or path
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(512)
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); check the path and its permissions") from error
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    again = "download it in a browser and put it in place by hand, or correct the url"
-    if not head:
-        raise InputError(f"{name}: is empty; download or copy it again")
-    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        raise InputError(f"{name}: is a web page, not a checkpoint (a download limit, a warning or a login); {again}")
-    if text.startswith(b"version https://git-lfs"):
-        raise InputError(f"{name}: is a Git LFS pointer, not the checkpoint itself; run git lfs pull, then copy it")
+    head = require_content(path, name)
     if path.suffix == ".json" and head[:1] == b"{":
         # The configuration beside some weights, which is read as text.
         return
     if head.startswith(b"PK\x03\x04"):
         _require_whole_zip(path, name)
     elif head[8:9] == b"{":
-        _require_whole_safetensors(path, name, size)
+        _require_whole_safetensors(path, name, path.stat().st_size)
     # A pickle begins with PROTO; ONNX, a protocol buffer, with field 1, the version of the format.
     elif head[:1] not in (b"\x80", b"\x08"):
         raise InputError(
-            f"{name}: is no PyTorch, safetensors or ONNX file (it starts with {head[:12]!r}); {again}, or convert it"
+            f"{name}: is no PyTorch, safetensors or ONNX file (it starts with {head[:12]!r}); {AGAIN}, or convert it"
         )
+
+
+def require_content(path: Path | str, name: object = None) -> bytes:
+    """First bytes of a file; InputError for one that cannot be read or is empty, a web page or a Git LFS pointer."""
+    path, name = Path(path), name or path
+    try:
+        with path.open("rb") as file:
+            head = file.read(512)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror}); check the path and its permissions") from error
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if not head:
+        raise InputError(f"{name}: is empty; download or copy it again")
+    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise InputError(f"{name}: is a web page, not a checkpoint (a download limit, a warning or a login); {AGAIN}")
+    if text.startswith(b"version https://git-lfs"):
+        raise InputError(f"{name}: is a Git LFS pointer, not the checkpoint itself; run git lfs pull, then copy it")
+    return head
 
 
 def recorded_digest(path: Path | str) -> str | None:

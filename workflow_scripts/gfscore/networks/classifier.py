@@ -33,7 +33,8 @@ class Classifier:
     `architecture` in words; `image_shape` (C, H, W) and `classes` K, None if the source does not state them; `network`
     a torch module of the same function, preprocessing included, so that attacks differentiate through it, or None if
     there are no gradients; `run` the function if there is no network; `preprocessing` the classifier's preprocessing in
-    words, empty for none; `original` what the network was converted from, None if it was not.
+    words, empty for none; `original` what the network was converted from, None if it was not; `number_type` that of
+    its answers, where gradients are always those of float32 (see gfscore.networks.number_types).
     """
 
     architecture: str
@@ -43,6 +44,7 @@ class Classifier:
     run: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
     preprocessing: str = ""
     original: Original | None = None
+    number_type: str = "float32"
 
     @property
     def device(self) -> str:
@@ -79,10 +81,11 @@ def from_network(
     image_shape: tuple[int, int, int] | None = None,
     classes: int | None = None,
     preprocessing: str = "",
+    number_type: str = "float32",
 ) -> Classifier:
     """Classifier of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), which is set to eval mode."""
     network = network.eval()
-    return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing)
+    return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing, number_type=number_type)
 
 
 def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: object) -> Classifier:

@@ -19,6 +19,7 @@ from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.gpus import hold_gpu
+from gfscore.networks.number_types import search_agreement, searched_logits
 from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def extract_logits(
             return logits
 
         start = 0
-        twice, plain = spread_over(len(images), SAMPLES), precision == FULL and not compiled
+        twice, plain = spread_over(len(images), SAMPLES), _is_plain(classifier, precision, compiled)
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced batch size is kept for the next chunks.
             parts, size = in_batches(run, batch, size)
@@ -90,6 +91,11 @@ def extract_logits(
             blocks.append(block)
             start += len(batch)
     return images.sample_id, images.labels, np.concatenate(blocks)
+
+
+def _is_plain(classifier: Classifier, precision: str, compiled: bool) -> bool:
+    # Whether logits are rounded as finely as float32 at least, nearly so in float16.
+    return precision == FULL and not compiled and classifier.number_type != "bfloat16"
 
 
 def measured_drift(
@@ -119,8 +125,12 @@ def require_agreement(
     original's by more than AGREEMENT times the largest absolute logit.
     """
     original = classifier.original
+    confirmed: dict[str, str] = {}
+    if classifier.network is not None and classifier.number_type != FULL:
+        confirmed = {"conversion": search_agreement(classifier, images, logits, where=where)}
+        logits = searched_logits(classifier, images)
     if original is None:
-        return {}
+        return confirmed
     wanted = np.concatenate([original.run(batch) for batch in images.batches(COMPARED)])
     largest = float(np.abs(wanted).max())
     # NaN, for which every comparison is false, must be refused too.
@@ -131,7 +141,8 @@ def require_agreement(
             f"by {distance:.1e} of the largest logit, above {AGREEMENT:g}; set gradients: false and leave out measures "
             "that need gradients, or name the weights and the architecture that it was exported from"
         )
-    return {"conversion": f"by {original.converter}; logits within {distance:.0e} of {original.by}'s"}
+    words = [f"by {original.converter}", f"logits within {distance:.0e} of {original.by}'s", *confirmed.values()]
+    return {"conversion": "; ".join(words)}
 
 
 def made_ahead(items: Iterator[Item]) -> Iterator[Item]:
@@ -172,12 +183,17 @@ def require_fit(classifier: Classifier, dataset: Mapping[str, Any], *, source: o
 
 
 def identity_of(
-    dataset: Mapping[str, Any], model: Mapping[str, Any], *, device: str, preprocessing: str = ""
+    dataset: Mapping[str, Any],
+    model: Mapping[str, Any],
+    *,
+    device: str,
+    preprocessing: str = "",
+    number_type: str = FULL,
 ) -> dict[str, str]:
     """Identity metadata of a logits file: names, digests and arithmetic, str to str.
 
     `dataset` is the manifest of fetch_dataset for the evaluated dataset, `model` that of train_model or
-    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none.
+    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none; `number_type` of its answers.
     """
     import torch
 
@@ -191,7 +207,7 @@ def identity_of(
         # Networks defined in architectures/ are not identified by the versions of packages.
         **{key: model[key] for key in ["architecture_sha256"] if key in model},
         "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
-        "dtype": "float32",
+        "dtype": number_type,
         "device": resolve_device(device),
         "torch": str(torch.__version__),
     }

@@ -122,6 +122,7 @@ class ModelSource:
     """A source of models: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
 
     `gives`: what its models provide, for all or by the entry. `fetched`: whether fetch_checkpoint provides its files;
+    `all_files_identify`: whether a model is identified by all of its files, where there are several, or by the first;
     `fitted`: whether the workflow fits all weights or the last layer, by the step `fitted_by`. `claims(entry)`: whether
     an entry without `source` belongs to this one. `opened_by`: the module with open_classifier, empty if there is no
     classifier.
@@ -131,6 +132,7 @@ class ModelSource:
     settings: type[ModelSettings]
     gives: Gives | Callable[[Mapping[str, Any]], Gives]
     fetched: bool = False
+    all_files_identify: bool = False
     fitted_by: str = ""
     claims: Callable[[Mapping[str, Any]], bool] = never
     opened_by: str = ""

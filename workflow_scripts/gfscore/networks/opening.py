@@ -34,13 +34,17 @@ def open_classifier(
     path = path or manifest["path"]
     # For a probe, `path` is the head, and the files include the backbone.
     digests = {str(path): manifest["sha256"]} | {file["path"]: file["sha256"] for file in manifest.get("files", [])}
-    for file, sha256 in digests.items():
-        require_digest(file, sha256)
+    options: dict[str, Any] = {}
+    if getattr(opening, "READS_DIGESTS", False):
+        options["digests"] = digests
+    else:
+        for file, sha256 in digests.items():
+            require_digest(file, sha256)
     require_network(manifest)
     settings = manifest.get("settings", {})
     if settings.get("image_shape", ()) is None:
         settings = {**settings, "image_shape": list(image_shape)}
     classifier = opening.open_classifier(
-        settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads
+        settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads, **options
     )
     return with_outputs(classifier, settings["outputs"], where=path) if settings.get("outputs") else classifier

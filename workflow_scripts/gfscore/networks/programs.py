@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, first_line
+from gfscore.networks.number_types import in_float32_unless_other
 from gfscore.networks.onnx_conversion import in_blocks
 from gfscore.networks.torch_models import with_preprocessing
 
@@ -29,17 +30,20 @@ def open_classifier(
     other files, compiled code, and networks that do not fit.
     """
     del image_shape, classes, threads
-    network = open_program(settings, path)
+    network = open_program(settings, path, any_number_type=True)
     return with_preprocessing(network, settings, path, architecture=KINDS[require_usable(path)])
 
 
-def open_program(settings: Mapping[str, Any], path: Path | str) -> nn.Module:
-    """The network in a file of TorchScript or torch.export, whose code is run; InputError as open_classifier."""
+def open_program(settings: Mapping[str, Any], path: Path | str, *, any_number_type: bool = False) -> nn.Module:
+    """The network in a file of TorchScript or torch.export, whose code is run; InputError as open_classifier.
+
+    Weights of TorchScript become float32; with `any_number_type` only unless most of them are of another type.
+    """
     if not settings.get("trust_pickle") or not settings.get("sha256"):
         raise InputError(f"{path}: is code; if you trust it, set trust_pickle: true and give its sha256")
     kind = require_usable(path)
     try:
-        return _script(path) if kind == "script" else _exported(path)
+        return _script(path, any_number_type) if kind == "script" else _exported(path)
     # Code of others may fail in any way.
     except Exception as error:
         raise InputError(
@@ -79,10 +83,11 @@ def kind_of_program(path: str | Path) -> str | None:
     return None
 
 
-def _script(path):
+def _script(path, any_number_type):
     import torch
 
-    return torch.jit.load(str(path), map_location="cpu").float().eval()
+    network = torch.jit.load(str(path), map_location="cpu")
+    return (in_float32_unless_other(network) if any_number_type else network.float()).eval()
 
 
 def _exported(path):

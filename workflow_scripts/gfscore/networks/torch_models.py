@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gfscore.networks.callables import build_architecture
 from gfscore.networks.checkpoints import load_checkpoint
 from gfscore.networks.classifier import Classifier, classes_given, from_network
+from gfscore.networks.number_types import number_type_of, with_search_in_float32
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import load_weights, weights_of
 
@@ -26,7 +27,7 @@ def open_classifier(
     gfscore.networks.preprocessing). Raises InputError, naming file, value and remedy, if these do not fit together.
     """
     del image_shape, classes, threads
-    network = build_architecture(settings["architecture"], settings["arguments"])
+    network = build_architecture(settings["architecture"], settings["arguments"], any_number_type=True)
     return with_preprocessing(loaded(network, settings, path), settings, path, architecture=settings["architecture"])
 
 
@@ -39,8 +40,9 @@ def with_preprocessing(
     """
     import torch
 
-    network = preprocessed(network, settings, where=path)
     shape = tuple(settings["image_shape"])
+    network = with_search_in_float32(network, shape)
+    network = preprocessed(network, settings, where=path)
 
     def run(images: Any) -> Any:
         with torch.inference_mode():
@@ -52,6 +54,7 @@ def with_preprocessing(
         image_shape=shape,
         classes=classes_given(run, shape, where=path),
         preprocessing=description(settings),
+        number_type=number_type_of(network),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, around, first_line
+from gfscore.networks.number_types import in_float32_unless_other
 from gfscore.networks.torch_models import with_preprocessing
 
 WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
@@ -139,7 +140,7 @@ def _loaded(path):
             f"{path}: the weights do not fit the network in {CONFIGURATION}: {len(wrong)} are missing or unexpected, "
             f"such as {min(wrong)}; save both together again"
         )
-    return network.float().eval()
+    return in_float32_unless_other(network).eval()
 
 
 def _logits(network, images):

@@ -11,6 +11,7 @@ from typing import Any
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network, network_files
 from gfscore.networks.callables import folder
+from gfscore.networks.onnx_files import data_files
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
 from gfscore.workflow.setting_mistakes import ConfigMistake
@@ -66,6 +67,12 @@ def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]
             path = None if entry.get("url") or entry["source"] == "robustbench" or read else entry.get("path")
             if path and not Path(path).exists():
                 found[path] = f"{path}: there is no such file, of model {model['threat']}/{model['model']}"
+            elif path and entry["source"] == "onnx":
+                for beside in data_files(path):
+                    if not beside.exists():
+                        found[str(beside)] = (
+                            f"{beside}: there is no such file, which holds weights of {path}; put it beside that file"
+                        )
     return list(found.values())
 
 
@@ -115,14 +122,19 @@ def state(file: Any) -> str | list[int] | None:
 # ---- checkpoints, generators, and the code of their networks ----
 
 
-def placed_checkpoint(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> str | list[str]:
-    """Checkpoint file of an entry without url, as an input, so that its replacement is noticed; [] for other entries.
+def placed_checkpoint(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> list[str]:
+    """Files of an entry without url, as inputs, so that their replacement is noticed; [] for other entries.
 
-    Also [] if the file is missing, which fetch_checkpoint reports.
+    An ONNX file comes with the files beside it that hold its weights. Those that are missing are left out, which
+    fetch_checkpoint reports.
     """
     entry = plan.zoo_entry_of(config, zoo, threat, model)
-    own = entry["source"] != "robustbench" and not entry["url"]
-    return present(entry["path"]) if own else []
+    if entry["source"] == "robustbench" or entry["url"]:
+        return []
+    paths = [entry["path"]]
+    if entry["source"] == "onnx":
+        paths += [str(file) for file in data_files(entry["path"])]
+    return [path for path in paths if present(path)]
 
 
 def architecture_files(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> list[Path]:
@@ -132,7 +144,9 @@ def architecture_files(config: Mapping[str, Any], zoo: str, threat: str, model: 
 
 def checkpoint_state(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> str | list[Any] | None:
     """State of a user's checkpoint and digest of the code of its network; None without either."""
-    placed = state(placed_checkpoint(config, zoo, threat, model))
+    states = [state(path) for path in placed_checkpoint(config, zoo, threat, model)]
+    # One file is told by its state alone, as it always was, so that nothing made from it runs again.
+    placed: Any = states if len(states) > 1 else next(iter(states), None)
     digest = _network(plan.zoo_entry_of(config, zoo, threat, model).get("architecture"), folder())[1]
     return [placed, digest] if digest else placed
 

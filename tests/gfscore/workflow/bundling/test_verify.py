@@ -157,6 +157,24 @@ def test_the_statement_is_one_of_in_toto_and_names_nothing_of_this_machine(made,
     assert str(made[False]) not in text
 
 
+def test_networks_of_several_files_are_handed_on_and_checked_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished_audit(attacked=True, several_files=True)
+    write_bundle("toy", "bundle", parts=["networks"])
+    names = [f"checkpoints/toy/none/{name}" for name in ("good/good.onnx", "good/good.onnx.data", "bad/bad.onnx.data")]
+    assert all((tmp_path / "bundle" / name).is_file() for name in names)
+    assert verify_bundle("bundle", required=["networks"]).faults == []
+    for name in names:
+        whole = (tmp_path / "bundle" / name).read_bytes()
+        (tmp_path / "bundle" / name).write_bytes(b"other")
+        bundles.restated(tmp_path / "bundle")
+        assert any(name in fault for fault in verify_bundle("bundle").faults)
+        (tmp_path / "bundle" / name).write_bytes(whole)
+    (tmp_path / "bundle" / names[1]).unlink()
+    bundles.restated(tmp_path / "bundle")
+    assert any(names[1] in fault and "missing" in fault for fault in verify_bundle("bundle").faults)
+
+
 @pytest.fixture
 def key(tmp_path):
     path = tmp_path / "key"

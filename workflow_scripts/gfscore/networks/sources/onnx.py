@@ -35,6 +35,7 @@ SOURCE = ModelSource(
     settings=Onnx,
     gives=_given,
     fetched=True,
+    all_files_identify=True,
     claims=path_ends(".onnx"),
     opened_by="gfscore.networks.onnx_models",
 )

@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gfscore.core.errors import InputError
+from gfscore.core.identity import label_of
 from gfscore.core.names import printable
+from gfscore.networks.manifests import model_digest
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan
@@ -218,13 +220,24 @@ def _check_networks(found: Verification, bundle: Bundle, config: Mapping[str, An
         found.unchecked["networks"] = "no networks: that they are the ones that were measured was not checked"
         return
 
+    sources = {
+        label_of(model): plan.entry_of(config, **model)["source"] for model in plan.models_of(config, bundle.audit)
+    }
+
     def other_digests() -> Iterable[str]:
-        sources = read_identity(bundle.path(bundle.of_audit("class_scores.parquet")))["made_from"]
-        measured = {f"{source['threat']}/{source['model']}": source["checkpoint_sha256"] for source in sources}
-        for label, (_, files) in networks.items():
-            name = next(iter(files))
-            if label in measured and bundle.digests.get(name) != measured[label]:
-                yield f"{name}: not the checkpoint of {label} that was measured"
+        made_from = read_identity(bundle.path(bundle.of_audit("class_scores.parquet")))["made_from"]
+        measured = {f"{one['threat']}/{one['model']}": one["checkpoint_sha256"] for one in made_from}
+        for label, (manifest, files) in networks.items():
+            listed = {
+                PurePosixPath(file["path"]).name: file["sha256"] for file in bundle.json(manifest).get("files", [])
+            }
+            for name in files:
+                expected = listed.get(PurePosixPath(name).name)
+                if expected is not None and bundle.digests.get(name) != expected:
+                    yield f"{name}: not the file that {printable(manifest)} lists"
+            digests = [bundle.digests.get(name, "") for name in files]
+            if label in measured and model_digest(sources[label], digests) != measured[label]:
+                yield f"{next(iter(files))}: not the checkpoint of {label} that was measured"
 
     found.check("networks", "the checkpoints are those that were measured, by their digests", other_digests)
 

@@ -145,8 +145,8 @@ def request_of(given: argparse.Namespace) -> Request:
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
     options = (
-        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "orientation", "norm",
-        "size", "minutes", "trust_code",
+        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "orientation",
+        "norm", "size", "minutes", "trust_code",
     )  # fmt: skip
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gfscore.core.errors import InputError
+from gfscore.core.errors import InputError, few
 from gfscore.core.files import sha256_of_file
 from gfscore.core.names import require_utf8
 from gfscore.networks.callables import PACKAGE
 from gfscore.networks.model_source import CHECKPOINTS
+from gfscore.networks.onnx_files import data_files
 from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.found import FoundModel, module_name, name_from
 from gfscore.workflow.new_audit.logit_members import find_logits
@@ -46,7 +47,10 @@ def _expanded(given: str) -> Iterator[str]:
     if not path.is_dir() or (path / HUB).is_file():
         yield given
         return
-    files = sorted(str(file) for file in path.iterdir() if file.name.endswith((*ENDINGS, ".npz")))
+    # Weights of an ONNX file may have any name, also one that other models have.
+    weights = {file for graph in path.glob("*.onnx") for file in data_files(graph)}
+    models = [file for file in path.iterdir() if file.name.endswith((*ENDINGS, ".npz")) and file not in weights]
+    files = sorted(str(file) for file in models)
     hubs = sorted(str(inside) for inside in path.iterdir() if (inside / HUB).is_file())
     if not files and not hubs:
         raise InputError(
@@ -78,13 +82,15 @@ def _found(given: str, request: Request) -> list[FoundModel]:
 
 
 def _onnx(path):
-    from gfscore.networks.onnx_models import graph_in
+    from gfscore.networks.onnx_content import read_model
 
-    graph = graph_in(path.read_bytes(), where=path)
+    model = read_model(path)
+    graph = model.whole_graph()
+    words = f"ONNX graph, weights in {few(sorted(model.data))}" if model.data else "ONNX graph"
     return FoundModel(
         name=name_from(path.stem),
         entry={"source": "onnx", "path": str(path)},
-        words="ONNX graph",
+        words=words,
         shape=_input_shape(graph),
         pixels=of_graph(graph),
         labels=names_in_metadata({entry.key: entry.value for entry in graph.metadata_props}),

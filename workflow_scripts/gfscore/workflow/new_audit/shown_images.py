@@ -48,10 +48,12 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
     preprocessing that is not known, classes that do not match, answers no better than guessing.
     """
     from gfscore.networks.inference import reproducible_arithmetic
+    from gfscore.networks.onnx_files import model_files
     from gfscore.networks.thread_count import threads_for_size
 
     # As in the steps of the audit, whose time is to be foreseen.
-    threads = threads_for_size(Path(model.entry["path"]).stat().st_size)
+    files = model_files(model.entry["path"]) if model.entry["source"] == "onnx" else [Path(model.entry["path"])]
+    threads = threads_for_size(sum(file.stat().st_size for file in files))
     with reproducible_arithmetic(threads=threads):
         return _shown(model, data, images, labels, request, threads=threads)
 
@@ -143,18 +145,22 @@ def trials_of_readings(
 
 def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:
     """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
-    if entry["source"] != "onnx":
-        return _classifier(entry, data, threads), True, ""
     from gfscore.networks.inference import require_agreement
+    from gfscore.networks.number_types import number_words
 
     plain = _classifier(entry, data, threads)
+    numbers = f"; {number_words(plain)}" if number_words(plain) else ""
+    if entry["source"] != "onnx":
+        require_agreement(plain, data.images.select(_few_rows(data)), _logits_of(plain, data), where=entry["path"])
+        return plain, True, numbers
     try:
         converted = _classifier({**entry, "gradients": True}, data, threads)
         said = require_agreement(converted, data.images.select(_few_rows(data)), _logits_of(converted, data), where="")
     except InputError as error:
-        return plain, False, f"; no gradients: {str(error).split(';', maxsplit=1)[0]}"
+        return plain, False, f"; no gradients: {str(error).split(';', maxsplit=1)[0]}{numbers}"
     entry["gradients"] = True
-    return converted, True, f"; gradients {said['conversion'].split(';')[0]}"
+    numbers = f"; {number_words(converted)}" if numbers else ""
+    return converted, True, f"; gradients {said['conversion'].split(';')[0]}{numbers}"
 
 
 def _few_rows(data):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.errors import InputError
+from gfscore.networks.onnx_number_types import input_type
 from gfscore.workflow.new_audit.found import NEUTRAL, Pixels
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def of_graph(graph: onnx.ModelProto) -> Pixels | None:
     inputs = [given.name for given in graph.graph.input if given.name not in _constants(graph)]
     if len(inputs) != 1:
         return None
+    if input_type(graph) == "uint8":
+        return Pixels({**NEUTRAL, "value_range": TIMES}, "the input of 8 bits")
     (at,), constants = inputs, _constants(graph)
     subtracts = scale = None
     while True:

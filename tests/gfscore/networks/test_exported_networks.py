@@ -1,0 +1,92 @@
+"""Twelve architectures of torchvision as both of PyTorch's exporters write them to ONNX, converted with gradients."""
+
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from gfscore.networks.compatibility import import_torchvision
+
+import_torchvision()
+
+import torch  # noqa: E402
+from torchvision import models  # noqa: E402
+from torchvision.models.convnext import CNBlockConfig, ConvNeXt  # noqa: E402
+
+from gfscore.networks.manifests import describe_checkpoint  # noqa: E402
+from gfscore.networks.opening import open_classifier  # noqa: E402
+
+SIDE, CLASSES = 32, 7
+PIXELS = {"image_shape": [3, SIDE, SIDE], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+IDENTITY = {"dataset": "z", "threat": "none", "model": "M"}
+
+
+def of_name(name, **arguments):
+    return lambda: getattr(models, name)(num_classes=CLASSES, **arguments)
+
+
+# Those of many layers are built with fewer of the same blocks, since an export takes a second for ten of them.
+NETWORKS = {
+    "resnet18": of_name("resnet18"),
+    "mobilenet_v2": of_name("mobilenet_v2", inverted_residual_setting=[[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 2, 2]]),
+    "mobilenet_v3_small": of_name("mobilenet_v3_small"),
+    "efficientnet_b0": of_name("efficientnet_b0"),
+    "shufflenet_v2_x0_5": of_name("shufflenet_v2_x0_5"),
+    "squeezenet1_1": of_name("squeezenet1_1"),
+    "densenet": lambda: models.DenseNet(16, (2, 2, 2, 2), 16, num_classes=CLASSES),
+    "mnasnet0_5": of_name("mnasnet0_5"),
+    "regnet_y_400mf": of_name("regnet_y_400mf"),
+    "googlenet": of_name("googlenet", aux_logits=False, init_weights=False),
+    "swin_t": lambda: models.SwinTransformer([4, 4], 24, [1, 2], [3, 6], [4, 4], num_classes=CLASSES),
+    "convnext": lambda: ConvNeXt([CNBlockConfig(24, 48, 2), CNBlockConfig(48, None, 2)], num_classes=CLASSES),
+}
+
+
+def network_of(name):
+    """A network of random weights, whose layers of normalisation have seen images."""
+    torch.manual_seed(0)
+    network = NETWORKS[name]()
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.reset_running_stats()
+            module.momentum = None
+    with torch.no_grad():
+        network.train()(torch.rand(16, 3, SIDE, SIDE))
+    return network.eval()
+
+
+def exported(network, path, *, dynamo):
+    """Write a network as its users do; the new exporter writes its weights to a file of their own."""
+    images = torch.rand(2, 3, SIDE, SIDE)
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        axes = {"dynamic_shapes": ({0: torch.export.Dim("n")},)} if dynamo else {"dynamic_axes": {"image": {0: "n"}}}
+        torch.onnx.export(network, (images,), path, dynamo=dynamo, input_names=["image"], **axes)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dynamo", [True, False], ids=["dynamo", "torchscript"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_an_exported_network_is_converted_with_its_logits_and_gradients(tmp_path, name, dynamo):
+    network = network_of(name)
+    path = tmp_path / "net.onnx"
+    exported(network, path, dynamo=dynamo)
+    settings = {"source": "onnx", "path": str(path), "url": None, "sha256": None, "output": None, **PIXELS}
+    manifest = describe_checkpoint({**settings, "gradients": True}, identity=IDENTITY, record=False)
+    assert len(manifest["files"]) == (2 if dynamo else 1)
+    classifier = open_classifier(manifest, image_shape=[3, SIDE, SIDE], classes=CLASSES)
+
+    images = torch.rand(3, 3, SIDE, SIDE)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    expected = session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
+    largest = np.abs(expected).max()
+    assert largest > 0
+    np.testing.assert_allclose(classifier.logits(images.numpy()), expected, rtol=0, atol=1e-4 * largest)
+
+    images.requires_grad_()
+    classifier.network(images)[:, 0].sum().backward()
+    converted = images.grad.clone()
+    images.grad = None
+    network(images)[:, 0].sum().backward()
+    assert (converted - images.grad).norm() < 0.01 * images.grad.norm()

@@ -1,0 +1,68 @@
+"""An ONNX model whose weights are in a file beside it, from its files to a bundle, and runs after that file changed."""
+
+import os
+import subprocess
+import sys
+
+import onnx
+import pytest
+
+import own_files
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import read_identity
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture(scope="module")
+def repository(fresh_copy, real_data):
+    """A copy with a model in two files and images in it."""
+    made = fresh_copy()
+    own_files.write_data(made.path / "mine", real_data, count=200)
+    own_files.write_models(made.path / "mine", real_data)
+    whole = made.path / "mine/net.onnx"
+    target = made.path / "mine/split.onnx"
+    onnx.save(onnx.load(whole), target, save_as_external_data=True, location="split.onnx.data", size_threshold=0)
+    return made
+
+
+def run_in(repository, *arguments):
+    command = [sys.executable, "-P", "-m", "gfscore.workflow.command", *arguments]
+    environment = os.environ | {"PYTHONPATH": "workflow_scripts"}
+    done = subprocess.run(command, cwd=repository.path, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_all_files_of_a_model_are_audited_handed_on_and_watched(repository):
+    ours = ("audit", "mine/split.onnx", "mine/images.npz", "--minutes", "1")
+    code, said = run_in(repository, *ours)
+    assert code == 0, said
+    assert "split.onnx.data" in said
+    (path,) = (repository.path / "results/checkpoints").rglob("split.json")
+    manifest = read_json(path)
+    assert [file["path"] for file in manifest["files"]] == ["mine/split.onnx", "mine/split.onnx.data"]
+    identity = read_identity(repository.path / "results/logits/split/Linf/split.parquet")
+    assert identity["checkpoint_sha256"] == manifest["sha256"]
+
+    code, said = run_in(repository, "bundle", "split", "--with", "networks")
+    assert code == 0, said
+    assert list((repository.path / "results/bundles/split").rglob("split.onnx.data"))
+    code, said = run_in(repository, "verify", "results/bundles/split", "--require", "networks")
+    assert code == 0, said
+
+    code, said = run_in(repository, *ours)
+    assert code == 0 and "Nothing to do" in said
+
+    # Other weights behind the same graph: the recorded digest of that file is named.
+    data = repository.path / "mine/split.onnx.data"
+    content = bytearray(data.read_bytes())
+    content[-1] ^= 1
+    data.write_bytes(content)
+    code, said = run_in(repository, *ours)
+    assert code != 0 and "split.onnx.data.sha256" in " ".join(said.split())
+    (repository.path / "mine/split.onnx.data.sha256").unlink()
+    code, said = run_in(repository, *ours)
+    assert code == 0, said
+    assert read_json(path)["sha256"] != manifest["sha256"]
+    identity = read_identity(repository.path / "results/logits/split/Linf/split.parquet")
+    assert identity["checkpoint_sha256"] == read_json(path)["sha256"]

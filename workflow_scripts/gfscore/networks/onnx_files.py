@@ -1,0 +1,158 @@
+"""The files of an ONNX model: the graph, and the files beside it in which its tensors are stored.
+
+Imports neither onnx nor numpy, since the names of these files are asked for whenever a run is planned.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from gfscore.core.errors import InputError
+
+MESSAGES: dict[str, dict[int, str]] = {
+    "ModelProto": {7: "GraphProto", 20: "TrainingInfoProto", 25: "FunctionProto"},
+    "TrainingInfoProto": {1: "GraphProto", 2: "GraphProto"},
+    "GraphProto": {1: "NodeProto", 5: "TensorProto", 15: "SparseTensorProto"},
+    "FunctionProto": {7: "NodeProto", 11: "AttributeProto"},
+    "NodeProto": {5: "AttributeProto"},
+    "AttributeProto": {
+        5: "TensorProto",
+        6: "GraphProto",
+        10: "TensorProto",
+        11: "GraphProto",
+        22: "SparseTensorProto",
+        23: "SparseTensorProto",
+    },
+    "SparseTensorProto": {1: "TensorProto", 2: "TensorProto"},
+    "TensorProto": {13: "StringStringEntryProto"},
+    "StringStringEntryProto": {},
+}
+"""Fields of ONNX's messages that lead to tensors, by number, and the message that each holds."""
+
+KEY, VALUE = 1, 2
+"""Fields of an entry of a tensor's `external_data`."""
+
+LOCATION = b"location"
+
+MOST_FIELDS = 20_000_000
+"""Fields of a file that are looked at: a graph of 100,000 operators has two million."""
+
+UNSUITED = set('/\\{}<>:"|?*')
+"""Characters that separate folders, or have a meaning for Snakemake or for a file system."""
+
+
+def data_files(path: Path | str) -> list[Path]:
+    """Files beside an ONNX file in which tensors of it are stored.
+
+    Parameters
+    ----------
+    path : Path or str
+        The ONNX file.
+
+    Returns
+    -------
+    list of Path
+        Each file once, sorted by name, whether it is there or not; empty for a model in one file, and for a file that
+        is missing or no ONNX file, which opening it refuses.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the name, where a tensor is stored anywhere else than in a file of the same folder.
+    """
+    path = Path(path)
+    try:
+        state = path.stat()
+        names = _locations(path, state.st_size, state.st_mtime_ns)
+    except (OSError, ValueError):
+        return []
+    for name in names:
+        require_plain_name(name, path)
+    return [path.with_name(name) for name in names]
+
+
+def model_files(path: Path | str) -> list[Path]:
+    """All files of an ONNX model, the graph first; InputError as `data_files`."""
+    return [Path(path), *data_files(path)]
+
+
+def require_plain_name(name: str, path: Path) -> None:
+    """Raise InputError, naming the ONNX file `path`, unless a name can only be that of another file of its folder."""
+    plain = name not in ("", ".", "..", path.name) and name.isprintable() and not UNSUITED & set(name)
+    if not plain:
+        raise InputError(
+            f"{path}: a tensor of it is stored in {name!r}, which is no name of another file in the same folder; load "
+            "the model where that file is, and write it as one with onnx.save_model(model, path, "
+            "save_as_external_data=False)"
+        )
+
+
+# ---- protocol buffers ----
+
+
+@lru_cache(maxsize=256)
+def _locations(path: Path, size: int, changed: int) -> tuple[str, ...]:
+    # Size and time are keys, so that a file that was replaced is read again.
+    del changed
+    if size == 0:
+        return ()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return tuple(sorted(set(_locations_in(content))))
+
+
+def _locations_in(content: mmap.mmap) -> Iterator[str]:
+    # Values of all entries `location`; ValueError for what is no protocol buffer.
+    waiting = [("ModelProto", 0, len(content))]
+    count = 0
+    while waiting:
+        message, start, end = waiting.pop()
+        entry = {}
+        for number, first, last in _fields(content, start, end):
+            count += 1
+            if count > MOST_FIELDS:
+                raise ValueError("too many fields")
+            inner = MESSAGES[message].get(number)
+            if inner is not None:
+                waiting.append((inner, first, last))
+            elif message == "StringStringEntryProto":
+                entry[number] = content[first:last]
+        if entry.get(KEY) == LOCATION:
+            yield entry.get(VALUE, b"").decode("utf-8")
+
+
+def _fields(content: mmap.mmap, start: int, end: int) -> Iterable[tuple[int, int, int]]:
+    # Number, start and end of the fields of a message that have a length; others are passed over.
+    place = start
+    while place < end:
+        tag, place = _varint(content, place, end)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            _, place = _varint(content, place, end)
+        elif wire == 1:
+            place += 8
+        elif wire == 5:
+            place += 4
+        elif wire == 2:
+            length, place = _varint(content, place, end)
+            if place + length > end:
+                raise ValueError("a field ends behind its message")
+            yield number, place, place + length
+            place += length
+        else:
+            raise ValueError("no field has this type")
+
+
+def _varint(content: mmap.mmap, place: int, end: int) -> tuple[int, int]:
+    # A number of variable length, and the place behind it.
+    value = shift = 0
+    while place < end and shift < 64:
+        byte = content[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+        shift += 7
+    raise ValueError("a number does not end")

@@ -1,0 +1,132 @@
+"""Number types of ONNX graphs, and graphs with the same operators in float32."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gfscore.networks.number_types import FLOAT32
+from gfscore.networks.onnx_content import tensors_of
+
+if TYPE_CHECKING:
+    import onnx
+    from google.protobuf.message import Message
+
+INPUTS = {
+    "tensor(float)": FLOAT32,
+    "tensor(float16)": "float16",
+    "tensor(bfloat16)": "bfloat16",
+    "tensor(double)": "float64",
+    "tensor(uint8)": "uint8",
+}
+"""Number types of inputs that images are converted to, by onnxruntime's name."""
+
+WEIGHTS = {"FLOAT": FLOAT32, "FLOAT16": "float16", "BFLOAT16": "bfloat16", "DOUBLE": "float64"}
+"""Number types of weights by ONNX's name."""
+
+TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type")
+"""Attributes of operators that name a number type."""
+
+
+def weights_type(graph: onnx.ModelProto) -> str:
+    """Number type of most weights of a graph, by their number; "float32" for one without."""
+    import onnx
+
+    counts: Counter[str] = Counter()
+    for tensor in tensors_of(graph):
+        name = onnx.TensorProto.DataType.Name(tensor.data_type)
+        if name in WEIGHTS:
+            counts[WEIGHTS[name]] += math.prod(tensor.dims)
+    return counts.most_common(1)[0][0] if counts else FLOAT32
+
+
+def input_type(graph: onnx.ModelProto) -> str:
+    """Number type of the first input of a graph that is no weight; "float32" for a type that images cannot have."""
+    import onnx
+
+    weights = {tensor.name for tensor in graph.graph.initializer}
+    for given in graph.graph.input:
+        if given.name not in weights:
+            name = onnx.TensorProto.DataType.Name(given.type.tensor_type.elem_type)
+            return "uint8" if name == "UINT8" else WEIGHTS.get(name, FLOAT32)
+    return FLOAT32
+
+
+def in_float32(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """Copy of a graph that computes in float32 wherever it names another type of real numbers, inputs included.
+
+    Images of 8 bits become real numbers from 0 to 255. All values of tensors must stand in the graph.
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    others = {number for name, number in onnx.TensorProto.DataType.items() if name in WEIGHTS and name != "FLOAT"}
+    result = onnx.ModelProto()
+    result.CopyFrom(graph)
+    # Types of intermediate values follow from those of the inputs.
+    del result.graph.value_info[:]
+    for tensor in tensors_of(result):
+        if tensor.data_type in others:
+            values = numpy_helper.to_array(tensor).astype("float32")
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    for message in _messages(result):
+        if isinstance(message, onnx.TypeProto.Tensor) and message.elem_type in others:
+            message.elem_type = onnx.TensorProto.FLOAT
+        elif isinstance(message, onnx.AttributeProto) and message.name in TYPE_ATTRIBUTES and message.i in others:
+            message.i = onnx.TensorProto.FLOAT
+    for given in result.graph.input:
+        if given.type.tensor_type.elem_type == onnx.TensorProto.UINT8:
+            given.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return result
+
+
+def with_numpy_weights(graph: onnx.ModelProto) -> onnx.ModelProto:
+    """Copy of a graph whose weights in bfloat16, which numpy does not have, are converted from float32 by an operator.
+
+    Every number in bfloat16 is one in float32.
+    """
+    import onnx
+    from onnx import helper, numpy_helper
+
+    bfloat16 = onnx.TensorProto.BFLOAT16
+    result = onnx.ModelProto()
+    result.CopyFrom(graph)
+    operators = []
+    for tensor in result.graph.initializer:
+        if tensor.data_type == bfloat16:
+            name, stored = tensor.name, f"{tensor.name}.float32"
+            values = numpy_helper.to_array(tensor).astype("float32")
+            tensor.CopyFrom(numpy_helper.from_array(values, stored))
+            operators.append(helper.make_node("Cast", [stored], [name], to=bfloat16))
+    nodes = list(result.graph.node)
+    for node in nodes:
+        values = [attribute.t for attribute in node.attribute if attribute.name == "value"]
+        if node.op_type == "Constant" and values and values[0].data_type == bfloat16:
+            (output,) = node.output
+            array = numpy_helper.to_array(values[0]).astype("float32")
+            operators.append(
+                helper.make_node("Constant", [], [f"{output}.float32"], value=numpy_helper.from_array(array))
+            )
+            operators.append(helper.make_node("Cast", [f"{output}.float32"], [output], to=bfloat16))
+        else:
+            operators.append(node)
+    del result.graph.node[:]
+    result.graph.node.extend(operators)
+    return result
+
+
+def _messages(message: Message) -> list[Message]:
+    # All messages within a message, at any depth.
+    from google.protobuf.message import Message
+
+    reached: list[Message] = []
+    waiting = [message]
+    while waiting:
+        current = waiting.pop()
+        for field, value in current.ListFields():
+            if field.message_type is not None:
+                inner = [value] if isinstance(value, Message) else list(value)
+                reached += inner
+                waiting += inner
+    return reached
