@@ -100,7 +100,7 @@ def _opened(files, settings, measure, with_copies):
     if classifier.network is not None:
         classifier.network.to(device).eval()
     identity: dict[str, Any] = inference.identity_of(
-        dataset, model, device=device, preprocessing=classifier.preprocessing
+        dataset, model, device=device, preprocessing=classifier.preprocessing, outputs=classifier.outputs
     )
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
     if images.copies:
