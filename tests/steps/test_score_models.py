@@ -1,13 +1,14 @@
 """The step score_models: which logits are audited, and every measure that is made of them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from audit_inputs import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
 from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.checks import check_logits, selection_of
-from gfscore.audit.model_logits import ModelLogits, given_logits
+from gfscore.audit.model_logits import ModelLogits, given_logits, stored_values
 from gfscore.audit.scores_file import ScoresFile
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json
@@ -187,6 +188,34 @@ def test_probabilities_are_refused_unless_the_model_says_that_it_gives_them(tmp_
         audit.score()
     audit.checks[0]["allow_probabilities"] = True
     assert "none/weak" in audit.score()["included"]
+
+
+def test_the_score_of_logarithms_of_probabilities_is_that_of_the_logits(audit, tmp_path):
+    given = three_models(tmp_path, given=("weak",))
+    logits, labels = made_logits(0)
+    odds = np.exp(logits.astype(np.float64))
+    np.savez(tmp_path / "p.npz", logits=odds / odds.sum(axis=1, keepdims=True), labels=labels)
+    given.subject["logits"]["none/weak"] = str(tmp_path / "p.npz")
+    given.checks[0]["allow_probabilities"] = "logarithms"
+    given.score()
+    found, expected = ScoresFile(given.scored["scores"]), ScoresFile(audit.scored["scores"])
+    np.testing.assert_allclose(
+        found.read(WEAK, "great")["value"], expected.read(WEAK, "great")["value"], rtol=1e-4, atol=1e-6
+    )
+    identity = found.identity["logits"]["none/weak"]
+    assert identity["allow_probabilities"] == "logarithms" and "logarithms" in identity["outputs"]
+
+
+def test_logits_of_a_file_are_read_back_as_they_were_scored(tmp_path):
+    labels = np.array([0, 1, 1, 0])
+    p = np.array([0.2, 0.9, 1.0, 0.0])
+    np.savez(tmp_path / "p.npz", logits=p, labels=labels)
+    manifest = {"dataset": "two", "classes": ["a", "b"], "samples": 4, "digest": "d", "settings": {}}
+    samples = pd.DataFrame({"label": labels, "sample_id": list("abcd")})
+    how = {"model": WEAK, "allow_probabilities": "logarithms"}
+    scored = given_logits(tmp_path / "p.npz", manifest, samples, **how).logits
+    assert scored.shape == (4, 2) and np.isfinite(scored).all()
+    np.testing.assert_array_equal(stored_values(tmp_path / "p.npz", ["a", "b"], logarithms=True), scored)
 
 
 # Logits of users beside the dataset that they belong to: as many rows as it has samples, of all or of a subset

@@ -192,6 +192,19 @@ def test_probabilities_are_audited_when_the_caller_insists():
     np.testing.assert_allclose(audit.classes["value"], SCALE * np.tanh([0.4, 0.3]))
 
 
+def test_logarithms_of_probabilities_are_audited_as_the_logits_by_what_begins_with_a_softmax():
+    logits, labels = logits_and_labels(3)
+    odds = np.exp(logits)
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    for activation in ("softmax", "sigmoid-of-softmax"):
+        audit = audit_logits(probabilities, labels, activation=activation, allow_probabilities="logarithms")
+        expected = audit_logits(logits, labels, activation=activation)
+        pd.testing.assert_frame_equal(audit.classes, expected.classes, rtol=1e-9)
+    for activation in ("sigmoid", "softmax-of-sigmoid"):
+        with pytest.raises(InputError, match=f"activation {activation}: needs logits"):
+            audit_logits(probabilities, labels, activation=activation, allow_probabilities="logarithms")
+
+
 def test_logarithms_of_probabilities_give_the_softmax_score_of_the_logits():
     logits, labels = logits_and_labels(3)
     shifted = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))

@@ -157,6 +157,42 @@ def test_logits_without_negative_values_pass(logits):
     require_logits(logits, np.zeros(len(logits), dtype=int))
 
 
+def test_logarithms_of_probabilities_are_logits_of_the_same_softmax():
+    labels = np.arange(50) % 10
+    logits, _ = require_logits(PROBABILITIES, labels, allow_probabilities="logarithms")
+    np.testing.assert_allclose(np.exp(logits), PROBABILITIES, rtol=1e-12)
+    certain, _ = require_logits([[1.0, 0.0], [0.25, 0.75]], [0, 1], allow_probabilities="logarithms")
+    np.testing.assert_allclose(certain, [[0, np.log(1.1754943508222875e-38)], np.log([0.25, 0.75])])
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ([[0.5, 0.5], [0.5, 0.6]], "row 1 sums to 1.1"),
+        ([[0.5, 0.5], [1.5, -0.5]], "row 1 holds -0.5"),
+        ([[50.0, 50.0]], "row 0 sums to 100"),
+    ],
+)
+def test_logarithms_are_taken_of_distributions_alone(values, fault):
+    with pytest.raises(InputError, match=f"file: {fault}.*before the softmax or the sigmoid"):
+        require_logits(values, [0] * len(values), source="file", allow_probabilities="logarithms")
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_one_column_is_the_logit_or_the_probability_of_the_second_of_two_classes(shape):
+    z, labels = np.array([-2.0, 0.5, 3.0]), [0, 1, 1]
+    logits, _ = require_logits(z.reshape(shape), labels, classes=2)
+    np.testing.assert_array_equal(logits, np.column_stack([np.zeros(3), z]))
+    p = 1 / (1 + np.exp(-z))
+    logits, _ = require_logits(p.reshape(shape), labels, classes=2, allow_probabilities="logarithms")
+    np.testing.assert_allclose(logits[:, 1] - logits[:, 0], z, rtol=1e-9)
+    with pytest.raises(InputError, match=r"output of a sigmoid.*allow_probabilities: logarithms"):
+        require_logits(p.reshape(shape), labels, classes=2)
+    for classes in (None, 3):
+        with pytest.raises(InputError):
+            require_logits(z.reshape(shape), labels, classes=classes)
+
+
 def test_half_precision_probabilities_of_many_classes_are_recognised():
     rng = np.random.default_rng(1)
     probabilities = rng.dirichlet(np.full(1000, 0.1), size=200).astype(np.float16)

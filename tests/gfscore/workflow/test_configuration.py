@@ -315,6 +315,22 @@ def test_a_test_that_can_decide_nothing_is_refused_in_an_audit_that_runs(changes
     completed(config)
 
 
+@pytest.mark.parametrize("activation", ["softmax", "sigmoid-of-softmax", "sigmoid", "softmax-of-sigmoid"])
+def test_scores_of_sigmoids_are_refused_of_models_that_give_probabilities(activation):
+    model = {"path": "a.npz", "allow_probabilities": "logarithms"}
+    changes = {
+        ("models", "own"): {"none": {"X": model}},
+        ("datasets", "own"): {"source": "labels", "path": "y.npy", "classes": ["a", "b"], "models_of": "own"},
+        ("measures", "mine"): {"kind": "great", "activation": activation},
+        ("audits", "own"): {"dataset": "own", "measures": ["clean", "mine"]},
+    }
+    if activation.endswith("softmax"):
+        completed(laid(changes))
+    else:
+        text = refusal(laid(changes))
+        assert "audits: own: measures" in text and "none/X" in text and activation in text
+
+
 def test_unknown_lists_what_exists_when_nothing_is_near():
     assert unknown("model", "zzz", ["a", "b"]) == "model 'zzz' is unknown; known: a, b"
     assert unknown("model", "zzz", []) == "model 'zzz' is unknown; known: none"

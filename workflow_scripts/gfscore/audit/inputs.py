@@ -29,7 +29,7 @@ from gfscore.tables.parquet_tables import read_logits
 
 NAMED_SOURCES = (
     *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
-    *("preprocessing", "conversion", "dtype", "device", "torch"),
+    *("preprocessing", "outputs", "conversion", "dtype", "device", "torch"),
 )
 """Entries of an identity that say where a value comes from."""
 
@@ -129,7 +129,8 @@ class AuditInputs:
         reference = next(name for name in self.measures if self._scored(label_of(model), name))
         samples = self._samples[label_of(model)][reference]
         sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
-        logits = stored_values(path, self._scores.identity["classes"], member=known.get("member"))
+        how = {"member": known.get("member"), "logarithms": "allow_probabilities" in known}
+        logits = stored_values(path, self._scores.identity["classes"], **how)
         logits = logits[self.listed.counted]
         return ModelLogits(sample_id, labels, logits, identity=known)
 

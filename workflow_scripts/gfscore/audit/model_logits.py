@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
-from gfscore.statistics.logits import require_logits, require_rows, stored_logits
+from gfscore.core.settings import LOGARITHMS, Probabilities
+from gfscore.statistics.logits import (
+    LOGARITHMS_TAKEN,
+    both_classes,
+    is_one_column,
+    log_probabilities,
+    require_logits,
+    require_rows,
+    stored_logits,
+)
 from gfscore.tables.logit_files import read_logits_file
 from gfscore.tables.parquet_tables import read_identity, read_logits
 
@@ -39,7 +48,7 @@ def computed_logits(
     manifest: Mapping[str, Any],
     *,
     model: Mapping[str, str],
-    allow_probabilities: bool,
+    allow_probabilities: Probabilities,
 ) -> ModelLogits:
     """Logits of a file of the workflow, of a model (dataset, threat, model) on the dataset of a manifest.
 
@@ -48,8 +57,9 @@ def computed_logits(
     """
     sample_id, labels, logits = read_logits(path, expect={**model, "dataset_digest": manifest["digest"]})
     classes = len(manifest["classes"])
+    # Of a network that gives probabilities, the file holds their logarithms.
     logits, labels = require_logits(
-        logits, labels, classes=classes, source=path, allow_probabilities=allow_probabilities
+        logits, labels, classes=classes, source=path, allow_probabilities=bool(allow_probabilities)
     )
     if len(labels) != manifest["samples"]:
         raise InputError(
@@ -65,13 +75,14 @@ def given_logits(
     samples: pd.DataFrame,
     *,
     model: Mapping[str, str],
-    allow_probabilities: bool,
+    allow_probabilities: Probabilities,
     member: str | None = None,
 ) -> ModelLogits:
     """Logits of a file of somebody else, in the formats of read_logits_file, of which `member` is the array to read.
 
     The manifest and the samples (sample_id, label) of the dataset give labels, their order and the sample ids; labels
-    and ids in the file must be the same, else InputError names the first row that differs.
+    and ids in the file must be the same, else InputError names the first row that differs. `allow_probabilities` and
+    one column for two classes as in require_logits.
     """
     classes = manifest["classes"]
     logits, labels, sample_id = read_logits_file(path, classes=classes, member=member)
@@ -96,9 +107,22 @@ def given_logits(
     identity = {**model, "dataset_digest": manifest["digest"], "checkpoint_sha256": sha256_of_file(path)}
     identity |= {"architecture": "logits only", "preprocessing": "unknown", "dtype": str(logits.dtype)}
     identity |= {"device": "unknown", "torch": "unknown", **({"member": member} if member else {})}
+    if allow_probabilities == LOGARITHMS:
+        identity |= {"allow_probabilities": LOGARITHMS, "outputs": LOGARITHMS_TAKEN}
     return ModelLogits(names, true, stored_logits(logits, true, source=path), identity)
 
 
-def stored_values(path: Path | str, classes: Sequence[str], *, member: str | None = None) -> NDArray[np.float32]:
-    """Logits (N, K) of such a file alone, once given_logits has accepted it; `classes` are the K class names."""
-    return read_logits_file(path, classes=classes, member=member)[0].astype(np.float32)
+def stored_values(
+    path: Path | str, classes: Sequence[str], *, member: str | None = None, logarithms: bool = False
+) -> NDArray[np.float32]:
+    """Logits (N, K) of such a file alone, once given_logits has accepted it.
+
+    `classes` are the K class names; `logarithms`: whether the file holds probabilities, whose logarithms are the
+    logits.
+    """
+    values = read_logits_file(path, classes=classes, member=member)[0]
+    if is_one_column(values):
+        values = both_classes(values, probabilities=logarithms)
+    if logarithms:
+        values = log_probabilities(values, source=path)
+    return values.astype(np.float32)

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.model_rows import summarise
 from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
+from gfscore.core.settings import LOGARITHMS, Probabilities
+from gfscore.measures.great import NEED_LOGITS
 from gfscore.statistics import disparity
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples, class_values
@@ -51,19 +53,25 @@ def audit_logits(
     lam: float = 0.5,
     alpha: float = 0.05,
     seed: int = 0,
-    allow_probabilities: bool = False,
+    allow_probabilities: Probabilities = False,
 ) -> Audit:
     """Audit a classifier for class-wise robustness from its logits.
 
     Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`
     and `temperature` of the attack-free margin score, `lam` of FP, and `alpha`: every interval holds, together with
     the others, with probability at least 1 - alpha over the samples, if the labels are right and neither `temperature`
-    nor `seed` was chosen on these samples. Intervals are Waudby-Smith and Ramdas's by betting, fed in an order that
-    `seed` decides.
+    nor `seed` was chosen on these samples. `allow_probabilities`: True takes values that look like probabilities for
+    logits; "logarithms" takes the logarithms of probabilities, which serve the activations that begin with a softmax.
+    Intervals are Waudby-Smith and Ramdas's by betting, fed in an order that `seed` decides.
     Raises InputError for non-finite logits, labels out of range, probabilities given as logits, K < 2, T <= 0.
     """
     import pandas as pd
 
+    if allow_probabilities == LOGARITHMS and activation in NEED_LOGITS:
+        raise InputError(
+            f"activation {activation}: needs logits, whose size probabilities do not tell; give logits, or activation "
+            "softmax"
+        )
     logits, labels = require_logits(logits, labels, allow_probabilities=allow_probabilities)
     k = logits.shape[1]
     names = _require_names(class_names, k)

@@ -135,6 +135,10 @@ def _once(values: list[Any]) -> list[Any]:
 Unique = Annotated[list[T], AfterValidator(_once)]
 """A list without repeated values."""
 
+LOGARITHMS: Literal["logarithms"] = "logarithms"
+Probabilities = bool | Literal["logarithms"]
+"""What becomes of outputs that look like probabilities: refused, logits as they are, or their logarithms."""
+
 Norm = Literal["linf", "l2"]
 Device = Literal["cpu", "cuda"]
 

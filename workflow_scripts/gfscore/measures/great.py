@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+NEED_LOGITS = ("sigmoid", "softmax-of-sigmoid")
+"""Activations that change with a number added to all logits of a sample, which logarithms of probabilities lack."""
+
+
 class Great(Settings):
     """Attack-free margin score."""
 

@@ -100,7 +100,12 @@ def _opened(files, settings, measure, with_copies):
     if classifier.network is not None:
         classifier.network.to(device).eval()
     identity: dict[str, Any] = inference.identity_of(
-        dataset, model, device=device, preprocessing=classifier.preprocessing, number_type=classifier.number_type
+        dataset,
+        model,
+        device=device,
+        preprocessing=classifier.preprocessing,
+        outputs=classifier.outputs,
+        number_type=classifier.number_type,
     )
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
     if images.copies:

@@ -189,11 +189,13 @@ def identity_of(
     device: str,
     preprocessing: str = "",
     number_type: str = FULL,
+    outputs: str = "",
 ) -> dict[str, str]:
     """Identity metadata of a logits file: names, digests and arithmetic, str to str.
 
     `dataset` is the manifest of fetch_dataset for the evaluated dataset, `model` that of train_model or
-    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none; `number_type` of its answers.
+    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none; `number_type` of its answers;
+    `outputs` what its logits are made of, empty for the output as it is.
     """
     import torch
 
@@ -207,6 +209,7 @@ def identity_of(
         # Networks defined in architectures/ are not identified by the versions of packages.
         **{key: model[key] for key in ["architecture_sha256"] if key in model},
         "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
+        **({"outputs": outputs} if outputs else {}),
         "dtype": number_type,
         "device": resolve_device(device),
         "torch": str(torch.__version__),

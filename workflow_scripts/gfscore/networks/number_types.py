@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -54,33 +54,57 @@ def in_float32_unless_other(network: torch.nn.Module) -> torch.nn.Module:
     return network.float() if weights_type(network) == FLOAT32 else network
 
 
-def with_search_in_float32(network: torch.nn.Module, image_shape: Sequence[int]) -> torch.nn.Module:
-    """Network of float32 images for one whose weights are mostly of another number type; others are unchanged.
+def taking_float32(network: torch.nn.Module, images: torch.Tensor) -> torch.nn.Module:
+    """Network that converts float32 images to the number type of its weights, where it does not take them as they are.
+
+    `images` (n, C, H, W) float32 are shown to it to find that out.
+    """
+    if weights_type(network) == FLOAT32:
+        return network
+    values = [value for value in chain(network.parameters(), network.buffers()) if value.is_floating_point()]
+    dtype = values[0].dtype
+    try:
+        _show(network, images.to(dtype))
+    # The code of a model may raise anything; what fails either way is reported by whoever opens it.
+    except Exception:
+        return network
+    return given_pixels(network, str(dtype).removeprefix("torch."))
+
+
+def with_search_in_float32(
+    network: torch.nn.Module,
+    images: torch.Tensor,
+    with_logits: Callable[[torch.nn.Module], torch.nn.Module] = lambda network: network,
+) -> torch.nn.Module:
+    """Network of float32 images and logits for one whose weights may be of another number type.
 
     Parameters
     ----------
     network : torch.nn.Module
-        In eval mode, from images (n, C, H, W) to logits.
-    image_shape : sequence of int
-        (C, H, W) of its input.
+        In eval mode, from images (n, C, H, W) to what it returns.
+    images : Tensor
+        Images (n, C, H, W) float32 that it is tried on.
+    with_logits : callable
+        Gives a network that returns logits for one that returns what `network` does.
 
     Returns
     -------
     torch.nn.Module
-        Images are converted on their way into it. Its answers are those of `network`, its gradients those of a copy in
-        float32; where its code does not run in float32, the gradients are its own.
+        For weights in another type than float32, images are converted on their way into it; its answers are those of
+        `network`, its gradients those of a copy in float32. Where its code does not run in float32, the gradients are
+        its own.
     """
     kind = weights_type(network)
     if kind == FLOAT32:
-        return network
-    exact = _converting(network, image_shape)
+        return with_logits(network)
+    exact = with_logits(taking_float32(network, images))
     try:
         search: Any = copy.deepcopy(network).float()
-        _try_out(search, image_shape, None)
+        _show(search, images)
     # The code of a model may raise anything, and that of a program may name the number type.
     except Exception:
         return confirmed(exact, exact, kind, searches_in=kind)
-    return confirmed(search, exact, kind)
+    return confirmed(with_logits(search), exact, kind)
 
 
 def given_pixels(network: torch.nn.Module, number_type: str) -> torch.nn.Module:
@@ -214,20 +238,8 @@ def _confirmed_in(network: torch.nn.Module) -> Iterator[Any]:
             yield module
 
 
-def _converting(network: torch.nn.Module, image_shape: Sequence[int]) -> torch.nn.Module:
-    # Gives a network images in the type of its first weights, or in float32 where only that fits.
-    values = [value for value in chain(network.parameters(), network.buffers()) if value.is_floating_point()]
-    dtype = values[0].dtype
-    try:
-        _try_out(network, image_shape, dtype)
-    # As above; what fails either way is reported by whoever opens it.
-    except Exception:
-        return network
-    return given_pixels(network, str(dtype).removeprefix("torch."))
-
-
-def _try_out(network: torch.nn.Module, image_shape: Sequence[int], dtype: torch.dtype | None) -> None:
+def _show(network: torch.nn.Module, images: torch.Tensor) -> None:
     import torch
 
     with torch.no_grad():
-        network(torch.full((2, *image_shape), 0.5, dtype=dtype or torch.float32))
+        network(images)

@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, Original, classes_given, first_line
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.classifier import Classifier, Original, classes_given, failed_on, first_line
+from gfscore.networks.heads import Head, graph_before_head, onnx_head, probe_images, require_head
 from gfscore.networks.number_types import FLOAT32, confirmed, given_pixels
 from gfscore.networks.onnx_content import AS_ONE_FILE, OnnxModel, is_external, parsed, read_model, tensors_of
 from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.onnx_number_types import INPUTS, in_float32, input_type, weights_type, with_numpy_weights
+from gfscore.networks.outputs import Output, logits_of_values, output_words, place_of, selected_output, with_logits
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
+from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities
 
 if TYPE_CHECKING:
     import onnx
@@ -56,6 +60,67 @@ class GraphInput:
         return images.astype(self.number_type, copy=False)
 
 
+@dataclass(frozen=True)
+class GraphLogits:
+    """Where the logits of a graph are, and what they are made of.
+
+    Attributes
+    ----------
+    output : str
+        Name of the output of the file.
+    head : str or None
+        The softmax or the like that the output comes from, a key of gfscore.networks.heads.HEADS.
+    logarithms : bool
+        Whether the output holds probabilities, whose logarithms are taken.
+    tensor : str
+        Name of the tensor with the logits: the output, or what goes into its head.
+    one_column : bool
+        Whether it holds one number per image, which tells two classes apart.
+    """
+
+    output: str
+    head: str | None
+    logarithms: bool
+    tensor: str = ""
+    one_column: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the logits are made of, empty for the output as it is."""
+        return output_words(one_column=self.one_column, logarithms=self.logarithms, head=self.head)
+
+
+@dataclass(frozen=True)
+class RunGraph:
+    """A graph in onnxruntime: `session`, the images that it takes, and the settings and the file of its model."""
+
+    session: Any
+    given: GraphInput
+    settings: Mapping[str, Any]
+    path: Path
+
+    def values(self, images: NDArray[np.float32], names: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Values of the tensors of these names, (n, ...) float32 each, for images (n, C, H, W) in [0, 1]."""
+        pixels = self.given.converted(preprocess(images, self.settings, where=self.path))
+        if self.given.last:
+            pixels = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+        size = self.given.batch or max(1, len(pixels))
+        blocks: list[list[NDArray[Any]]] = []
+        for start in range(0, len(pixels), size):
+            block = pixels[start : start + size]
+            padding = np.zeros((size - len(block) if self.given.batch else 0, *block.shape[1:]), dtype=block.dtype)
+            values = self.session.run(list(names), {self.given.name: np.concatenate([block, padding])})
+            blocks.append([value[: len(block)] for value in values])
+        return [np.concatenate(values).astype(np.float32) for values in zip(*blocks, strict=True)]
+
+    def logits(self, images: NDArray[np.float32], of: GraphLogits) -> NDArray[np.float32]:
+        """Logits (n, K) float32 of images (n, C, H, W) in [0, 1]."""
+        (values,) = self.values(images, [of.tensor])
+        # Between the logits and the output of the file there may be a change of shape.
+        values = values.reshape(len(values), -1) if of.head else values
+        return logits_of_values(values, logarithms=of.logarithms)
+
+
 def open_classifier(
     settings: Mapping[str, Any],
     path: Path | str,
@@ -67,13 +132,14 @@ def open_classifier(
 ) -> Classifier:
     """Classifier in an ONNX file with one image input, (n, C, H, W) or (n, H, W, C), real numbers or 8 bits.
 
-    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, None if there is only one),
-    `gradients` (whether to convert the graph to a torch network) and the preprocessing (see
-    gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size, the last one padded.
-    `threads` are those of one operator of onnxruntime; `digests`: SHA-256 of every file of the model by its path, which
-    are compared as the files are read. A graph in another number type than float32 answers in that type, and has the
-    gradients of its copy in float32. Raises InputError, naming file and remedy, for a damaged file, files beside it as
-    `read_model` does, unsuitable inputs or outputs, and a graph that cannot be converted.
+    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, or its place from 0, None if
+    there is only one), `head` (the softmax or the like before which the logits are taken, see gfscore.networks.heads),
+    `allow_probabilities` (see gfscore.networks.outputs), `gradients` (whether to convert the graph to a torch network)
+    and the preprocessing (see gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size,
+    the last one padded. `threads` are those of one operator of onnxruntime; `digests`: SHA-256 of every file of the
+    model by its path, which are compared as the files are read. A graph in another number type than float32 answers in
+    that type, and has the gradients of its copy in float32. Raises InputError, naming file and remedy, for a damaged
+    file, files beside it as `read_model` does, unsuitable inputs or outputs, and a graph that cannot be converted.
     """
     del image_shape, classes
     model = read_model(path, digests)
@@ -81,26 +147,19 @@ def open_classifier(
     session = _session_in(weights, model, threads)
     if session is None:
         return _opened_by_torch(weights, model, settings, threads)
-    shape = tuple(settings["image_shape"])
-    given = _input_of(session, shape, path)
-    output = _output_of(session, settings["output"], path)
-    run = _running(session, given, output, settings, path)
-    number_type = given.number_type if weights == FLOAT32 else weights
-    classifier = Classifier(
-        architecture="ONNX graph",
-        image_shape=shape,
-        classes=classes_given(run, shape, where=path),
-        network=None,
-        run=run,
-        preprocessing=description(settings),
-        number_type=number_type,
-    )
+    graph, logits = _run_for_logits(session, model.graph, settings, threads, path, data=model.data)
+    number_type = graph.given.number_type if weights == FLOAT32 else weights
+
+    def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
+        return graph.logits(images, logits)
+
+    classifier = _classifier(graph, logits, run, number_type)
     if not settings.get("gradients"):
         return classifier
     if number_type == FLOAT32:
-        network = _network_of(model.whole_graph(), output, given, settings, path)
+        network = _network_of(model.whole_graph(), graph, logits)
         return replace(classifier, network=network, run=None, original=Original(run, "onnxruntime", converter()))
-    search = _network_of(in_float32(model.whole_graph()), output, given, settings, path)
+    search = _network_of(in_float32(model.whole_graph()), graph, logits)
     network = confirmed(search, _on_tensors(run), number_type, made_by=converter())
     return replace(classifier, network=network, run=None)
 
@@ -119,65 +178,90 @@ def _session_in(weights: str, model: OnnxModel, threads: int) -> Any:
 
 def _opened_by_torch(weights: str, model: OnnxModel, settings: Mapping[str, Any], threads: int) -> Classifier:
     # The graph in its own number type by conversion, whose copy in float32 is compared with onnxruntime.
-    path, shape = model.path, tuple(settings["image_shape"])
-    graph = model.whole_graph()
-    copied = in_float32(graph)
-    session = opened_session(copied.SerializeToString(), threads, path)
-    given = _input_of(session, shape, path)
-    output = _output_of(session, settings["output"], path)
-    exact = _network_of(with_numpy_weights(graph), output, given, settings, path, number_type=input_type(graph))
-    run = _on_arrays(exact)
-    classifier = Classifier(
-        architecture="ONNX graph",
-        image_shape=shape,
-        classes=classes_given(run, shape, where=path),
-        network=None,
-        run=run,
-        preprocessing=description(settings),
-        number_type=weights,
-    )
+    whole = model.whole_graph()
+    copied = in_float32(whole)
+    session = opened_session(copied.SerializeToString(), threads, model.path)
+    graph, logits = _run_for_logits(session, copied, settings, threads, model.path)
+    exact = _network_of(with_numpy_weights(whole), graph, logits, number_type=input_type(whole))
+    classifier = _classifier(graph, logits, _on_arrays(exact), weights)
     if not settings.get("gradients"):
         return classifier
-    search = _network_of(copied, output, given, settings, path)
-    original = Original(_running(session, given, output, settings, path), "onnxruntime (float32)", converter())
+    search = _network_of(copied, graph, logits)
+    original = Original(lambda images: graph.logits(images, logits), "onnxruntime (float32)", converter())
     return replace(classifier, network=confirmed(search, exact, weights), run=None, original=original)
 
 
-def _running(
-    session: Any, given: GraphInput, output: str, settings: Mapping[str, Any], path: Path | str
-) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    # Logits of images in [0, 1] by onnxruntime.
-    def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
-        pixels = given.converted(preprocess(images, settings, where=path))
-        if given.last:
-            pixels = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
-        size = given.batch or max(1, len(pixels))
-        blocks = []
-        for start in range(0, len(pixels), size):
-            block = pixels[start : start + size]
-            padding = np.zeros((size - len(block) if given.batch else 0, *block.shape[1:]), dtype=block.dtype)
-            blocks.append(session.run([output], {given.name: np.concatenate([block, padding])})[0][: len(block)])
-        return np.concatenate(blocks).astype(np.float32)
+def _run_for_logits(
+    session: Any,
+    graph: onnx.ModelProto,
+    settings: Mapping[str, Any],
+    threads: int,
+    path: Path | str,
+    *,
+    data: Mapping[str, bytes] = MappingProxyType({}),
+) -> tuple[RunGraph, GraphLogits]:
+    # The graph of a session, opened again where its logits are inside it, and where its logits are.
+    shape, head = tuple(settings["image_shape"]), settings.get("head")
+    given = _input_of(session, shape, path)
+    output = _output_of(session, settings.get("output"), _input_images(shape, given), path)
+    logits = GraphLogits(output, head, settings.get("allow_probabilities") == LOGARITHMS, tensor=output)
+    if head:
+        longer, tensor = graph_before_head(graph, output, head, where=path)
+        session = opened_session(longer.SerializeToString(), threads, path, data=data)
+        logits = replace(logits, tensor=tensor)
+    running = RunGraph(session, given, settings, Path(path))
+    number_of_classes = classes_given(lambda images: running.logits(images, logits), shape, where=path)
+    (shown,) = running.values(probe_images(shape), [logits.tensor])
+    one_column = number_of_classes == 2 and is_one_column(shown.reshape(len(shown), -1))
+    if logits.logarithms:
+        log_probabilities(both_classes(shown, probabilities=True) if one_column else shown, source=path)
+    return running, replace(logits, one_column=one_column)
 
-    return run
+
+def _classifier(
+    graph: RunGraph,
+    logits: GraphLogits,
+    run: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+    number_type: str,
+) -> Classifier:
+    # Classifier without gradients whose logits `run` gives.
+    shape = tuple(graph.settings["image_shape"])
+    removed = None
+    if logits.head:
+        names = [logits.tensor, logits.output]
+
+        def both(images: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            before, after = graph.values(images, names)
+            return before, after
+
+        removed = Head(logits.head, both, number_type)
+        require_head(removed, probe_images(shape), where=graph.path)
+    return Classifier(
+        architecture="ONNX graph",
+        image_shape=shape,
+        classes=classes_given(run, shape, where=graph.path),
+        network=None,
+        run=run,
+        preprocessing=description(graph.settings),
+        number_type=number_type,
+        outputs=logits.words,
+        head=removed,
+    )
 
 
 def _network_of(
-    graph: onnx.ModelProto,
-    output: str,
-    given: GraphInput,
-    settings: Mapping[str, Any],
-    path: Path | str,
-    *,
-    number_type: str = FLOAT32,
+    model: onnx.ModelProto, graph: RunGraph, logits: GraphLogits, *, number_type: str = FLOAT32
 ) -> nn.Module:
     # Torch network of a graph that takes pixels of this type, from images in [0, 1] to logits.
-    network = converted(graph, output, where=path)
+    if logits.head:
+        model, _ = graph_before_head(model, logits.output, logits.head, where=graph.path)
+    network = converted(model, logits.tensor, where=graph.path)
     if number_type != FLOAT32:
         network = given_pixels(network, number_type)
-    network = in_blocks(network, given.batch) if given.batch else network
-    network = channels_last(network) if given.last else network
-    return preprocessed(network, settings, where=path)
+    network = with_logits(network, one_column=logits.one_column, logarithms=logits.logarithms, flat=bool(logits.head))
+    network = in_blocks(network, graph.given.batch) if graph.given.batch else network
+    network = channels_last(network) if graph.given.last else network
+    return preprocessed(network, graph.settings, where=graph.path)
 
 
 def _on_tensors(run: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Callable[[Tensor], Tensor]:
@@ -283,11 +367,36 @@ def _input_of(session: Any, shape: Sequence[int], path: Path | str) -> GraphInpu
     return GraphInput(only.name, batch, not fits(first), INPUTS[only.type])
 
 
-def _output_of(session, wanted, path):
+def _input_images(shape, given):
+    # Grey images in the layout and number type of the graph's input.
+    sides = (*shape[1:], shape[0]) if given.last else shape
+    return given.converted(np.full((given.batch or 2, *sides), 0.5, dtype=np.float32))
+
+
+def _output_of(session, wanted, images, path):
+    # Name of the output with the logits. It is run on images, since files need not state the shapes of outputs.
     names = [output.name for output in session.get_outputs()]
-    if wanted is None and len(names) == 1:
+    if len(names) == 1 and wanted in (None, names[0]):
         return names[0]
-    if wanted not in names:
-        what = f"output {wanted!r} is not one of" if wanted else "has the outputs"
-        raise InputError(f"{path}: {what} {', '.join(names)}; name the logits under `output` in the model's entry")
-    return wanted
+    try:
+        values = session.run(names, {session.get_inputs()[0].name: images})
+    # onnxruntime's errors have no common base class.
+    except Exception as error:
+        raise failed_on(images.shape[1:], error, where=path) from error
+    outputs = []
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        outputs.append(Output(name, place, np.shape(value)))
+    return selected_output(outputs, wanted, where=path, images=len(images)).name
+
+
+def head_of(settings: Mapping[str, Any], path: Path | str) -> str | None:
+    """Softmax or the like that ends the graph, a key of gfscore.networks.heads.HEADS; None for a graph of logits.
+
+    `settings`: `output` as for open_classifier. Nothing is executed.
+    """
+    graph = read_model(path).graph
+    names = [output.name for output in graph.graph.output]
+    wanted = settings.get("output")
+    place = 0 if wanted is None else place_of(names, wanted)
+    ending = None if place is None else onnx_head(graph, names[place])
+    return ending[0] if ending else None

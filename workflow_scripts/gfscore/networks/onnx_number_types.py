@@ -101,10 +101,10 @@ def with_numpy_weights(graph: onnx.ModelProto) -> onnx.ModelProto:
             operators.append(helper.make_node("Cast", [stored], [name], to=bfloat16))
     nodes = list(result.graph.node)
     for node in nodes:
-        values = [attribute.t for attribute in node.attribute if attribute.name == "value"]
-        if node.op_type == "Constant" and values and values[0].data_type == bfloat16:
+        constants = [attribute.t for attribute in node.attribute if attribute.name == "value"]
+        if node.op_type == "Constant" and constants and constants[0].data_type == bfloat16:
             (output,) = node.output
-            array = numpy_helper.to_array(values[0]).astype("float32")
+            array = numpy_helper.to_array(constants[0]).astype("float32")
             operators.append(
                 helper.make_node("Constant", [], [f"{output}.float32"], value=numpy_helper.from_array(array))
             )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gfscore.networks.callables import build_architecture
 from gfscore.networks.checkpoints import load_checkpoint
 from gfscore.networks.classifier import Classifier, classes_given, from_network
-from gfscore.networks.number_types import number_type_of, with_search_in_float32
+from gfscore.networks.number_types import number_type_of, taking_float32, with_search_in_float32
+from gfscore.networks.onnx_conversion import in_blocks
+from gfscore.networks.outputs import logits_of_network
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import load_weights, weights_of
 
@@ -32,16 +34,25 @@ def open_classifier(
 
 
 def with_preprocessing(
-    network: nn.Module, settings: Mapping[str, Any], path: Path | str, *, architecture: str
+    network: nn.Module,
+    settings: Mapping[str, Any],
+    path: Path | str,
+    *,
+    architecture: str,
+    batch: int | None = None,
 ) -> Classifier:
-    """Classifier from a network with its weights, and the preprocessing and image shape in `settings`.
+    """Classifier from a network with its weights, and the preprocessing, image shape and output in `settings`.
 
-    Raises InputError, naming `path`, as gfscore.networks.preprocessing and classes_given do.
+    `batch` is the batch size of a network that takes no other. Raises InputError, naming `path`, as
+    gfscore.networks.preprocessing, logits_of_network and classes_given do.
     """
     import torch
 
     shape = tuple(settings["image_shape"])
-    network = with_search_in_float32(network, shape)
+    grey = torch.full((batch or 2, *shape), 0.5)
+    with_logits, outputs = logits_of_network(taking_float32(network, grey), settings, grey, where=path)
+    network = with_search_in_float32(network, grey, with_logits)
+    network = in_blocks(network, batch) if batch else network
     network = preprocessed(network, settings, where=path)
 
     def run(images: Any) -> Any:
@@ -55,6 +66,7 @@ def with_preprocessing(
         classes=classes_given(run, shape, where=path),
         preprocessing=description(settings),
         number_type=number_type_of(network),
+        outputs=outputs,
     )
 
 

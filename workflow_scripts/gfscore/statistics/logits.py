@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.label_numbers import fault_of_labels
+from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.statistics.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
@@ -16,6 +17,14 @@ PROBABILITY_TOLERANCE = 1e-3
 """Relative tolerance of the sum of a row of probabilities."""
 TOTALS = {1: "probabilities", 100: "probabilities in percent", 255: "probabilities as bytes"}
 """Row sums that reveal probabilities in place of logits."""
+ONE_SIGMOID, SIGMOIDS = "one sigmoid", "sigmoids"
+"""Other outputs that are no logits: the probability of one class, and values in [0, 1] of each class."""
+
+FLOOR = float(np.finfo(np.float32).tiny)
+"""Smallest probability whose logarithm is taken, 1.18e-38: zeros and smaller ones count as this one."""
+
+LOGARITHMS_TAKEN = f"logarithms of the model's probabilities, none below {FLOOR:.3g}"
+"""What the logits of such a model are, in words."""
 
 MOST_CHANGED = 1e-3
 """Share of the samples whose prediction may change by rounding to float32 (near-ties)."""
@@ -27,12 +36,14 @@ def require_logits(
     *,
     classes: int | None = None,
     source: Path | str = "logits",
-    allow_probabilities: bool = False,
+    allow_probabilities: Probabilities = False,
 ) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
     """Logits and labels in canonical form: `(logits, labels)`, float32 or float64 (N, K) and int32 (N,).
 
     Takes `logits` (N, K) of any real dtype, `labels` (N,) integers, the expected number of `classes` K, and `source`,
-    the file or argument named in errors. Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a
+    the file or argument named in errors. Where 2 classes are expected, one column z, (N, 1) or (N,), stands for the
+    logits (0, z). With `allow_probabilities` "logarithms" the values are probabilities, of which the logarithms are
+    returned (see log_probabilities). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a
     non-finite logit (naming its row), and, unless `allow_probabilities`, for probabilities (also in percent or as
     bytes) and values that all lie in [0, 1], some of them above 0.5.
     """
@@ -42,6 +53,10 @@ def require_logits(
     if logits.dtype not in (np.float32, np.float64):
         logits = logits.astype(np.float32 if logits.dtype.itemsize <= 2 else np.float64)
     labels = _require_labels(labels, source)
+    if classes == 2 and is_one_column(logits):
+        if logits.size and not allow_probabilities:
+            _refuse_one_probability(logits, source)
+        logits = both_classes(logits, probabilities=allow_probabilities == LOGARITHMS)
     if logits.ndim != 2:
         raise InputError(f"{source}: logits have shape {logits.shape}; expected (samples, classes)")
     n, k = logits.shape
@@ -61,9 +76,67 @@ def require_logits(
             "Labels count from 0"
         )
     _require_finite(logits, source)
-    if not allow_probabilities:
+    if allow_probabilities == LOGARITHMS:
+        logits = log_probabilities(logits, source=source)
+    elif not allow_probabilities:
         _refuse_probabilities(logits, source)
     return logits, labels.astype(np.int32)
+
+
+def is_one_column(values: NDArray[Any]) -> bool:
+    """Whether an array holds one number per sample, (N,) or (N, 1): the output of a binary classifier."""
+    return values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
+
+
+def both_classes(values: NDArray[Any], *, probabilities: bool) -> NDArray[Any]:
+    """Columns (N, 2) of both classes from the one output of a binary classifier, (N,) or (N, 1).
+
+    A logit z of the second class becomes (0, z), whose softmax is the sigmoid of z; a probability p becomes (1 - p, p).
+    """
+    second = values.reshape(-1)
+    first = 1 - second if probabilities else np.zeros_like(second)
+    return np.column_stack([first, second])
+
+
+def log_probabilities(values: NDArray[np.floating], *, source: object) -> NDArray[np.floating]:
+    """Logarithms of probabilities (N, K), whose softmax gives the probabilities back.
+
+    A probability below FLOOR, zero included, counts as FLOOR, so that its logarithm is finite (-87.3). Raises
+    InputError, naming `source` and the row, where a row has a negative number or does not sum to 1: independent
+    sigmoids, percent and logits are no distribution over the classes.
+    """
+    sums = values.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero((values < 0).any(axis=1) | (np.abs(sums - 1) > PROBABILITY_TOLERANCE))
+    if wrong.size:
+        row = int(wrong[0])
+        fault = f"sums to {sums[row]:.6g}" if values[row].min() >= 0 else f"holds {values[row].min():.6g}"
+        raise InputError(
+            f"{source}: row {row} {fault}, so it is no distribution over the classes ({wrong.size} such rows), and "
+            "logarithms serve only for probabilities that sum to 1; give logits, the values before the softmax or "
+            "the sigmoid"
+        )
+    return np.log(np.maximum(values, FLOOR))
+
+
+def probabilities_in(values: NDArray[np.floating]) -> str | None:
+    """What outputs (N, K) are that look like no logits, in words; None for logits.
+
+    One of the values of TOTALS, "one sigmoid" for (0, p) of a binary classifier, or "sigmoids" for values that all lie
+    in [0, 1], some of them above 0.5.
+    """
+    if values.min() < 0 or values.min() == values.max():
+        return None
+    # Outputs of a sigmoid exceed 0.5 somewhere; smaller values may be small logits.
+    within = 0.5 < values.max() <= 1
+    if within and values.shape[1] == 2 and not values[:, 0].any():
+        return ONE_SIGMOID
+    sums, whole = values.sum(axis=1, dtype=np.float64), not np.any(values % 1)
+    for total, kind in TOTALS.items():
+        # Rounding K shares down to whole numbers loses less than 1 each.
+        tolerance = values.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
+        if values.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
+            return kind
+    return SIGMOIDS if within else None
 
 
 def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
@@ -154,23 +227,44 @@ def _require_finite(logits, source):
     )
 
 
-def _refuse_probabilities(logits, source):
-    if logits.min() < 0 or logits.min() == logits.max():
-        return
-    sums, whole = logits.sum(axis=1, dtype=np.float64), not np.any(logits % 1)
-    for total, kind in TOTALS.items():
-        # Rounding K shares down to whole numbers loses less than 1 each.
-        tolerance = logits.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
-        if logits.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
-            raise InputError(
-                f"{source}: every row is non-negative and sums to {total}, so these are {kind}, not logits. "
-                "Give the values before the softmax (their logarithm serves for the softmax score); "
-                "if they really are logits, say so with allow_probabilities"
-            )
-    # Outputs of a sigmoid exceed 0.5 somewhere; smaller values may be small logits.
-    if 0.5 < logits.max() <= 1:
-        raise InputError(
-            f"{source}: every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their "
-            "scale, not logits. Give the values before the sigmoid, or multiplied by the scale; "
-            "if they really are logits, say so with allow_probabilities"
+class ProbabilitiesGiven(InputError):
+    """Outputs that are no logits; `kind` says what, as probabilities_in."""
+
+    def __init__(self, source: Path | str, kind: str) -> None:
+        """Error that names the source of the outputs."""
+        self.kind = kind
+        self.fault, remedy = _faults(kind)
+        super().__init__(
+            f"{source}: {self.fault}. {remedy}; if they really are logits, say so with allow_probabilities"
         )
+
+
+def _faults(kind: str) -> tuple[str, str]:
+    # What the values show, and what to give in their place.
+    if kind == ONE_SIGMOID:
+        return (
+            "every value lies in [0, 1], so these are probabilities of one class, the output of a sigmoid, not logits",
+            "Give the values before the sigmoid, or take logarithms by allow_probabilities: logarithms",
+        )
+    if kind == SIGMOIDS:
+        return (
+            "every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their scale, not "
+            "logits",
+            "Give the values before the sigmoid, or multiplied by the scale",
+        )
+    total = next(total for total, words in TOTALS.items() if words == kind)
+    remedy = "Give the values before the softmax"
+    if total == 1:
+        remedy += ", or take their logarithms by allow_probabilities: logarithms"
+    return f"every row is non-negative and sums to {total}, so these are {kind}, not logits", remedy
+
+
+def _refuse_probabilities(logits, source):
+    kind = probabilities_in(logits)
+    if kind is not None:
+        raise ProbabilitiesGiven(source, kind)
+
+
+def _refuse_one_probability(values, source):
+    if values.min() >= 0 and values.max() <= 1 and values.min() < values.max():
+        raise ProbabilitiesGiven(source, ONE_SIGMOID)

@@ -29,7 +29,8 @@ def read_logits_file(
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
     `.csv` and `.parquet` one column per class, named as in `classes` or in label order under other names, or (Parquet)
     one list column `logits`, and optionally `label` and `sample_id`. In a file of several models `member` is the array
-    or list column of one, in place of `logits`. Labels are class indices or names in `classes`. Nothing is unpickled.
+    or list column of one, in place of `logits`. For two classes one column is enough, of the second: logits are then
+    (N,) or (N, 1). Labels are class indices or names in `classes`. Nothing is unpickled.
     Raises InputError, naming the file.
     """
     columns = _columns(path, bare="logits", classes=classes)
@@ -162,12 +163,17 @@ def _class_columns(columns, classes, path):
         raise InputError(
             f"{path}: column {nameless!r} has no name, so it probably holds row names; {WITHOUT_ROW_NAMES}"
         )
-    if len(columns) != len(classes):
+    # One logit, or one probability, of the second of two classes.
+    one_of_two = len(columns) == 1 and len(classes) == 2
+    if len(columns) != len(classes) and not one_of_two:
         raise InputError(
             f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
     known = {_folded(name) for name in classes}
+    if one_of_two:
+        _require_second_class(next(iter(columns)), classes, path)
+        return list(columns)
     if any(_folded(name) in known for name in columns):
         # Some columns are named as classes, so their order cannot be taken for the label order.
         foreign = next(name for name in columns if name not in classes)
@@ -177,6 +183,15 @@ def _class_columns(columns, classes, path):
         )
     _require_ascending(columns, path)
     return list(columns)
+
+
+def _require_second_class(name, classes, path):
+    # The column of the first class would be read as that of the second.
+    if _folded(name) == _folded(classes[0]):
+        raise InputError(
+            f"{path}: column {name!r} is the first of the classes ({few(classes)}), and one column stands for the "
+            "second; give a column of each class"
+        )
 
 
 def _require_ascending(columns, path):

@@ -7,7 +7,9 @@ from typing import Any
 from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE
 from gfscore.audit.verdicts import gate_rules, gate_statistics
 from gfscore.core.errors import unknown
+from gfscore.core.settings import LOGARITHMS
 from gfscore.measures import KINDS, kind_of, measure_of
+from gfscore.measures.great import NEED_LOGITS
 from gfscore.networks.model_source import Gives
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.workflow import plan
@@ -21,6 +23,7 @@ def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) 
     classes = config["datasets"][audit["dataset"]]["classes"]
     for position, measure in enumerate(audit["measures"]):
         yield from _unsupported_measure(config, name, measure, (*place, "measures", position))
+        yield from _needs_logits(config, name, measure, (*place, "measures", position))
         if classes:
             kind, entry = KINDS[config["measures"][measure]["kind"]], config["measures"][measure]
             whatever = [*kind.mistakes(kind.parse(entry))]
@@ -57,6 +60,21 @@ def _unsupported_measure(config: dict[str, Any], audit: str, measure: str, place
                 place,
                 f"model {model['threat']}/{model['model']} (source {source}) does not support {measure!r} (kind "
                 f"{kind.name}); {remedy}",
+            )
+
+
+def _needs_logits(config: dict[str, Any], audit: str, measure: str, place: Place) -> Iterator[ConfigMistake]:
+    # Scores that logarithms of probabilities do not tell.
+    activation = config["measures"][measure].get("activation")
+    if activation not in NEED_LOGITS:
+        return
+    for model in plan.models_of(config, audit):
+        if plan.entry_of(config, **model).get("allow_probabilities") == LOGARITHMS:
+            yield ConfigMistake(
+                place,
+                f"{measure} (activation {activation}) needs logits, but of model {model['threat']}/{model['model']} "
+                f"there are probabilities (allow_probabilities: {LOGARITHMS}), which do not tell their size; leave the "
+                "measure out, or take great-softmax",
             )
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.core.settings import Text, path_ends
+from gfscore.core.settings import Probabilities, Text, path_ends
 from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 
@@ -18,7 +18,11 @@ class Logits(LogitsSettings):
     member: Text | None = Field(
         None, description="Array or column with the logits of this model, in a file of several; null in a file of one."
     )
-    allow_probabilities: bool = Field(False, description="Whether to accept rows that sum to 1 as logits.")
+    allow_probabilities: Probabilities = Field(
+        False,
+        description="What becomes of rows that look like probabilities: false, refused; true, logits as they are; "
+        "logarithms, their logarithms are the logits.",
+    )
 
 
 SOURCE = ModelSource(

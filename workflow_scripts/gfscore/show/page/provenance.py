@@ -10,7 +10,7 @@ from gfscore.core.software import software, version_in_words
 from gfscore.tables.parquet_tables import read_identity
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "vl-convert-python", "jinja2")
-SHARED = ("dataset", "dataset_digest", "preprocessing", "conversion", "dtype", "device", "torch")
+SHARED = ("dataset", "dataset_digest", "preprocessing", "outputs", "conversion", "dtype", "device", "torch")
 
 
 def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:

@@ -28,9 +28,12 @@ MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
     "ARRAYS": "--arrays", "VALUE_RANGE": "--value-range", "IMAGE_FOLDER": "--image-folder",
     "ORIENTATION": "--orientation", "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes",
-    "TRUST_CODE": "--trust-code", "FORCE": "--force",
+    "OUTPUT": "--output", "PROBABILITIES": "--probabilities", "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
-"""Options by Make's variables; the last two take no value."""
+"""Options by Make's variables."""
+
+FLAGS = ("PROBABILITIES", "TRUST_CODE", "FORCE")
+"""Those of them that take no value."""
 
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
@@ -89,6 +92,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
     )
+    parser.add_argument(
+        "--output", metavar="NAME", help="output with the logits, or its place from 0, where several may be it"
+    )
+    parser.add_argument(
+        "--probabilities", action="store_true", help="take logarithms where a model gives probabilities alone"
+    )
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
     parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
@@ -146,7 +155,7 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
     options = (
         "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "orientation",
-        "norm", "size", "minutes", "trust_code",
+        "norm", "size", "minutes", "output", "probabilities", "trust_code",
     )  # fmt: skip
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
@@ -157,9 +166,9 @@ def _of_make() -> list[str]:
     # Several models are separated by blanks, which a single file may have in its name.
     models = [said["MODEL"]] if Path(said["MODEL"]).exists() else shlex.split(said["MODEL"])
     options = [
-        option if name in ("TRUST_CODE", "FORCE") else f"{option}={said[name]}"
+        option if name in FLAGS else f"{option}={said[name]}"
         for name, option in MAKE.items()
-        if said[name] and not (name in ("TRUST_CODE", "FORCE") and said[name] == "0")
+        if said[name] and not (name in FLAGS and said[name] == "0")
     ]
     return [*options, "--", *models, *filter(None, [said["DATA"]])]
 

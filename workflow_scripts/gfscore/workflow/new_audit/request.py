@@ -16,7 +16,9 @@ class Request:
     audit; `architecture`, `preprocessing`, `labels`, `arrays`, `value_range` ("1", "255", "signed") and `image_folder`
     as gfscore audit --help describes them; `norm` "linf" or "l2"; `eps` radii, empty for the usual one; `size` of the
     images in pixels, None for what the model says; `orientation` "stored" or "exif", None for what fits better;
-    `minutes` that the audit may take; `trust_code`: whether files of code may be run.
+    `minutes` that the audit may take; `trust_code`: whether files of code may be run; `output`: name of the output with
+    the logits, or its place from 0, None for the one that fits; `probabilities`: whether logarithms are taken of what
+    models give that are probabilities alone.
     """
 
     models: tuple[str, ...]
@@ -34,6 +36,8 @@ class Request:
     orientation: str | None = None
     minutes: float = DEFAULT_MINUTES
     trust_code: bool = False
+    output: str | None = None
+    probabilities: bool = False
 
     def text(self) -> str:
         """As JSON, for another process."""

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.heads import require_head
 from gfscore.workflow.new_audit import audit_file, pixels
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
 from gfscore.workflow.new_audit.data_files import FoundData
 from gfscore.workflow.new_audit.found import FoundModel
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.shown_outputs import open_for_logits
 
 if TYPE_CHECKING:
     from gfscore.networks.classifier import Classifier
@@ -48,20 +50,34 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
     preprocessing that is not known, classes that do not match, answers no better than guessing.
     """
     from gfscore.networks.inference import reproducible_arithmetic
+
+    threads = _threads_of(model)
+    with reproducible_arithmetic(threads=threads):
+        return _shown(model, data, images, labels, request, threads=threads)
+
+
+def _threads_of(model: FoundModel) -> int:
+    # As in the steps of the audit, whose time is to be foreseen.
     from gfscore.networks.onnx_files import model_files
     from gfscore.networks.thread_count import threads_for_size
 
-    # As in the steps of the audit, whose time is to be foreseen.
     files = model_files(model.entry["path"]) if model.entry["source"] == "onnx" else [Path(model.entry["path"])]
-    threads = threads_for_size(sum(file.stat().st_size for file in files))
-    with reproducible_arithmetic(threads=threads):
-        return _shown(model, data, images, labels, request, threads=threads)
+    return threads_for_size(sum(file.stat().st_size for file in files))
 
 
 def _shown(model, data, images, labels, request, *, threads):
     where = model.entry["path"]
     entry = dict(model.entry)
-    classifier, gradients, note = _opened(entry, data, threads)
+    plain, output_words = open_for_logits(
+        entry,
+        model,
+        request,
+        classes=data.classes,
+        images=images,
+        labels=labels,
+        opened=lambda settings: _classifier(settings, data, threads),
+    )
+    classifier, gradients, note = _opened(entry, data, threads, plain)
     outputs = classifier.classes or len(data.classes)
     indices, matched = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
     seconds = _seconds(classifier, images)
@@ -76,9 +92,13 @@ def _shown(model, data, images, labels, request, *, threads):
     shaped = {**settings, "image_shape": images.shape[1:]}
     logits = run(pixels.preprocess(images, shaped, where=where))
     check_logits(logits, labels, where=where)
+    if classifier.head is not None:
+        require_head(classifier.head, pixels.preprocess(images, shaped, where=where), where=where)
+        output_words.append(f"checked on {len(images)} images")
     accuracy = check_order(logits, labels, data.classes, where=where)
     written = audit_file.model_settings(entry, settings, indices, outputs)
     said = [
+        *([f"outputs   {'; '.join(output_words)}"] if output_words else []),
         f"pixels    {pixels.words_of(settings)}: {pixel_words}",
         f"classes   {_outputs_words(indices, outputs)}, {matched}",
         f"answers   {accuracy:.1%} of {len(labels)} images right, {1000 * seconds:.2g} ms each{note}",
@@ -111,7 +131,6 @@ def trials_of_readings(
         else all candidates. For networks that take long, on fewer images.
     """
     from gfscore.networks.inference import reproducible_arithmetic
-    from gfscore.networks.thread_count import threads_for_size
 
     where, channels = model.entry["path"], data.images.image_shape[0]
     if request.preprocessing:
@@ -121,9 +140,17 @@ def trials_of_readings(
     else:
         names = pixels.candidates(channels)
         candidates = {name: pixels.settings_of(name, channels=channels) for name in names}
-    threads = threads_for_size(Path(where).stat().st_size)
+    threads = _threads_of(model)
     with reproducible_arithmetic(threads=threads):
-        classifier = _classifier(dict(model.entry), data, threads)
+        classifier, _ = open_for_logits(
+            dict(model.entry),
+            model,
+            request,
+            classes=data.classes,
+            images=readings[0],
+            labels=labels,
+            opened=lambda settings: _classifier(settings, data, threads),
+        )
         outputs = classifier.classes or len(data.classes)
         indices, _ = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
         passes = len(candidates) * len(readings)
@@ -143,12 +170,11 @@ def trials_of_readings(
     return trials
 
 
-def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:
+def _opened(entry: dict[str, Any], data: FoundData, threads: int, plain: Classifier) -> tuple[Classifier, bool, str]:
     """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
     from gfscore.networks.inference import require_agreement
     from gfscore.networks.number_types import number_words
 
-    plain = _classifier(entry, data, threads)
     numbers = f"; {number_words(plain)}" if number_words(plain) else ""
     if entry["source"] != "onnx":
         require_agreement(plain, data.images.select(_few_rows(data)), _logits_of(plain, data), where=entry["path"])
