@@ -48,9 +48,9 @@ def files_behind(images: ImageSet, manifest: Mapping[str, Any]) -> list[str]:
     settings, path = manifest["settings"], manifest["path"]
     files = [name for name in (path, settings.get("list")) if name and Path(name).is_file()]
     copies = (settings.get("corrupted") or {}).get("path")
-    folder = _folder_of_samples(images.sample_id, path, settings)
+    folder = _folder_of_samples(images.sample_id.tolist(), path, settings)
     if folder is not None:
-        files += [os.path.join(folder, name) for name in images.sample_id]  # noqa: PTH118 - 50,000 names
+        files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
     elif path and Path(path).is_dir():
         files += _files_below(path)
     if copies:
@@ -85,7 +85,7 @@ def _first_difference(images: ImageSet, manifest: Mapping[str, Any], path_to_sam
     changed = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     if not changed:
         return where
-    folder = _folder_of_samples(images.sample_id, manifest["path"], manifest["settings"])
+    folder = _folder_of_samples(images.sample_id.tolist(), manifest["path"], manifest["settings"])
     return f"{folder}/{changed[0]}" if folder else f"{where} ({changed[0]})"
 
 

@@ -24,7 +24,7 @@ def replaced_files(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str
     return dict(_replaced_networks(config, names)) | _replaced_images(config, names)
 
 
-def _replaced_networks(config, audits) -> Iterator[tuple[str, str]]:
+def _replaced_networks(config: Mapping[str, Any], audits: Iterable[str]) -> Iterator[tuple[str, str]]:
     for manifest, entry in fetched_models(config, audits).items():
         downloaded = bool(entry.get("url")) or entry["source"] == "robustbench"
         for file in _content(manifest).get("files", []):
@@ -61,7 +61,7 @@ def _is_another(file: Mapping[str, str], *, or_missing: bool) -> bool:
         return True
 
 
-def _replaced_images(config, audits) -> dict[str, str]:
+def _replaced_images(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str, str]:
     changed = []
     for dataset in dict.fromkeys(task for audit in audits for task in plan.tasks_of(config, audit)):
         manifest = f"results/datasets/{dataset}.json"
