@@ -35,8 +35,7 @@ rule score_models:
         sensitivity_csv="results/audits/{audit}/sensitivity.csv",
     log:
         "results/logs/score_models/{audit}.log",
-    # Before any attack, and not submitted with what waits for these: the check of the logits may stop the run.
-    priority: 1
+    priority: 1  # before any attack, and not submitted with what waits for these: the check may stop the run
     conda:
         "../envs/analysis.yaml"
     resources:
@@ -51,7 +50,7 @@ rule score_models:
             "scales": config["great"]["scales"],
             "lam": config["disparity"]["fp_lambda"],
         },
-        state=of_audit(layout.user_logit_states),
+        state=of_audit(layout.user_logit_digests),
     script:
         "../workflow_scripts/score_models.py"
 
@@ -103,6 +102,7 @@ rule judge_audit:
         configuration="results/audits/{audit}/config.yaml",
         generator=of_audit(layout.generator_manifest),
         attributes=of_audit(layout.gate_attributes),
+        checkpoints=of_audit(layout.fetched_manifests),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:

@@ -25,6 +25,7 @@ from gfscore.workflow import plan
 from gfscore.workflow import projection_layout
 from gfscore.workflow import user_files
 from gfscore.workflow.configuration import configured
+from gfscore.workflow.replaced_files import replaced_files
 from gfscore.workflow.job_variables import prepend_to_python_path, set_job_variables
 from gfscore.workflow.resolved_file import rendered
 from gfscore.core.errors import InputError
@@ -45,6 +46,25 @@ config.update(resolution.config)
 missing = user_files.missing_files(config, config["run"]) if workflow.is_main_process else []
 for words in missing:
     logger.warning(words)
+replaced = replaced_files(config, config["run"]) if workflow.is_main_process else {}
+for manifest, words in replaced.items():
+    logger.warning(f"{words}: not what {manifest} was made of; the steps that read it run again")
+
+
+def reading(file_of, manifest):
+    """Files of users that a step reads as its input; it runs again, as after -R, where its manifest is of others.
+
+    Neither times nor parameters tell Snakemake of files that were replaced.
+    """
+
+    def files(wildcards):
+        path = manifest.format(**wildcards)
+        if path in replaced:
+            workflow.dag.forcefiles.add(path)
+        return file_of(wildcards)
+
+    return files
+
 
 MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"

@@ -1,9 +1,10 @@
 # No rules: what a run does with the results of earlier ones before its first job, and after one that failed.
 #
 #   set_aside_judgements   verdicts and pages that are made anew go to previous/
-#   keep_manifests, restore_manifests   a refused checkpoint costs nothing of the one that stood there
+#   keep_manifests, restore_manifests   a refused checkpoint or dataset costs nothing of the one that stood there
 
 JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
+READERS = {"fetch_checkpoint", "fetch_dataset"}
 
 
 def set_aside_judgements():
@@ -19,9 +20,9 @@ kept_manifests = []
 
 
 def keep_manifests():
-    """Note what accepted checkpoints are known by, where this run looks at another file in their place."""
+    """Note what accepted files are known by, where this run looks at others in their place."""
     for job in workflow.dag.needrun_jobs():
-        for path in job.output if job.rule.name == "fetch_checkpoint" else ():
+        for path in job.output if job.rule.name in READERS else ():
             if Path(path).is_file():
                 known = workflow.persistence.metadata(path)
                 kept_manifests.append((path, Path(path).read_bytes(), Path(path).stat().st_mtime_ns, known))

@@ -23,7 +23,7 @@ localrules:
 
 rule fetch_dataset:
     input:
-        images=of_dataset(layout.stored_images),
+        images=reading(of_dataset(layout.stored_images), "results/datasets/{dataset}.json"),
     output:
         manifest="results/datasets/{dataset}.json",
         samples="results/datasets/{dataset}.parquet",
@@ -79,14 +79,17 @@ rule read_attributes:
         runtime=by_attempt(30),
     params:
         settings=of_entry("attributes"),
-        state=state_of(of_dataset(layout.attributes_file)),
+        state=state_of(of_dataset(layout.attributes_file), user_files.digest),
     script:
         "../workflow_scripts/read_attributes.py"
 
 
 rule fetch_checkpoint:
     input:
-        placed=lambda wildcards: user_files.placed_checkpoint(config, **wildcards),
+        placed=reading(
+            lambda wildcards: user_files.placed_checkpoint(config, **wildcards),
+            f"results/checkpoints/{ZOO_MODEL}.json",
+        ),
         architecture=lambda wildcards: user_files.architecture_files(config, **wildcards),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",

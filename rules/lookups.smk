@@ -135,10 +135,10 @@ def with_torch(own):
     return f"{own}, {torch}"
 
 
-def state_of(file_of):
+def state_of(file_of, state=user_files.state):
     """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
     # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
-    return lambda wildcards: user_files.state(file_of(wildcards))
+    return lambda wildcards: state(file_of(wildcards))
 
 
 # Costs are other ones at every run: only the page, which shows them, reads them.

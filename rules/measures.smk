@@ -91,6 +91,6 @@ rule import_samples:
         measure=lambda wildcards: wildcards.measure,
         kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
         largest_radius=lambda wildcards: config["measures"][wildcards.measure].get("largest_radius"),
-        state=state_of(of_subject("path")),
+        state=state_of(of_subject("path"), user_files.digest),
     script:
         "../workflow_scripts/import_samples.py"

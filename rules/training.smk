@@ -94,7 +94,7 @@ rule train_generator:
 
 rule draw_samples:
     input:
-        generator=of_dataset(user_files.generator_files),
+        generator=reading(of_dataset(user_files.generator_files), "results/generated/{dataset}.json"),
     output:
         images="results/generated/{dataset}.npz",
         manifest="results/generated/{dataset}.json",

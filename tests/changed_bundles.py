@@ -1,7 +1,10 @@
 """Single changes to a bundle, as somebody might make them, and the statement on the changed files."""
 
+import base64
+import gzip
 import json
 import random
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,9 +13,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from gfscore.audit.scores_file import ScoresFile, write_scores
-from gfscore.core.checksummed import write_checksummed
+from gfscore.core.checksummed import without_checksums, write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.show.page.judged import time_of
 from gfscore.tables.csv_export import write_csv_beside
 from gfscore.tables.parquet_tables import (
     read_identity,
@@ -22,6 +26,7 @@ from gfscore.tables.parquet_tables import (
     write_table,
 )
 from gfscore.workflow.bundling.contents import STATEMENT, Bundle
+from gfscore.workflow.bundling.page import COMPRESSED
 from gfscore.workflow.bundling.statement import statement_of
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.config_files import read_configuration
@@ -42,7 +47,7 @@ def restated(folder):
         verdict["made_from"] = {path: sha256_of_file(file) for path, file in made_from.items()}
         write_json(audit / "verdict.json", verdict)
     for page in audit.glob("*.html"):
-        words = "".join(line for line in page.read_text().splitlines(True) if "SHA-256" not in line)
+        words = without_checksums(page.read_bytes()).decode(errors="replace")
         write_checksummed(page, words, files=[audit / "verdict.json", audit / "class_scores.parquet"])
     try:
         bundle = Bundle.read(folder)
@@ -262,6 +267,55 @@ def edited_statement(folder, rng):
     place = with_other_leaf(data, rng)
     path.write_text(json.dumps(data))
     return f"{STATEMENT} {place}"
+
+
+# ---- pages and verdicts of other runs, which no table contradicts ----
+
+
+def page_of_another_audit(folder, other):
+    shutil.copy(other / AUDIT / "report.html", folder / AUDIT / "report.html")
+
+
+def page_of_another_time(folder, _):
+    page = folder / AUDIT / "report.html"
+    said = time_of(read_json(folder / AUDIT / "verdict.json"))
+    page.write_text(page.read_text().replace(said, "1 January 2020, 12:00 UTC"))
+
+
+def page_with_other_words(folder, _):
+    page = folder / AUDIT / "report.html"
+    page.write_text(page.read_text().replace("What each metric means", "What no metric means"))
+
+
+def page_with_another_number(folder, _):
+    """In the numbers that the page's script computes with."""
+    page = folder / AUDIT / "report.html"
+    parts = [part for part in COMPRESSED.findall(page.read_text()) if b'"ranking"' in unzipped(part)]
+    numbers = unzipped(parts[0]).replace(b'"fp_lambda":0.5', b'"fp_lambda":0.6')
+    page.write_text(page.read_text().replace(parts[0], base64.b64encode(gzip.compress(numbers, mtime=0)).decode()))
+
+
+def unzipped(part):
+    return gzip.decompress(base64.b64decode(part))
+
+
+def verdict_of_another_version(folder, _):
+    path = folder / AUDIT / "verdict.json"
+    verdict = read_json(path)
+    verdict["software"]["version"] = "0.0.9"
+    write_json(path, verdict)
+
+
+def verdict_of_another_time(folder, _):
+    path = folder / AUDIT / "verdict.json"
+    write_json(path, read_json(path) | {"time": "2020-01-01T12:00:00+00:00"})
+
+
+OTHER_RUNS = (
+    *(page_of_another_audit, page_of_another_time, page_with_other_words, page_with_another_number),
+    *(verdict_of_another_version, verdict_of_another_time),
+)
+"""Changes of a bundle, the second argument of which is the bundle of another audit."""
 
 
 CHANGES = (

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.summaries import resolve_label_error_rates
-from gfscore.audit.table_names import TABULATED
+from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.core.identity import MODEL
@@ -89,8 +90,7 @@ def finished_audit(*, attacked=False, several_files=False, seed=0):
             np.save(f"given/{model['model']}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
     _steps(config)
-    made_from = [f"results/audits/toy/{name}" for name in ("verdict.json", "class_scores.parquet")]
-    write_checksummed("results/audits/toy/report.html", "<p>PASS</p>", files=made_from)
+    _page(config)
 
 
 def _network(config, model, samples, logits, *, distances):
@@ -121,6 +121,23 @@ def _network(config, model, samples, logits, *, distances):
     )
 
 
+def _page(config):
+    folder = "results/audits/toy"
+    files = {name: f"{folder}/{name}.parquet" for name in TABLES_OF_AUDIT}
+    files |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
+    build_report(
+        files | {"verdict": f"{folder}/verdict.json", "sweeps": "results/sweeps/toy.parquet"},
+        f"{folder}/report.html",
+        audit=AUDIT,
+        title=config["audits"][AUDIT]["title"],
+        measures=plan.measures_of(config, AUDIT),
+        models=plan.described_models(config, AUDIT),
+        published_samples=None,
+        fp_lambda=config["disparity"]["fp_lambda"],
+        contact=None,
+    )
+
+
 def _steps(config):
     folder, great = "results/audits/toy", config["great"]
     tables = {name: f"{folder}/{name}.parquet" for name in TABULATED}
@@ -144,6 +161,7 @@ def _steps(config):
         "manifests": [],
     }
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
+    given |= {"checkpoints": layout.fetched_manifests(config, AUDIT)}
     subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
     tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
     configuration = f"{folder}/config.yaml"

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.core.files import write_json
+from gfscore.core import digest_cache
+from gfscore.core.files import read_json, write_json
 from gfscore.networks.manifests import describe_checkpoint
 from gfscore.workflow.jobs import logged_job
 
@@ -21,3 +22,6 @@ def fetch_checkpoint(settings: Mapping[str, Any], path_to_manifest: Path | str, 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         fetch_checkpoint(snakemake.params.settings, snakemake.output.manifest, identity=snakemake.params.identity)
+        # For the planning of later runs.
+        for file in read_json(snakemake.output.manifest)["files"]:
+            digest_cache.sha256(file["path"])

@@ -1,5 +1,6 @@
 """Open a dataset once, check it, and record what it is."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ import pandas as pd
 
 from gfscore.core.files import write_json
 from gfscore.images.datasets import image_digests, open_and_describe
+from gfscore.images.image_set import ImageSet
+from gfscore.images.reading_again import store_digest
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
@@ -22,13 +25,13 @@ def fetch_dataset(
     dataset: str,
     path_to_images: Path | str | None = None,
     pinned: str | None = None,
-) -> None:
+) -> ImageSet:
     """Write manifest and samples (names, labels, digests) of the images that the entry `dataset` describes.
 
     `settings` holds the entry's source and that source's own keys, `classes` the K class names,
     `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
     for data that cannot be audited, damaged images and equal pixels under different labels among them, and for another
-    digest.
+    digest. Returns the images.
     """
     images, described = open_and_describe(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
     digests = image_digests(images, where=path_to_images or dataset)
@@ -38,11 +41,13 @@ def fetch_dataset(
     identity = {"dataset": dataset, "dataset_digest": described["digest"]}
     write_table(path_to_samples, DATASET, frame, identity=identity)
     write_json(path_to_manifest, described)
+    return images
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        fetch_dataset(
+        started = time.time()
+        images = fetch_dataset(
             snakemake.params.settings,
             snakemake.params.classes,
             snakemake.output.manifest,
@@ -51,3 +56,5 @@ if __name__ == "__main__":
             path_to_images=snakemake.params.path,
             pinned=snakemake.params.pinned,
         )
+        # For the planning of later runs.
+        store_digest(images, snakemake.output.manifest, started=started)

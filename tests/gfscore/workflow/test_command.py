@@ -11,7 +11,7 @@ import pytest
 
 from finished_audit import finished_audit
 from gfscore.core.files import read_json, write_json
-from gfscore.workflow.command import main
+from gfscore.workflow.command import STATES, main
 
 SCRIPTS = Path(__file__).parents[3] / "workflow_scripts"
 
@@ -21,6 +21,14 @@ def finished(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("finished"))
         finished_audit()
+        return Path.cwd()
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("attacked"))
+        finished_audit(attacked=True)
         return Path.cwd()
 
 
@@ -54,6 +62,46 @@ def test_gate_is_an_error_where_anything_that_the_verdict_rests_on_is_another(ca
     with Path("results/scores/toy.parquet").open("ab") as file:
         file.write(b"more")
     assert main(["gate", "toy"]) == 3
+
+
+NETWORKS = {
+    "weights": ("given/good.safetensors", lambda path: path.write_bytes(b"evil")),
+    "weights that are gone": ("given/bad.safetensors", Path.unlink),
+    "images": (
+        "images.npz",
+        lambda path: np.savez(path, x=np.zeros((45, 1, 2, 2), np.float32), y=np.load("labels.npy")),
+    ),
+    "images that are gone": ("images.npz", Path.unlink),
+    "a rule": ("config.yaml", lambda path: path.write_text(path.read_text().replace("at_least: 0.1", "at_least: 0.7"))),
+    "an audit that is asked for no more": ("config.yaml", lambda path: path.write_text("run: []\n")),
+    "a manifest": ("results/checkpoints/toy/none/good.json", lambda path: write_json(path, read_json(path) | {"a": 1})),
+}
+
+
+@pytest.mark.parametrize("replaced", NETWORKS)
+def test_gate_names_the_file_of_a_network_of_images_or_of_the_rules(attacked, tmp_path, monkeypatch, capsys, replaced):
+    name, change = NETWORKS[replaced]
+    monkeypatch.chdir(shutil.copytree(attacked, tmp_path / "copy"))
+    verdict = read_json("results/audits/toy/verdict.json")
+    assert main(["gate", "toy"]) == (STATES[verdict["verdict"]] if verdict["stops"] else 0)
+    change(Path(name))
+    assert main(["gate", "toy"]) == 3
+    assert name in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_gate_says_both_the_rule_of_the_verdict_and_the_one_of_now(capsys):
+    path = Path("config.yaml")
+    path.write_text(path.read_text().replace("at_least: 0.1", "at_least: 0.7"))
+    assert main(["gate", "toy"]) == 3
+    said = capsys.readouterr().err
+    assert "0.7" in said and "0.1" in said
+    path.write_text(
+        path.read_text()
+        .replace("at_least: 0.7", "at_least: 0.1")
+        .replace("toy:\n    dataset", "toy:\n    title: Other\n    dataset")
+    )
+    assert main(["gate", "toy"]) != 3, "a title changes no verdict"
 
 
 @pytest.mark.usefixtures("here")

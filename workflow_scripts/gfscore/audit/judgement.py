@@ -26,8 +26,8 @@ def judgement(
     """Contents of verdict.json, with what the verdict rests on (see `evidence`).
 
     Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
-    the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, and of the
-    manifest of the `generator` that gave the label-error rates.
+    the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, of the
+    manifest of the `generator` that gave the label-error rates, and of those of its `checkpoints`.
     """
     manifest = read_json(files["manifest"])
     class_names = manifest["classes"]
@@ -47,4 +47,5 @@ def judgement(
     verdict = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
     beside = (files.get(name) for name in ("manifest", "attributes", "generator", "configuration"))
     rests_on = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples, *beside]
+    rests_on += files.get("checkpoints") or []
     return verdict | evidence(inputs, manifest, filter(None, rests_on))

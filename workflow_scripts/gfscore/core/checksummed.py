@@ -58,6 +58,13 @@ def require_checksum(path: Path | str) -> None:
         )
 
 
+def without_checksums(content: bytes) -> bytes:
+    """Content of a file without the lines that write_checksummed appended."""
+    checksum = LAST_LINE.search(content[-200:])
+    above = content[: len(content) - len(checksum[0]) + 1] if checksum else content
+    return MADE_FROM.sub(b"", above).rstrip(b"\n") + b"\n"
+
+
 def _digest(path: Path | str, name: bytes) -> str | None:
     file = Path(path).parent / name.decode()
     return sha256_of_file(file) if file.is_file() else None

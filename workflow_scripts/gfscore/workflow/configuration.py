@@ -1,6 +1,7 @@
 """Complete and consistent configuration of a run, from files and the command line."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from gfscore.measures import KINDS
 from gfscore.networks import leaderboard
 from gfscore.workflow import plan
 from gfscore.workflow.audit_checks import attribute_mistakes, audit_mistakes
-from gfscore.workflow.config_files import Place, read_configuration
+from gfscore.workflow.config_files import Place, read_configuration, shown_path
 from gfscore.workflow.resolution import Resolution, message_of
 from gfscore.workflow.resolving import resolve
 from gfscore.workflow.setting_mistakes import ConfigMistake
@@ -29,7 +30,9 @@ def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thoroug
     Raises InputError, listing the mistakes of the first stage that finds any, each with file, line, value, the nearest
     known name and the remedy.
     """
-    resolution = resolve(read_configuration(list(paths) or [SHIPPED], given))
+    files = list(paths) or [SHIPPED]
+    resolution = resolve(read_configuration(files, given))
+    resolution = replace(resolution, files=tuple(map(shown_path, files)), given=given)
     require_consistent(resolution, thorough=thorough)
     return resolution
 

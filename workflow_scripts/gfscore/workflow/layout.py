@@ -15,7 +15,7 @@ from gfscore.networks.model_source import model_sources
 from gfscore.networks.thread_count import OF_LARGE, threads_for_size
 from gfscore.workflow import plan
 from gfscore.workflow.projection_layout import projection_results
-from gfscore.workflow.user_files import architecture_files, present, size_of, state
+from gfscore.workflow.user_files import architecture_files, digest, present, size_of
 
 
 def logit_files(config: Mapping[str, Any], audit: str) -> list[str]:
@@ -24,10 +24,10 @@ def logit_files(config: Mapping[str, Any], audit: str) -> list[str]:
     return [file for file in files if file.startswith("results/") or present(file)]
 
 
-def user_logit_states(config: Mapping[str, Any], audit: str) -> dict[str, str | list[int] | None]:
-    """State (see `state`) of the logit files of the user, by path."""
+def user_logit_digests(config: Mapping[str, Any], audit: str) -> dict[str, str | None]:
+    """SHA-256 (hex) of the logit files of the user, by path; None for a missing one."""
     entries = [plan.entry_of(config, **model) for model in plan.models_of(config, audit)]
-    return {entry["path"]: state(entry["path"]) for entry in entries if entry["source"] == "logits"}
+    return {entry["path"]: digest(entry["path"]) for entry in entries if entry["source"] == "logits"}
 
 
 def sample_files(config: Mapping[str, Any], audit: str, *, judged: bool = False) -> list[str]:

@@ -17,11 +17,14 @@ class Resolution:
     """A complete configuration, and the values that the user wrote.
 
     `config` maps sections to plain values, in a fixed order; `written` has the values that the user wrote, with their
-    marks, at the same paths.
+    marks, at the same paths. `files` are the configuration files, later ones overriding earlier ones, and `given` the
+    values of --config, which override them.
     """
 
     config: dict[str, Any]
     written: Marked
+    files: tuple[str, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def origin(self, place: Place) -> str:
         """Origin of a value: name of a file, --config, or "default"."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from gfscore.core.addresses import without_query
+from gfscore.core.addresses import without_queries, without_query
 from gfscore.core.names import on_one_line
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
@@ -19,6 +19,10 @@ HEAD = """\
 # Complete configuration of the audit {audit}, with the origin of each value: default, a file, or the command line.
 # To run it again: snakemake --configfile with this file.
 """
+
+FILES = "# Configuration files, later ones overriding earlier ones: "
+GIVEN = "# Values of --config, which override them: "
+"""Starts of the lines that hold them, as JSON."""
 
 PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*|\d+/\d+")
 """Strings that need no quotes in YAML, except RESERVED: names, paths and fractions."""
@@ -53,7 +57,23 @@ def rendered(resolution: Resolution, audit: str) -> str:
 
     Queries of URLs are left out, since they may contain keys.
     """
-    return HEAD.format(audit=audit) + "\n".join(_lines(of_audit(resolution.config, audit), resolution, ())) + "\n"
+    # Which other audits ran along with this one does not matter to it.
+    given = {name: value for name, value in without_queries(resolution.given).items() if name != "run"}
+    head = [f"{FILES}{json.dumps(resolution.files)}"]
+    if given:
+        head.append(f"{GIVEN}{json.dumps(given)}")
+    lines = _lines(of_audit(resolution.config, audit), resolution, ())
+    return HEAD.format(audit=audit) + "\n".join([*head, *lines]) + "\n"
+
+
+def origins(text: str) -> tuple[list[str], dict[str, Any]] | None:
+    """Configuration files and values of --config, but `run`, from a text of `rendered`; None for an earlier version."""
+    stated = {}
+    for line in text.splitlines():
+        for start in (FILES, GIVEN):
+            if line.startswith(start):
+                stated[start] = json.loads(line.removeprefix(start))
+    return (stated[FILES], stated.get(GIVEN, {})) if FILES in stated else None
 
 
 def _lines(data: dict[str, Any], resolution: Resolution, place: Place, indent: str = "") -> Iterator[str]:

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gfscore.core import digest_cache
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network, network_files
 from gfscore.networks.callables import folder
@@ -109,7 +110,7 @@ def state(file: Any) -> str | list[int] | None:
     """Value that identifies the content of a user's file; None for a missing file or one in results/.
 
     The SHA-256 digest up to MAX_HASHED_BYTES, so that a copy counts as the same file; size and modification time (ns)
-    of larger files.
+    of larger files, whose content gfscore.workflow.replaced_files compares.
     """
     if not file or file.startswith("results/") or size_of(file) is None:
         return None
@@ -117,6 +118,13 @@ def state(file: Any) -> str | list[int] | None:
     if found.st_size <= MAX_HASHED_BYTES:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()
     return [found.st_size, found.st_mtime_ns]
+
+
+def digest(file: Any) -> str | None:
+    """SHA-256 (hex) of a user's file of any size; None for a missing file or one in results/."""
+    if not file or file.startswith("results/") or size_of(file) is None:
+        return None
+    return digest_cache.sha256(file)
 
 
 # ---- checkpoints, generators, and the code of their networks ----

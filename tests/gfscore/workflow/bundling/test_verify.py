@@ -9,9 +9,11 @@ import pytest
 
 import changed_bundles as bundles
 from finished_audit import finished_audit
+from gfscore.core import software as checkout
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.show.page.judged import time_of
 from gfscore.workflow.bundling.contents import STATEMENT
 from gfscore.workflow.bundling.signatures import sign
 from gfscore.workflow.bundling.statement import PREDICATE_TYPE, TYPE
@@ -22,8 +24,19 @@ CHANGES = 100
 """Of each of the two bundles."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def clean_checkout():
+    """A checkout whose code is that of its commit, wherever these tests run."""
+    commit = {"rev-parse": "c" * 40}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkout, "_git", lambda *arguments: commit.get(arguments[0], ""))
+        checkout.software.cache_clear()
+        yield commit
+    checkout.software.cache_clear()
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory, clean_checkout):
     """Folders with a finished audit and a bundle of it, from logits alone and with attacks."""
     found = {}
     with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +62,7 @@ def test_the_untouched_bundle_is_accepted_also_at_another_path(bundle):
     found = verify_bundle(bundle, required=["logits"])
     assert found.faults == []
     assert {"digests", "labels", "logits", "tables", "verdict", "statement"} <= set(found.checked)
-    assert {"signature", "pages"} <= set(found.unchecked)
+    assert "signature" in found.unchecked and "page" in found.checked
 
 
 def test_what_was_not_handed_on_is_said_and_can_be_required(made, bundle):
@@ -83,11 +96,30 @@ def test_an_older_verdict_beside_newer_samples_is_refused(made, bundle, tmp_path
     assert any(fault.startswith("verdict.json: ") for fault in verify_bundle("newer").faults)
 
 
-def test_only_a_signature_shows_words_of_a_page_and_consistent_values(bundle, monkeypatch):
+@pytest.mark.parametrize("change", bundles.OTHER_RUNS)
+def test_page_and_verdict_of_another_run_are_refused_also_with_a_statement_that_fits_them(made, bundle, change):
+    change(bundle, made[True] / "bundle")
+    bundles.restated(bundle)
+    assert verify_bundle(bundle).faults
+
+
+def test_a_page_of_another_version_is_not_drawn_again_and_that_is_said(bundle, clean_checkout, monkeypatch):
+    bundles.page_with_other_words(bundle, None)
+    bundles.restated(bundle)
+    monkeypatch.setitem(clean_checkout, "rev-parse", "d" * 40)
+    checkout.software.cache_clear()
+    found = verify_bundle(bundle)
+    monkeypatch.undo()
+    checkout.software.cache_clear()
+    assert found.faults == [] and "d" * 40 in found.unchecked["page"]
+
+
+def test_only_a_signature_shows_a_time_that_all_files_agree_on(bundle):
     """What the documents say that no check of a folder can find."""
-    page = bundle / "audits/toy/report.html"
-    beside = [page.parent / name for name in ("verdict.json", "class_scores.parquet")]
-    write_checksummed(page, "<p>report: another</p>", files=beside)
+    page, verdict = (bundle / f"audits/toy/{name}" for name in ("report.html", "verdict.json"))
+    said = time_of(read_json(verdict))
+    bundles.verdict_of_another_time(bundle, None)
+    page.write_text(page.read_text().replace(said, time_of(read_json(verdict))))
     assert verify_bundle(bundle).faults
     bundles.restated(bundle)
     assert verify_bundle(bundle).faults == []

@@ -37,9 +37,14 @@ def provenance(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
         for identity in identities
         if "architecture_sha256" in identity
     }
-    versions = {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
-    headings = {"Data and versions": audited | {f"{name} (report)": words for name, words in versions.items()}}
+    drawn_by = {f"{name} (report)": words for name, words in versions().items()}
+    headings = {"Data and versions": audited | drawn_by}
     return headings | ({"Code of networks in architectures/, SHA-256": code} if code else {})
+
+
+def versions() -> dict[str, str]:
+    """Version of gfscore, and those of PACKAGES, which draw a page."""
+    return {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
 
 
 def _installed(package):

@@ -55,9 +55,11 @@ def inputs_of_tables(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
         "manifest": layout.dataset_file(config, audit, extension="json"),
         "dataset": layout.dataset_file(config, audit, extension="parquet"),
         "generator": layout.generator_manifest(config, audit),
+        "checkpoints": layout.fetched_manifests(config, audit),
         "attributes": layout.attributes_table(config, audit),
         "manifests": layout.trained_manifests(config, audit),
         "mappers": projection_layout.mapper_files(config, audit, extension="json"),
+        "pictures": projection_layout.mapper_files(config, audit, extension="npz"),
         "projections": projection_layout.projection_files(config, audit),
         **projection_layout.task_files(config, audit),
     }

@@ -29,6 +29,7 @@ from gfscore.workflow.bundling.contents import (
     logit_files,
     network_files,
 )
+from gfscore.workflow.bundling.page import other_page, other_time_or_version, undrawable
 from gfscore.workflow.bundling.recomputed import Recomputed
 from gfscore.workflow.bundling.signatures import require_signed, signing_key
 from gfscore.workflow.bundling.statement import read_statement, statement_of
@@ -177,7 +178,7 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
         found.checked["figures"] = "figures are as checksums.json beside them says"
     else:
         found.unchecked["figures"] = "no figures as files; the pages show them"
-    found.unchecked["pages"] = "pages and figures: their words and drawings were not made again"
+    _check_page(found, bundle, config)
     measured = [name for name in plan.measures_of(config, bundle.audit) if plan.step_of(config, name) != "score_models"]
     if measured:
         found.unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
@@ -275,6 +276,20 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
             yield f"{name}: other images are equal to each other than datasets/{dataset}.parquet says"
 
     found.check("images", "the dataset has the digest that was computed again from its images", other_images)
+
+
+def _check_page(found: Verification, bundle: Bundle, config: Mapping[str, Any]) -> None:
+    found.check("verdict on the page", "the page says time and version of its verdict as verdict.json does",
+                lambda: other_time_or_version(bundle))  # fmt: skip
+    if found.faults:
+        found.unchecked["page"] = "the page was not drawn again, since other files are wrong"
+        return
+    why = undrawable(bundle)
+    if why is not None:
+        found.unchecked["page"] = f"the page was not drawn again: {why}"
+        return
+    found.check("page", "the page is what is drawn again from tables, verdict and configuration",
+                lambda: other_page(bundle, config))  # fmt: skip
 
 
 def _other_statement(bundle: Bundle, config: Mapping[str, Any], statement: Any) -> Iterable[str]:
