@@ -345,12 +345,31 @@ def onnx_ending_in_sigmoids(real, folder):
 
 
 def onnx_with_a_softmax_of_many_operators(real, folder):
-    """A softmax as Exp, ReduceSum and Div: nothing in the graph names it."""
+    """A softmax as ReduceMax, Sub, Exp, ReduceSum and Div: nothing in the graph names it."""
     nodes = [
-        helper.make_node("Exp", [LOGITS], ["e"]),
-        helper.make_node("ReduceSum", ["e", "axis"], ["total"], keepdims=1),
-        helper.make_node("Div", ["e", "total"], ["answers"]),
+        helper.make_node("ReduceMax", [LOGITS], ["largest"], axes=[1], keepdims=1),
+        helper.make_node("Sub", [LOGITS, "largest"], ["shifted"]),
+        *softmax_of("shifted"),
     ]
+    return write_softmax(real, folder, nodes)
+
+
+def onnx_with_a_softmax_that_overflows(real, folder):
+    """A softmax as Exp, ReduceSum and Div, which is no number where images are shown in another range."""
+    return write_softmax(real, folder, softmax_of(LOGITS))
+
+
+def softmax_of(name):
+    """Nodes of a softmax written by hand."""
+    return [
+        helper.make_node("Exp", [name], ["powers"]),
+        helper.make_node("ReduceSum", ["powers", "axis"], ["total"], keepdims=1),
+        helper.make_node("Div", ["powers", "total"], ["answers"]),
+    ]
+
+
+def write_softmax(real, folder, nodes):
+    """Write net.onnx with these nodes after its logits; plain code takes logarithms of what they give."""
     graph = with_tail(graph_of(real.network, folder), nodes, {"answers": [10]}, [("axis", np.array([1]))])
     saved(graph, folder)
     return replace(real.plain, logits=log_softmax(real.plain.logits))
@@ -359,13 +378,13 @@ def onnx_with_a_softmax_of_many_operators(real, folder):
 def onnx_of_an_average_of_two(real, folder):
     """An ensemble: the mean of two softmaxes, before which no logits stand."""
     nodes = [
-        helper.make_node("Mul", [LOGITS, "half"], ["cooler"]),
+        helper.make_node("Mul", [LOGITS, "factor"], ["cooler"]),
         helper.make_node("Softmax", [LOGITS], ["first"], axis=1),
         helper.make_node("Softmax", ["cooler"], ["second"], axis=1),
         helper.make_node("Mean", ["first", "second"], ["answers"]),
     ]
-    half = [("half", np.array(0.5, np.float32))]
-    saved(with_tail(graph_of(real.network, folder), nodes, {"answers": [10]}, half), folder)
+    factor = [("factor", np.array(0.5, np.float32))]
+    saved(with_tail(graph_of(real.network, folder), nodes, {"answers": [10]}, factor), folder)
     logits = real.plain.logits.astype(np.float64)
     mean = (np.exp(log_softmax(logits)) + np.exp(log_softmax(logits / 2))) / 2
     return replace(real.plain, logits=np.log(mean))
@@ -673,8 +692,11 @@ def onnx_for_images_of_bytes(real, folder):
 
 
 def onnx_in_bfloat16(real, folder):
-    """Weights in bfloat16, whose convolutions onnxruntime does not have on a CPU."""
+    """Images and weights in bfloat16, whose convolutions onnxruntime does not have on a CPU, but torch has."""
     write_in_type(real, folder, TensorProto.BFLOAT16)
+    with torch.inference_mode():
+        logits = deepcopy(real.network).bfloat16()(torch.from_numpy(real.images).bfloat16()).float().numpy()
+    return replace(real.plain, logits=logits)
 
 
 def in_type(network, dtype):
@@ -956,7 +978,7 @@ def floats_up_to_255(real, folder):
 
 def floats_from_minus_one(real, folder):
     """Pixels from -1 to 1, which were normalised before they were saved."""
-    write_arrays(real, folder, x=real.images * 2 - 1, y=real.labels)
+    return write_arrays(real, folder, x=real.images * 2 - 1, y=real.labels)
 
 
 def npy_files_in_a_folder(real, folder):
@@ -1054,9 +1076,10 @@ def csv_with_the_index_of_pandas(real, folder):
 
 
 def csv_with_an_unnamed_column_of_data(real, folder):
-    """A first column without a name that is no count: names of the images, and none has another column."""
+    """DataFrame.to_csv with names of files as the index: the first column has no name, and counts nothing."""
     ids, names = write_listed(real, folder, ".")
     write_csv(folder / "data/labels.csv", [["", "label"], *zip((f"{name}.png" for name in ids), names, strict=True)])
+    return real.plain
 
 
 def csv_beside_one_folder_of_images(real, folder):
