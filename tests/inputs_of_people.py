@@ -1186,7 +1186,8 @@ def three_photographs_to_be_turned(real, folder):
 
 # ---- 11. names, copies, sizes, values ----
 
-HOSTILE = "pictures\nintervals: {confidence: 0.5}\nmeasures: {clean: {kind: clean}}\n# "
+SECTIONS_AS_A_NAME = "pictures\nintervals:\n  confidence: 0.5\n# "
+ENDS_OF_LINES_AS_A_NAME = "pic\x85tures\u2028intervals: 0\rx"
 
 
 def link_images(real, folder, name):
@@ -1197,17 +1198,22 @@ def link_images(real, folder, name):
 
 def folder_with_line_breaks_in_its_name(real, folder):
     """A folder whose name would be sections of a configuration."""
-    return link_images(real, folder, HOSTILE)
+    return link_images(real, folder, SECTIONS_AS_A_NAME)
 
 
 def folder_with_other_ends_of_lines_in_its_name(real, folder):
     """NEL, U+2028 and a carriage return in a name."""
-    return link_images(real, folder, "pic\x85tures\u2028intervals: {confidence: 0.5}\rx")
+    return link_images(real, folder, ENDS_OF_LINES_AS_A_NAME)
 
 
 def folder_with_a_blank_and_an_accent(real, folder):
     """A name that is merely unusual."""
     return link_images(real, folder, "mes données (1)")
+
+
+def folder_with_braces_in_its_name(real, folder):
+    """A name that Snakemake would take for a wildcard."""
+    link_images(real, folder, "pictures{1}")
 
 
 def image_whose_name_is_no_utf8(real, folder):
