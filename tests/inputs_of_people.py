@@ -867,6 +867,20 @@ def a_number_twice(real, folder):
     write_reordered(real, folder)
 
 
+def numbers_that_are_names_and_places(real, folder):
+    """Class folders 0 to 9, and a list that calls output 0 by the number 3."""
+    (folder / "names.json").write_text(json.dumps([str(label) for label in REORDERED]))
+    write_class_folders(folder / "numbered", real.pixels, [str(label) for label in real.labels])
+    write_reordered(real, folder)
+
+
+def numbers_in_json_that_fit_two_orders(real, folder):
+    """JSON from numbers to numbers, which may be read in either direction."""
+    (folder / "names.json").write_text(json.dumps({str(number): label for number, label in enumerate(REORDERED)}))
+    write_class_folders(folder / "numbered", real.pixels, [str(label) for label in real.labels])
+    write_reordered(real, folder)
+
+
 def outputs_in_an_unstated_order(real, folder):
     """A network with its outputs in another order, whose names nobody states."""
     write_reordered(real, folder)

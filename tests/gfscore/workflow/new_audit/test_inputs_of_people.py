@@ -227,6 +227,8 @@ REFUSED = [
     Case(people.a_name_too_few, f"{NAMED} names.txt", ("9", "10")),
     Case(people.a_name_twice, f"{NAMED} names.txt", ("cat",)),
     Case(people.a_number_twice, f"{NAMED} names.json", ("names.json", "8")),
+    Case(people.numbers_that_are_names_and_places, "net.onnx numbered --labels names.json", ("net.onnx", "--labels")),
+    Case(people.numbers_in_json_that_fit_two_orders, "net.onnx numbered --labels names.json", ("net.onnx", "--labels")),
     Case(people.outputs_in_an_unstated_order, ONNX, ("net.onnx", "--labels")),
     Case(people.animals_as_the_first_classes, "net.onnx animals", ("net.onnx", "10", "6", "--labels")),
     Case(people.names_in_lines, f"{NAMED} name.txt", ("name.txt",)),
