@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, Original, classes_given, first_line
 from gfscore.networks.number_types import FLOAT32, confirmed, given_pixels
-from gfscore.networks.onnx_content import AS_ONE_FILE, OnnxModel, is_external, parsed, read_model, tensors_of
+from gfscore.networks.onnx_content import (
+    AS_ONE_FILE,
+    OnnxModel,
+    is_external,
+    parsed,
+    read_model,
+    serialized,
+    tensors_of,
+)
 from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.onnx_number_types import INPUTS, in_float32, input_type, weights_type, with_numpy_weights
@@ -122,7 +130,7 @@ def _opened_by_torch(weights: str, model: OnnxModel, settings: Mapping[str, Any]
     path, shape = model.path, tuple(settings["image_shape"])
     graph = model.whole_graph()
     copied = in_float32(graph)
-    session = opened_session(copied.SerializeToString(), threads, path)
+    session = opened_session(serialized(copied, path), threads, path)
     given = _input_of(session, shape, path)
     output = _output_of(session, settings["output"], path)
     exact = _network_of(with_numpy_weights(graph), output, given, settings, path, number_type=input_type(graph))
