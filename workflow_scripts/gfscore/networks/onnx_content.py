@@ -99,7 +99,7 @@ def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> On
         # Of weights alone a session takes the values that it is handed; others it looks for in the working directory.
         for tensor in chain(tensors_of(graph, without="graph"), tensors_of(graph.graph, without="initializer")):
             _put_inside(tensor, data)
-        content = _serialized(graph, path)
+        content = serialized(graph, path)
     return OnnxModel(path, graph, content, data)
 
 
@@ -113,6 +113,19 @@ def parsed(content: bytes, path: Path | str) -> onnx.ModelProto:
     except DecodeError as error:
         raise InputError(
             f"{path}: is damaged or no ONNX file ({first_line(error)}); export it again as one file"
+        ) from error
+
+
+def serialized(graph: onnx.ModelProto, path: Path | str) -> bytes:
+    """A graph as bytes; InputError, naming its file `path`, for one with more values inside than ONNX allows, 2 GB."""
+    from google.protobuf.message import EncodeError
+
+    try:
+        return graph.SerializeToString()
+    except (EncodeError, ValueError) as error:
+        raise InputError(
+            f"{path}: holds more values than one graph can ({first_line(error)}); export it in float32, without "
+            "functions and branches that hold weights"
         ) from error
 
 
@@ -243,18 +256,6 @@ def _put_inside(tensor: onnx.TensorProto, data: Mapping[str, bytes]) -> None:
         tensor.raw_data = data[name][start:end]
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")
-
-
-def _serialized(graph: onnx.ModelProto, path: Path) -> bytes:
-    from google.protobuf.message import EncodeError
-
-    try:
-        return graph.SerializeToString()
-    except (EncodeError, ValueError) as error:
-        raise InputError(
-            f"{path}: the values of tensors that are no weights of its main graph take more than one ONNX file can "
-            f"hold ({first_line(error)}); export the model again without functions and branches"
-        ) from error
 
 
 def _bytes_needed(tensor: onnx.TensorProto, path: Path) -> int:

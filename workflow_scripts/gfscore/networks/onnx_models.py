@@ -16,7 +16,15 @@ from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.classifier import Classifier, Original, classes_given, failed_on, first_line
 from gfscore.networks.heads import Head, graph_before_head, onnx_head, probe_images, require_head
 from gfscore.networks.number_types import FLOAT32, confirmed, given_pixels
-from gfscore.networks.onnx_content import AS_ONE_FILE, OnnxModel, is_external, parsed, read_model, tensors_of
+from gfscore.networks.onnx_content import (
+    AS_ONE_FILE,
+    OnnxModel,
+    is_external,
+    parsed,
+    read_model,
+    serialized,
+    tensors_of,
+)
 from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.onnx_number_types import INPUTS, in_float32, input_type, weights_type, with_numpy_weights
@@ -180,7 +188,7 @@ def _opened_by_torch(weights: str, model: OnnxModel, settings: Mapping[str, Any]
     # The graph in its own number type by conversion, whose copy in float32 is compared with onnxruntime.
     whole = model.whole_graph()
     copied = in_float32(whole)
-    session = opened_session(copied.SerializeToString(), threads, model.path)
+    session = opened_session(serialized(copied, model.path), threads, model.path)
     graph, logits = _run_for_logits(session, copied, settings, threads, model.path)
     exact = _network_of(with_numpy_weights(whole), graph, logits, number_type=input_type(whole))
     classifier = _classifier(graph, logits, _on_arrays(exact), weights)
@@ -207,7 +215,7 @@ def _run_for_logits(
     logits = GraphLogits(output, head, settings.get("allow_probabilities") == LOGARITHMS, tensor=output)
     if head:
         longer, tensor = graph_before_head(graph, output, head, where=path)
-        session = opened_session(longer.SerializeToString(), threads, path, data=data)
+        session = opened_session(serialized(longer, path), threads, path, data=data)
         logits = replace(logits, tensor=tensor)
     running = RunGraph(session, given, settings, Path(path))
     number_of_classes = classes_given(lambda images: running.logits(images, logits), shape, where=path)

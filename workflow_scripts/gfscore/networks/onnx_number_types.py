@@ -99,16 +99,14 @@ def with_numpy_weights(graph: onnx.ModelProto) -> onnx.ModelProto:
             values = numpy_helper.to_array(tensor).astype("float32")
             tensor.CopyFrom(numpy_helper.from_array(values, stored))
             operators.append(helper.make_node("Cast", [stored], [name], to=bfloat16))
-    nodes = list(result.graph.node)
-    for node in nodes:
-        constants = [attribute.t for attribute in node.attribute if attribute.name == "value"]
-        if node.op_type == "Constant" and constants and constants[0].data_type == bfloat16:
+    for node in graph.graph.node:
+        tensors = [attribute.t for attribute in node.attribute if attribute.name == "value"]
+        if node.op_type == "Constant" and tensors and tensors[0].data_type == bfloat16:
             (output,) = node.output
-            array = numpy_helper.to_array(constants[0]).astype("float32")
-            operators.append(
-                helper.make_node("Constant", [], [f"{output}.float32"], value=numpy_helper.from_array(array))
-            )
-            operators.append(helper.make_node("Cast", [f"{output}.float32"], [output], to=bfloat16))
+            stored = f"{output}.float32"
+            constant = numpy_helper.from_array(numpy_helper.to_array(tensors[0]).astype("float32"))
+            operators.append(helper.make_node("Constant", [], [stored], value=constant))
+            operators.append(helper.make_node("Cast", [stored], [output], to=bfloat16))
         else:
             operators.append(node)
     del result.graph.node[:]
