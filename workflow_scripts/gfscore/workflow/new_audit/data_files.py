@@ -105,8 +105,8 @@ def _opened(entry, words, path):
         if not missing:
             raise
         raise InputError(
-            f"{fault}; labels count from 0 without gaps: where they start at 1, subtract 1; where some classes have no "
-            "samples, write names in place of numbers"
+            f"{fault}. Labels count from 0, without gaps: where they start at 1, subtract 1; where some classes have "
+            "no samples, write names in place of numbers"
         ) from error
     known = entry.get("classes") or images.class_names or source.class_names(parsed)
     classes = list(known or map(str, range(int(images.labels.max()) + 1)))
