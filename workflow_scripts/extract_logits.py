@@ -40,12 +40,7 @@ def extract_logits(
     device = inference.device_of(classifier, "auto")
     how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
     how |= {"precision": precision, "compiled": compiled}
-    of_classifier = {
-        "preprocessing": classifier.preprocessing,
-        "outputs": classifier.outputs,
-        "number_type": classifier.number_type,
-    }
-    identity = inference.identity_of(dataset, model, device=device, **of_classifier)
+    identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     with counted(classifier, compiled=compiled) as running:
         sample_id, label, logits = inference.extract_logits(running, images, **how)
         identity |= inference.measured_drift(running, images, logits, **how)

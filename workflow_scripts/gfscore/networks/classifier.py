@@ -53,6 +53,11 @@ class Classifier:
     head: Head | None = None
 
     @property
+    def in_words(self) -> dict[str, str]:
+        """What is done to pixels and to outputs, and the number type, for the identity of logits."""
+        return {"preprocessing": self.preprocessing, "outputs": self.outputs, "number_type": self.number_type}
+
+    @property
     def device(self) -> str:
         """Torch device of the first weight of the network, "cpu" without weights."""
         values = () if self.network is None else chain(self.network.parameters(), self.network.buffers())

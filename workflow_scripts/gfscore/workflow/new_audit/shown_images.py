@@ -74,7 +74,6 @@ def _shown(model, data, images, labels, request, *, threads):
         request,
         classes=data.classes,
         images=images,
-        labels=labels,
         opened=lambda settings: _classifier(settings, data, threads),
     )
     classifier, gradients, note = _opened(entry, data, threads, plain)

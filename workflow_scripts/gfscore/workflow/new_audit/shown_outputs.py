@@ -35,7 +35,6 @@ def open_for_logits(
     *,
     classes: Sequence[str],
     images: NDArray[np.float32],
-    labels: NDArray[np.int64],
     opened: Callable[[Mapping[str, Any]], Classifier],
 ) -> tuple[Classifier, list[str]]:
     """Classifier that gives logits, and in words what had to be chosen for that.
