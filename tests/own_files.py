@@ -23,6 +23,41 @@ def marabou():
         nn.Linear(576, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10),
     )
 '''
+SEVERAL_OUTPUTS = (
+    DEFINITION
+    + '''
+
+class Several(nn.Module):
+    """The network, and what goes into its last layer."""
+
+    def __init__(self, returned):
+        super().__init__()
+        self.layers = marabou()
+        self.returned = returned
+
+    def forward(self, images):
+        features = self.layers[:-1](images)
+        return self.returned(self.layers[-1](features), features)
+
+
+def with_features():
+    return Several(lambda logits, features: {"features": features, "scores": logits})
+
+
+def with_probabilities():
+    return Several(lambda logits, features: (logits, logits.softmax(1)))
+
+
+def probabilities():
+    return Several(lambda logits, features: logits.softmax(1))
+
+
+def sigmoids():
+    return Several(lambda logits, features: logits.sigmoid())
+'''
+)
+"""The network with several outputs, or with others than logits, by functions of these names."""
+
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
@@ -97,6 +132,19 @@ def network(data):
     return made.eval()
 
 
+def binary_network(data, first="airplane", second="frog"):
+    """The trained network with one output: the logit of the second class less that of the first, in eval mode."""
+    import torch
+
+    last = torch.nn.Linear(len(CLASSES), 1)
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.zero_()
+        last.weight[0, CLASSES.index(second)] = 1
+        last.weight[0, CLASSES.index(first)] = -1
+    return torch.nn.Sequential(*network(data), last).eval()
+
+
 def write_models(folder, data):
     """Write the network as weights.pth, net.onnx, fixed.onnx, last.onnx, script.pt, program.pt2, with its definition."""
     import warnings
@@ -117,8 +165,20 @@ def write_models(folder, data):
         write_onnx(made, folder / f"{name}.onnx", **changes)
 
 
-def write_onnx(network, path, *, batch="n", channels_last=False, softmax=False):
-    """Write the network as an ONNX graph, node by node."""
+def write_several(folder, data):
+    """Write several.pth, weights of the network for the functions of several.py."""
+    import torch
+
+    weights = {f"layers.{name}": value for name, value in network(data).state_dict().items()}
+    torch.save(weights, folder / "several.pth")
+    (folder / "several.py").write_text(SEVERAL_OUTPUTS.lstrip())
+
+
+def write_onnx(network, path, *, batch="n", channels_last=False, head=None, features=False):
+    """Write the network as an ONNX graph, node by node: with an operator such as Softmax after it, and with features.
+
+    The output of the network is called `scores`; `features`, what goes into its last layer, stands before it.
+    """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -133,8 +193,11 @@ def write_onnx(network, path, *, batch="n", channels_last=False, softmax=False):
 
     if channels_last:
         add("Transpose", perm=[0, 3, 1, 2])
-    for number, layer in enumerate(network):
+    features_of, layers = [], list(network)
+    for number, layer in enumerate(layers):
         kind = type(layer).__name__
+        if features and layer is layers[-1]:
+            features_of.append(helper.make_tensor_value_info(last, TensorProto.FLOAT, [batch, layer.in_features]))
         names = []
         for name, value in layer.named_parameters():
             names.append(f"{number}.{name}")
@@ -145,10 +208,11 @@ def write_onnx(network, path, *, batch="n", channels_last=False, softmax=False):
             add("Gemm", *names, transB=1)
         else:
             add({"ReLU": "Relu", "Flatten": "Flatten"}[kind])
-    if softmax:
-        add("Softmax", axis=1)
-    made = helper.make_tensor_value_info(last, TensorProto.FLOAT, [batch, 10])
-    graph = helper.make_graph(nodes, "network", [given], [made], weights)
+    if head:
+        add(head, **({} if head == "Sigmoid" else {"axis": 1}))
+    nodes[-1].output[0] = "scores"
+    made = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [batch, layers[-1].out_features])
+    graph = helper.make_graph(nodes, "network", [given], [*features_of, made], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
 
 

@@ -40,7 +40,7 @@ def extract_logits(
     device = inference.device_of(classifier, "auto")
     how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
     how |= {"precision": precision, "compiled": compiled}
-    identity = inference.identity_of(dataset, model, device=device, preprocessing=classifier.preprocessing)
+    identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     with counted(classifier, compiled=compiled) as running:
         sample_id, label, logits = inference.extract_logits(running, images, **how)
         identity |= inference.measured_drift(running, images, logits, **how)

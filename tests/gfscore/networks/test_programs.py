@@ -109,6 +109,10 @@ def test_a_folder_of_transformers_gives_the_logits_of_its_network(folder):
     classifier = opened(path / "model.safetensors", "transformers")
     expected = network(pixel_values=torch.from_numpy(IMAGES) - 0.5).logits.detach()
     np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-5)
+    named = opened(path / "model.safetensors", "transformers", output="logits")
+    np.testing.assert_array_equal(named.logits(IMAGES), classifier.logits(IMAGES))
+    with pytest.raises(InputError, match=r"no output 'features'; it has logits \(n, 4\)"):
+        opened(path / "model.safetensors", "transformers", output="features")
 
 
 def test_its_configuration_is_a_part_of_its_identity(folder):

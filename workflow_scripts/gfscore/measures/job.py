@@ -99,9 +99,7 @@ def _opened(files, settings, measure, with_copies):
     device = inference.device_of(classifier, "auto")
     if classifier.network is not None:
         classifier.network.to(device).eval()
-    identity: dict[str, Any] = inference.identity_of(
-        dataset, model, device=device, preprocessing=classifier.preprocessing
-    )
+    identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
     if images.copies:
         identity["corrupted_digest"] = dataset["corrupted"]["digest"]

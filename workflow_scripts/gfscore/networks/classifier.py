@@ -16,6 +16,8 @@ from gfscore.core.errors import InputError
 if TYPE_CHECKING:
     import torch
 
+    from gfscore.networks.heads import Head
+
 
 @dataclass(frozen=True)
 class Original:
@@ -33,7 +35,8 @@ class Classifier:
     `architecture` in words; `image_shape` (C, H, W) and `classes` K, None if the source does not state them; `network`
     a torch module of the same function, preprocessing included, so that attacks differentiate through it, or None if
     there are no gradients; `run` the function if there is no network; `preprocessing` the classifier's preprocessing in
-    words, empty for none; `original` what the network was converted from, None if it was not.
+    words, empty for none; `original` what the network was converted from, None if it was not; `outputs` what the logits
+    are made of in words, empty for the output as it is; `head` the operator after the logits that was left out, if any.
     """
 
     architecture: str
@@ -43,6 +46,13 @@ class Classifier:
     run: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
     preprocessing: str = ""
     original: Original | None = None
+    outputs: str = ""
+    head: Head | None = None
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        """What is done to pixels and to outputs, for the identity of logits."""
+        return {"preprocessing": self.preprocessing, "outputs": self.outputs}
 
     @property
     def device(self) -> str:
@@ -79,10 +89,11 @@ def from_network(
     image_shape: tuple[int, int, int] | None = None,
     classes: int | None = None,
     preprocessing: str = "",
+    outputs: str = "",
 ) -> Classifier:
     """Classifier of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), which is set to eval mode."""
     network = network.eval()
-    return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing)
+    return Classifier(architecture, image_shape, classes, network, preprocessing=preprocessing, outputs=outputs)
 
 
 def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: object) -> Classifier:
@@ -144,10 +155,7 @@ def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequen
         output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
     # The code of a model may raise anything.
     except Exception as error:
-        raise InputError(
-            f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
-            "the arguments of the architecture"
-        ) from error
+        raise failed_on(image_shape, error, where=where) from error
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
         kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
@@ -155,6 +163,14 @@ def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequen
             f"{where}: returns {kind} for 2 images; name an architecture that returns only logits, of shape (2, K)"
         )
     return int(shape[1])
+
+
+def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
+    """Error for a network that fails on images (n, C, H, W) of a shape (C, H, W); `where` names it."""
+    return InputError(
+        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
+        "the arguments of the architecture"
+    )
 
 
 def first_line(error: BaseException) -> str:

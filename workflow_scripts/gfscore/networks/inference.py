@@ -172,12 +172,18 @@ def require_fit(classifier: Classifier, dataset: Mapping[str, Any], *, source: o
 
 
 def identity_of(
-    dataset: Mapping[str, Any], model: Mapping[str, Any], *, device: str, preprocessing: str = ""
+    dataset: Mapping[str, Any],
+    model: Mapping[str, Any],
+    *,
+    device: str,
+    preprocessing: str = "",
+    outputs: str = "",
 ) -> dict[str, str]:
     """Identity metadata of a logits file: names, digests and arithmetic, str to str.
 
     `dataset` is the manifest of fetch_dataset for the evaluated dataset, `model` that of train_model or
-    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none.
+    fetch_checkpoint; `preprocessing` that of the classifier, in words, empty for none; `outputs` what its logits are
+    made of, empty for the output as it is.
     """
     import torch
 
@@ -191,6 +197,7 @@ def identity_of(
         # Networks defined in architectures/ are not identified by the versions of packages.
         **{key: model[key] for key in ["architecture_sha256"] if key in model},
         "preprocessing": "; ".join(filter(None, [dataset["preprocessing"], preprocessing])),
+        **({"outputs": outputs} if outputs else {}),
         "dtype": "float32",
         "device": resolve_device(device),
         "torch": str(torch.__version__),

@@ -113,6 +113,34 @@ class Pixels(Sparse):
         return self
 
 
+OutputName = Annotated[
+    Text | Annotated[int, Field(ge=0)] | None,
+    Field(description="Name of the output with the logits, or its place from 0; null where there is only one."),
+]
+
+
+class NetworkOutputs(Pixels):
+    """Settings of what comes out of a network; must be the first base class."""
+
+    absent = Pixels.absent | {"output", "allow_probabilities"}
+
+    output: OutputName = None
+    allow_probabilities: Literal["logarithms"] | None = Field(
+        None, description="logarithms: the network gives probabilities, whose logarithms are taken; null for logits."
+    )
+
+
+class GraphOutputs(NetworkOutputs):
+    """The same of a network whose graph can be read; must be the first base class."""
+
+    absent = NetworkOutputs.absent | {"head"}
+
+    head: Literal["softmax", "log_softmax", "sigmoid"] | None = Field(
+        None,
+        description="Last operator of the graph, whose input the logits are; null for a graph that ends in logits.",
+    )
+
+
 Gives = Literal["samples", "logits", "predictions", "gradients"]
 """What models of a source provide: values per sample, logits of the samples, logits of any images, gradients too."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, Original, classes_given, first_line
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.classifier import Classifier, Original, classes_given, failed_on, first_line
+from gfscore.networks.heads import Head, graph_before_head, onnx_head, probe_images, require_head
 from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
+from gfscore.networks.outputs import Output, logits_of_values, output_words, place_of, selected_output, with_logits
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
+from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities
 
 if TYPE_CHECKING:
     import onnx
@@ -25,11 +29,13 @@ def open_classifier(
 ) -> Classifier:
     """Classifier in an ONNX file with one image input, float32 (n, C, H, W) or (n, H, W, C).
 
-    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, None if there is only one),
-    `gradients` (whether to convert the graph to a torch network) and the preprocessing (see
-    gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size, the last one padded.
-    `threads` are those of one operator of onnxruntime. Raises InputError, naming file and remedy, for a damaged file,
-    weights stored in other files, unsuitable inputs or outputs, and a graph that cannot be converted.
+    `settings`: `image_shape` (C, H, W), `output` (name of the output with the logits, or its place from 0, None if
+    there is only one), `head` (the softmax or the like before which the logits are taken, see gfscore.networks.heads),
+    `allow_probabilities` (see gfscore.networks.outputs), `gradients` (whether to convert the graph to a torch network)
+    and the preprocessing (see gfscore.networks.preprocessing). A file with a fixed batch size gets blocks of that size,
+    the last one padded. `threads` are those of one operator of onnxruntime. Raises InputError, naming file and remedy,
+    for a damaged file, weights stored in other files, unsuitable inputs or outputs, and a graph that cannot be
+    converted.
     """
     del image_shape, classes
     content = Path(path).read_bytes()
@@ -37,31 +43,59 @@ def open_classifier(
     session = opened_session(content, threads, path)
     shape = tuple(settings["image_shape"])
     name, batch, last = _input_of(session, shape, path)
-    output = _output_of(session, settings["output"], path)
+    output = _output_of(session, settings.get("output"), _input_images(shape, batch, last), path)
+    logarithms, head = settings.get("allow_probabilities") == LOGARITHMS, settings.get("head")
+    logits_name = output
+    if head:
+        graph, logits_name = graph_before_head(graph, output, head, where=path)
+        session = opened_session(graph.SerializeToString(), threads, path)
 
-    def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run_all(images: NDArray[np.float32], names: Sequence[str]) -> list[NDArray[np.float32]]:
         images = preprocess(images, settings, where=path)
         if last:
             images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
         size = batch or max(1, len(images))
-        blocks = []
+        blocks: list[list[NDArray[np.float32]]] = []
         for start in range(0, len(images), size):
             block = images[start : start + size]
             padding = np.zeros((size - len(block) if batch else 0, *block.shape[1:]), dtype=np.float32)
-            blocks.append(session.run([output], {name: np.concatenate([block, padding])})[0][: len(block)])
-        return np.concatenate(blocks).astype(np.float32)
+            values = session.run(list(names), {name: np.concatenate([block, padding])})
+            blocks.append([value[: len(block)] for value in values])
+        return [np.concatenate(values).astype(np.float32) for values in zip(*blocks, strict=True)]
 
+    def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
+        (values,) = run_all(images, [logits_name])
+        # Between the logits and the output of the file there may be a change of shape.
+        values = values.reshape(len(values), -1) if head else values
+        return logits_of_values(values, logarithms=logarithms)
+
+    def run_both(images: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        logits, values = run_all(images, [logits_name, output])
+        return logits, values
+
+    number_of_classes = classes_given(run, shape, where=path)
+    (shown,) = run_all(probe_images(shape), [logits_name])
+    one_column = number_of_classes == 2 and is_one_column(shown.reshape(len(shown), -1))
+    if logarithms:
+        log_probabilities(both_classes(shown, probabilities=True) if one_column else shown, source=path)
+    removed = None
+    if head:
+        removed = Head(head, run_both)
+        require_head(removed, probe_images(shape), where=path)
     classifier = Classifier(
         architecture="ONNX graph",
         image_shape=shape,
-        classes=classes_given(run, shape, where=path),
+        classes=number_of_classes,
         network=None,
         run=run,
         preprocessing=description(settings),
+        outputs=output_words(one_column=one_column, logarithms=logarithms, head=head),
+        head=removed,
     )
     if not settings.get("gradients"):
         return classifier
-    network = converted(graph, output, where=path)
+    network = converted(graph, logits_name, where=path)
+    network = with_logits(network, one_column=one_column, logarithms=logarithms, flat=bool(head))
     network = in_blocks(network, batch) if batch else network
     network = channels_last(network) if last else network
     network = preprocessed(network, settings, where=path)
@@ -156,11 +190,36 @@ def _input_of(session, shape, path):
     return only.name, batch, not fits(shape)
 
 
-def _output_of(session, wanted, path):
+def _input_images(shape, batch, last):
+    # Grey images in the layout of the graph's input.
+    sides = (*shape[1:], shape[0]) if last else shape
+    return np.full((batch or 2, *sides), 0.5, dtype=np.float32)
+
+
+def _output_of(session, wanted, images, path):
+    # Name of the output with the logits. It is run on images, since files need not state the shapes of outputs.
     names = [output.name for output in session.get_outputs()]
-    if wanted is None and len(names) == 1:
+    if len(names) == 1 and wanted in (None, names[0]):
         return names[0]
-    if wanted not in names:
-        what = f"output {wanted!r} is not one of" if wanted else "has the outputs"
-        raise InputError(f"{path}: {what} {', '.join(names)}; name the logits under `output` in the model's entry")
-    return wanted
+    try:
+        values = session.run(names, {session.get_inputs()[0].name: images})
+    # onnxruntime's errors have no common base class.
+    except Exception as error:
+        raise failed_on(images.shape[1:], error, where=path) from error
+    outputs = []
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        outputs.append(Output(name, place, np.shape(value)))
+    return selected_output(outputs, wanted, where=path, images=len(images)).name
+
+
+def head_of(settings: Mapping[str, Any], path: Path | str) -> str | None:
+    """Softmax or the like that ends the graph, a key of gfscore.networks.heads.HEADS; None for a graph of logits.
+
+    `settings`: `output` as for open_classifier. Nothing is executed.
+    """
+    graph = graph_in(Path(path).read_bytes(), where=path)
+    names = [output.name for output in graph.graph.output]
+    wanted = settings.get("output")
+    place = 0 if wanted is None else place_of(names, wanted)
+    ending = None if place is None else onnx_head(graph, names[place])
+    return ending[0] if ending else None

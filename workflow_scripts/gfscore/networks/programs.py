@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, first_line
+from gfscore.networks.heads import Head, probe_images, program_head, remove_head, require_head
 from gfscore.networks.onnx_conversion import in_blocks
+from gfscore.networks.outputs import Output, output_words, selected_output, tensors_in
 from gfscore.networks.torch_models import with_preprocessing
 
 if TYPE_CHECKING:
@@ -24,22 +27,70 @@ def open_classifier(
     """Classifier in a file of TorchScript or torch.export with one image input (n, C, H, W) float32.
 
     `settings`: `trust_pickle`, `sha256`, `image_shape` (C, H, W) and the preprocessing (see
-    gfscore.networks.preprocessing). Opening runs code of the file, so both must be given; the digest is verified
-    before. A program with a fixed batch size gets blocks of that size. Raises InputError, naming file and remedy, for
+    gfscore.networks.preprocessing), `output` and `allow_probabilities` (see gfscore.networks.outputs), and `head`, the
+    softmax or the like before which the logits of a program of torch.export are taken (see gfscore.networks.heads).
+    Opening runs code of the file, so both of the first must be given; the digest is verified before. A program with a
+    fixed batch size gets blocks of that size. Raises InputError, naming file and remedy, for
     other files, compiled code, and networks that do not fit.
     """
     del image_shape, classes, threads
-    network = open_program(settings, path)
-    return with_preprocessing(network, settings, path, architecture=KINDS[require_usable(path)])
+    network, batch = _opened(settings, path)
+    architecture = KINDS[require_usable(path)]
+    if not settings.get("head"):
+        return with_preprocessing(network, settings, path, architecture=architecture, batch=batch)
+    return _before_head(network, settings, path, architecture=architecture, batch=batch)
+
+
+def head_of(settings: Mapping[str, Any], path: Path | str) -> str | None:
+    """Softmax or the like that ends a program of torch.export; None for TorchScript, and for logits.
+
+    `settings` as for open_classifier; code of the file is run. Raises InputError as open_classifier.
+    """
+    network, batch = _opened(settings, path)
+    return program_head(network, _place_of_output(network, settings, batch, path))
+
+
+def _place_of_output(network, settings, batch, path):
+    import torch
+
+    images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
+    with torch.inference_mode():
+        tensors = tensors_in(network(images))
+    outputs = [Output(name, place, tuple(one.shape)) for place, (name, one) in enumerate(tensors.items())]
+    return selected_output(outputs, settings.get("output"), where=path, images=len(images)).place
+
+
+def _before_head(network, settings, path, *, architecture, batch):
+    # The same file twice: as it is, and without its head.
+    whole = with_preprocessing(network, {**settings, "allow_probabilities": None}, path, architecture="", batch=batch)
+    shortened, _ = _opened(settings, path)
+    remove_head(shortened, _place_of_output(network, settings, batch, path), settings["head"], where=path)
+    classifier = with_preprocessing(shortened, settings, path, architecture=architecture, batch=batch)
+    one_column = bool(classifier.outputs)
+    # Of one output z there are the logits (0, z), and the head belongs to z alone.
+    columns = slice(1, None) if one_column else slice(None)
+    head = Head(
+        settings["head"],
+        lambda images: (classifier.logits(images)[:, columns], whole.logits(images)[:, columns]),
+    )
+    require_head(head, probe_images(settings["image_shape"]), where=path)
+    words = output_words(one_column=one_column, logarithms=False, head=settings["head"])
+    return replace(classifier, head=head, outputs=words)
 
 
 def open_program(settings: Mapping[str, Any], path: Path | str) -> nn.Module:
     """The network in a file of TorchScript or torch.export, whose code is run; InputError as open_classifier."""
+    network, batch = _opened(settings, path)
+    return in_blocks(network, batch) if batch else network
+
+
+def _opened(settings: Mapping[str, Any], path: Path | str) -> tuple[nn.Module, int | None]:
+    # The network as it is in the file, and its batch size, None for any.
     if not settings.get("trust_pickle") or not settings.get("sha256"):
         raise InputError(f"{path}: is code; if you trust it, set trust_pickle: true and give its sha256")
     kind = require_usable(path)
     try:
-        return _script(path) if kind == "script" else _exported(path)
+        return (_script(path), None) if kind == "script" else _exported(path)
     # Code of others may fail in any way.
     except Exception as error:
         raise InputError(
@@ -95,4 +146,4 @@ def _exported(path):
     # It has one mode, in which it was exported, and raises when it is asked for another.
     network.train = lambda _mode=True: network
     batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
-    return in_blocks(network, batch) if isinstance(batch, int) else network
+    return network, batch if isinstance(batch, int) else None

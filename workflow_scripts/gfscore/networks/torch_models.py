@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gfscore.networks.callables import build_architecture
 from gfscore.networks.checkpoints import load_checkpoint
 from gfscore.networks.classifier import Classifier, classes_given, from_network
+from gfscore.networks.onnx_conversion import in_blocks
+from gfscore.networks.outputs import network_of_logits
 from gfscore.networks.preprocessing import description, preprocessed
 from gfscore.networks.state_dicts import load_weights, weights_of
 
@@ -31,16 +33,25 @@ def open_classifier(
 
 
 def with_preprocessing(
-    network: nn.Module, settings: Mapping[str, Any], path: Path | str, *, architecture: str
+    network: nn.Module,
+    settings: Mapping[str, Any],
+    path: Path | str,
+    *,
+    architecture: str,
+    batch: int | None = None,
 ) -> Classifier:
-    """Classifier from a network with its weights, and the preprocessing and image shape in `settings`.
+    """Classifier from a network with its weights, and the preprocessing, image shape and output in `settings`.
 
-    Raises InputError, naming `path`, as gfscore.networks.preprocessing and classes_given do.
+    `batch` is the batch size of a network that takes no other. Raises InputError, naming `path`, as
+    gfscore.networks.preprocessing, network_of_logits and classes_given do.
     """
     import torch
 
-    network = preprocessed(network, settings, where=path)
     shape = tuple(settings["image_shape"])
+    grey = torch.full((batch or 2, *shape), 0.5)
+    network, outputs = network_of_logits(network, settings, grey, where=path)
+    network = in_blocks(network, batch) if batch else network
+    network = preprocessed(network, settings, where=path)
 
     def run(images: Any) -> Any:
         with torch.inference_mode():
@@ -52,6 +63,7 @@ def with_preprocessing(
         image_shape=shape,
         classes=classes_given(run, shape, where=path),
         preprocessing=description(settings),
+        outputs=outputs,
     )
 
 

@@ -27,12 +27,14 @@ def open_classifier(
 ) -> Classifier:
     """Classifier of transformers with the weights of a .safetensors file; nothing is downloaded, no code of it is run.
 
-    `settings`: `image_shape` (C, H, W) and the preprocessing (see gfscore.networks.preprocessing). Raises InputError,
+    `settings`: `image_shape` (C, H, W), the preprocessing (see gfscore.networks.preprocessing) and `output` (see
+    gfscore.networks.outputs), by default the attribute `logits`. Raises InputError,
     naming file and remedy, without the library, for a configuration that it does not know, and for weights that do not
     fit.
     """
     del image_shape, classes, threads
-    return with_preprocessing(around(_loaded(Path(path)), _logits), settings, path, architecture="transformers")
+    forward = _logits if settings.get("output") is None else _all_outputs
+    return with_preprocessing(around(_loaded(Path(path)), forward), settings, path, architecture="transformers")
 
 
 def _loaded(path):
@@ -75,3 +77,7 @@ def _loaded(path):
 
 def _logits(network, images):
     return network(pixel_values=images).logits
+
+
+def _all_outputs(network, images):
+    return network(pixel_values=images)

@@ -6,13 +6,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.settings import path_ends
-from gfscore.networks.model_source import FileSettings, Gives, ModelSource, Pixels
+from gfscore.networks.model_source import FileSettings, Gives, GraphOutputs, ModelSource, OutputName
 
 
 class File(FileSettings):
     """An ONNX file."""
 
-    output: str | None = Field(None, description="Name of the output with the logits; null if there is only one.")
+    output: OutputName = None
     gradients: bool = Field(
         False,
         description="Whether to convert the graph to a torch network, so that attacks have gradients; its logits must "
@@ -20,8 +20,11 @@ class File(FileSettings):
     )
 
 
-class Onnx(Pixels, File):
+class Onnx(GraphOutputs, File):
     """An ONNX file and its preprocessing."""
+
+    # Entries of ONNX files always had the key `output`.
+    absent = GraphOutputs.absent - {"output"}
 
     source: Literal["onnx"] = "onnx"
 

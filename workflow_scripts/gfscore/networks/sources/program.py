@@ -5,10 +5,10 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gfscore.core.settings import Sha256, path_ends, refusal
-from gfscore.networks.model_source import FileSettings, ModelSource, Pixels
+from gfscore.networks.model_source import FileSettings, GraphOutputs, ModelSource
 
 
-class Program(Pixels, FileSettings):
+class Program(GraphOutputs, FileSettings):
     """A file of TorchScript or torch.export and its preprocessing."""
 
     source: Literal["program"] = "program"

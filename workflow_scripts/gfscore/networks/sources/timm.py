@@ -6,10 +6,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.settings import Text, path_ends
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, WeightsSettings
 
 
-class Timm(Pixels, WeightsSettings):
+class Timm(NetworkOutputs, WeightsSettings):
     """Weights and the name of their network in timm."""
 
     source: Literal["timm"] = "timm"

@@ -6,10 +6,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from gfscore.core.settings import Text, path_ends
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, Pixels, WeightsSettings
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, WeightsSettings
 
 
-class Torch(Pixels, WeightsSettings):
+class Torch(NetworkOutputs, WeightsSettings):
     """Weights and the code that builds their network."""
 
     source: Literal["torch"] = "torch"

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from gfscore.core.settings import Text
-from gfscore.networks.model_source import FileSettings, ModelSource, Pixels
+from gfscore.networks.model_source import FileSettings, ModelSource, NetworkOutputs
 
 
-class Transformers(Pixels, FileSettings):
+class Transformers(NetworkOutputs, FileSettings):
     """Weights of a network of transformers; its configuration is the file config.json in the same folder."""
 
     source: Literal["transformers"] = "transformers"

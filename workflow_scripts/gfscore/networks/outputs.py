@@ -1,0 +1,214 @@
+"""What a network returns: the output with the logits among several, and logits from what is not quite logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.classifier import around
+from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_one_column, log_probabilities
+
+if TYPE_CHECKING:
+    import torch
+
+ONE_OUTPUT = "one output"
+"""How the words on the logits of a network with one output begin."""
+
+DEEPEST = 4
+"""Levels of tuples, dicts and objects that are looked into."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One of the arrays that a network returns: its name, its place from 0, and its shape for a batch of images."""
+
+    name: str
+    place: int
+    shape: tuple[int, ...]
+
+    def classes(self, images: int) -> int | None:
+        """Number of classes whose logits it may hold for so many images; None for another shape.
+
+        K of (n, K), and 2 of (n, 1) and (n,).
+        """
+        if self.shape in ((images, 1), (images,)):
+            return 2
+        if len(self.shape) == 2 and self.shape[0] == images and self.shape[1] > 1:
+            return self.shape[1]
+        return None
+
+    def __str__(self) -> str:
+        """Name and shape, in which n stands for the number of images."""
+        sides = ", ".join(["n", *map(str, self.shape[1:])])
+        return f"{self.name} ({sides}{',' if len(self.shape) == 1 else ''})"
+
+
+class SeveralOutputs(InputError):
+    """A network returns several arrays, and nothing says which of them holds the logits."""
+
+    def __init__(self, where: object, outputs: Sequence[Output], images: int) -> None:
+        """Error that names the file, and the outputs for so many `images`."""
+        self.outputs, self.images = tuple(outputs), images
+        super().__init__(
+            f"{where}: has {len(outputs)} outputs: {', '.join(map(str, outputs))}; name the one with the logits under "
+            "`output` in the model's entry, or its place from 0"
+        )
+
+
+def selected_output(outputs: Sequence[Output], wanted: str | int | None, *, where: object, images: int) -> Output:
+    """Output of a name, or of a place from 0 where no output has that name; the only one if nothing is wanted.
+
+    Raises SeveralOutputs if nothing is wanted and there are several, InputError, naming `where` and all outputs, for
+    one that does not exist.
+    """
+    if wanted is None:
+        if len(outputs) != 1:
+            raise SeveralOutputs(where, outputs, images)
+        return outputs[0]
+    place = place_of([output.name for output in outputs], wanted)
+    if place is not None:
+        return outputs[place]
+    raise InputError(
+        f"{where}: no output {wanted!r}; it has {', '.join(map(str, outputs))}; correct `output` (gfscore audit: "
+        "--output)"
+    )
+
+
+def place_of(names: Sequence[str], wanted: str | int) -> int | None:
+    """Place from 0 of a name, or of the place itself where no output has it as its name; None where there is none."""
+    if str(wanted) in names:
+        return list(names).index(str(wanted))
+    place = int(wanted) if str(wanted).isdecimal() else len(names)
+    return place if place < len(names) else None
+
+
+def tensors_in(value: Any) -> dict[str, torch.Tensor]:
+    """Tensors in what a network returns, in their order, by the keys, fields, attributes or places that lead to them.
+
+    A tensor by itself is called "0", one within a dict in a tuple "1.logits".
+    """
+    import torch
+
+    tensors: dict[str, torch.Tensor] = {}
+    if isinstance(value, torch.Tensor):
+        return {"0": value}
+    _collect(value, "", tensors, DEEPEST)
+    return tensors
+
+
+def _collect(value, name, tensors, levels):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        tensors[name] = value
+        return
+    if levels == 0:
+        return
+    for key, inside in _members(value):
+        _collect(inside, f"{name}.{key}" if name else str(key), tensors, levels - 1)
+
+
+def _members(value):
+    # Parts of a container or of an object, with their names.
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple | list):
+        return list(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
+    if is_dataclass(value) or hasattr(value, "__dict__"):
+        names = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_")]
+        if "logits" not in names and hasattr(value, "logits"):
+            names.append("logits")
+        return [(name, getattr(value, name)) for name in names]
+    return []
+
+
+def network_of_logits(
+    network: torch.nn.Module, settings: Mapping[str, Any], images: torch.Tensor, *, where: object
+) -> tuple[torch.nn.Module, str]:
+    """Network that returns only logits (n, K), and what they are made of in words, empty for logits as they are.
+
+    `settings`: `output`, name or place of the output with the logits, None where there is only one;
+    `allow_probabilities`, "logarithms" for a network that gives probabilities. One output of a binary classifier, (n,)
+    or (n, 1), is the logit z of the second class, and gives (0, z). `images` (n, C, H, W) are shown to find out what
+    the network returns. Raises InputError, naming `where`, as selected_output and log_probabilities do.
+    """
+    import torch
+
+    wanted, logarithms = settings.get("output"), settings.get("allow_probabilities") == LOGARITHMS
+    try:
+        with torch.inference_mode():
+            value = network(images)
+    # Said by classes_given, in words, which shows it images again.
+    except Exception:
+        return network, ""
+    tensors = tensors_in(value)
+    if not tensors:
+        return network, ""
+    if wanted is not None or not isinstance(value, torch.Tensor):
+        outputs = [Output(name, place, tuple(one.shape)) for place, (name, one) in enumerate(tensors.items())]
+        output = selected_output(outputs, wanted, where=where, images=len(images))
+        network = around(network, _one_of_several(output.name))
+        value = tensors[output.name]
+    values = value.double().numpy()
+    one_column = is_one_column(values)
+    if logarithms:
+        log_probabilities(both_classes(values, probabilities=True) if one_column else values, source=where)
+    network = with_logits(network, one_column=one_column, logarithms=logarithms)
+    return network, output_words(one_column=one_column, logarithms=logarithms)
+
+
+def _one_of_several(name: str) -> Callable[[torch.nn.Module, torch.Tensor], torch.Tensor]:
+    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+        return tensors_in(network(images))[name]
+
+    return forward
+
+
+def with_logits(network: torch.nn.Module, *, one_column: bool, logarithms: bool, flat: bool = False) -> torch.nn.Module:
+    """Network of logits (n, K) from one that returns a tensor.
+
+    `one_column`: it returns one number per image; `logarithms`: it returns probabilities; `flat`: it returns the
+    logits in another shape. The same network for none of these.
+    """
+    import torch
+
+    if not (one_column or logarithms or flat):
+        return network
+
+    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+        values = network(images)
+        if flat:
+            values = values.reshape(len(values), -1)
+        if one_column:
+            second = values.reshape(-1, 1)
+            first = 1 - second if logarithms else torch.zeros_like(second)
+            values = torch.cat([first, second], dim=1)
+        return values.clamp(min=FLOOR).log() if logarithms else values
+
+    return around(network, forward)
+
+
+def logits_of_values(values: NDArray[np.float32], *, logarithms: bool) -> NDArray[np.float32]:
+    """Logits (n, K) of the values that a graph gives, (n, K), (n, 1) or (n,), as network_of_logits makes them."""
+    if is_one_column(values):
+        values = both_classes(values, probabilities=logarithms)
+    return np.log(np.maximum(values, np.float32(FLOOR))) if logarithms else values
+
+
+def output_words(*, one_column: bool, logarithms: bool, head: str | None = None) -> str:
+    """What the logits are made of, in words; empty for the network's output as it is."""
+    words = []
+    if head:
+        words.append(f"logits before the {head} that ends the graph")
+    if logarithms:
+        words.append(LOGARITHMS_TAKEN)
+    if one_column:
+        meaning = "p, as the probabilities (1 - p, p)" if logarithms else "z, as the logits (0, z)"
+        words.append(f"{ONE_OUTPUT} {meaning}")
+    return "; ".join(words)
