@@ -60,11 +60,13 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
     with_blank = project / "my net.onnx"
     os.link(own / "net.onnx", with_blank)
     values = {"MODEL": "my net.onnx", "DATA": str(own / "images.npz"), "EPS": "2/255", "MINUTES": "7", "AUDIT": "mine"}
+    values |= {"OUTPUT": "scores", "PROBABILITIES": "0"}
     for name in ("MODEL", "DATA", *command.MAKE):
         monkeypatch.setenv(name, values.get(name, ""))
     assert audit("--of-make") == 0
     written = yaml.safe_load((project / "audits/mine.yaml").read_text())
-    assert written["models"]["mine"]["Linf"]["my-net"]["path"] == "my net.onnx"
+    entry = written["models"]["mine"]["Linf"]["my-net"]
+    assert entry["path"] == "my net.onnx" and entry["output"] == "scores"
     assert "adversarial-linf-2of255" in written["measures"]
 
 

@@ -146,12 +146,27 @@ def check_order(
     return float(right.mean())
 
 
-def check_logits(logits: NDArray[np.floating], labels: NDArray[np.integer], *, where: str) -> None:
-    """Raise InputError for outputs that are probabilities, or no finite numbers."""
-    from gfscore.statistics.logits import require_logits
+def check_logits(
+    logits: NDArray[np.floating], labels: NDArray[np.integer], *, where: str, kind: str | None = None
+) -> None:
+    """Raise InputError for outputs that are probabilities, or no finite numbers.
 
+    `kind`: what the outputs are, if that was found out already (see gfscore.statistics.logits.probabilities_in).
+    """
+    from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, ProbabilitiesGiven, require_logits
+
+    remedies = {
+        TOTALS[1]: "give the values before the softmax, or add --probabilities (make: PROBABILITIES=1) to take their "
+        "logarithms",
+        ONE_SIGMOID: "give the value before the sigmoid, or add --probabilities (make: PROBABILITIES=1) to take "
+        "logarithms",
+        TOTALS[100]: "give the values before the softmax, or divided by 100",
+        TOTALS[255]: "give the values before the softmax",
+    }
     try:
+        if kind is not None:
+            raise ProbabilitiesGiven(where, kind)
         require_logits(logits, labels, source=where)
-    except InputError as error:
-        words = str(error).replace("if they really are logits, say so with allow_probabilities", "").rstrip("; ")
-        raise InputError(words) from error
+    except ProbabilitiesGiven as error:
+        remedy = remedies.get(error.kind, "give the values before the sigmoid, or multiplied by the scale")
+        raise InputError(f"{where}: {error.fault}; {remedy}") from error

@@ -25,10 +25,13 @@ MOST_RADII = 3
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
-    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code",
-    "FORCE": "--force",
+    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "OUTPUT": "--output",
+    "PROBABILITIES": "--probabilities", "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
-"""Options by Make's variables; the last two take no value."""
+"""Options by Make's variables."""
+
+FLAGS = ("PROBABILITIES", "TRUST_CODE", "FORCE")
+"""Those of them that take no value."""
 
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
@@ -74,6 +77,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, metavar="PIXELS", help="side of the images; by default what the model says")
     parser.add_argument(
         "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
+    )
+    parser.add_argument(
+        "--output", metavar="NAME", help="output with the logits, or its place from 0, where several may be it"
+    )
+    parser.add_argument(
+        "--probabilities", action="store_true", help="take logarithms where a model gives probabilities alone"
     )
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
     parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
@@ -128,7 +137,10 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = ("name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code")
+    options = (
+        "name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code", "output",
+        "probabilities",
+    )  # fmt: skip
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
@@ -138,9 +150,9 @@ def _of_make() -> list[str]:
     # Several models are separated by blanks, which a single file may have in its name.
     models = [said["MODEL"]] if Path(said["MODEL"]).exists() else shlex.split(said["MODEL"])
     options = [
-        option if name in ("TRUST_CODE", "FORCE") else f"{option}={said[name]}"
+        option if name in FLAGS else f"{option}={said[name]}"
         for name, option in MAKE.items()
-        if said[name] and not (name in ("TRUST_CODE", "FORCE") and said[name] == "0")
+        if said[name] and not (name in FLAGS and said[name] == "0")
     ]
     return [*options, "--", *models, *filter(None, [said["DATA"]])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.outputs import output_words
+from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.shown_outputs import DISTRIBUTIONS, kind_of_outputs, require_use_of_probabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
 OTHER = {*LABELS, SAMPLE_ID}
 NUMBERED = re.compile(r"[A-Za-z_. -]*\d+")
 """A column that says the number of its class: 7, logit_7, p7."""
+
+BINARY = ("0", "1")
+"""Names of two classes of which there is one column, of the second."""
 
 
 def find_logits(path: Path) -> list[FoundModel]:
@@ -47,6 +54,7 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     for option, value in (
         ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
         ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
+        ("--output", request.output),
         ("--labels", request.labels if request.data else None),
     ):  # fmt: skip
         if value:
@@ -56,13 +64,15 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     data, read = _logits_and_labels(models, request)
     true = data.images.labels.astype(np.int64)
     said, entries = [], {}
-    for model, logits in zip(models, read, strict=True):
+    for model, values in zip(models, read, strict=True):
+        logits, settings, made_of = _as_logits(model, values, request)
         check_logits(logits, true, where=model.entry["path"])
         remedy = "order the columns as the classes, or correct the labels"
         accuracy = check_order(logits, true, data.classes, where=model.entry["path"], remedy=remedy)
-        words = f"{model.words}, {accuracy:.1%} of {len(true):,} right"
+        words = f"{', '.join(filter(None, [model.words, made_of]))}, {accuracy:.1%} of {len(true):,} right"
         said.append(f"model     {model.name}: {words}")
-        entries[model.name] = (model.entry, [words])
+        entries[model.name] = (settings, [words])
+    require_use_of_probabilities(request, [settings for settings, _ in entries.values()])
     counts = [int(count) for count in data.counts]
     said += [
         f"labels    {data.words}, {len(true):,} samples, {len(counts)} classes ({few(list(data.classes))})",
@@ -74,6 +84,25 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     name = request.name or name_from(first.name.split(".")[0] if len(paths) == 1 else first.resolve().parent.name)
     text = audit_file.audit_text(request.head(), name, data=data.entry, models=entries, measures={}, norm=request.norm)
     return Inspection(name, text, said)
+
+
+def _as_logits(
+    model: FoundModel, values: NDArray[Any], request: Request
+) -> tuple[NDArray[Any], Mapping[str, Any], str]:
+    """Logits (N, K) of the values in a file, the settings of their model, and what they are made of in words.
+
+    Raises InputError for probabilities that the request does not allow.
+    """
+    where, one_column = model.entry["path"], is_one_column(values)
+    logits = both_classes(values, probabilities=False) if one_column else values
+    kind = kind_of_outputs(logits) if logits.dtype.kind in "fiu" and logits.ndim == 2 and logits.size else None
+    if kind is None:
+        return logits, model.entry, output_words(one_column=one_column, logarithms=False)
+    if kind not in DISTRIBUTIONS or not request.probabilities:
+        check_logits(logits, np.zeros(len(logits), dtype=np.int64), where=where, kind=kind)
+    shares = both_classes(values, probabilities=True) if one_column else values
+    settings = {**model.entry, "allow_probabilities": LOGARITHMS}
+    return log_probabilities(shares, source=where), settings, output_words(one_column=one_column, logarithms=True)
 
 
 def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[FoundData, list[NDArray[Any]]]:
@@ -113,9 +142,13 @@ def _class_names(path, member):
     columns = _columns(path)
     if member is None and columns and "logits" not in columns:
         names = [name for name in columns if name not in OTHER]
+        if len(names) == 1:
+            return list(BINARY)
         return [str(k) for k in range(len(names))] if all(map(NUMBERED.fullmatch, names)) else names
     # Any two names do, as only the number of columns is asked.
-    logits, _, _ = read_logits_file(path, classes=["0", "1"], member=member)
+    logits, _, _ = read_logits_file(path, classes=BINARY, member=member)
+    if is_one_column(logits):
+        return list(BINARY)
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"{path}: logits of shape {logits.shape}; give one row per sample, one column per class")
     return [str(k) for k in range(logits.shape[1])]

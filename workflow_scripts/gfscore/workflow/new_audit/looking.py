@@ -17,6 +17,7 @@ from gfscore.workflow.new_audit.logit_members import inspect_logits
 from gfscore.workflow.new_audit.model_files import find_models
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import look_at
+from gfscore.workflow.new_audit.shown_outputs import require_use_of_probabilities
 
 SMALL_SIDE = 32
 """Images of at least this side have the usual radius 8/255; digits and the like are attacked further."""
@@ -46,6 +47,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         tell(f"showing {len(rows)} images to {model.name}")
         opened.append(look_at(model, data, images, labels, request))
     radii = request.eps or (_usual_radius(data, request.norm),)
+    require_use_of_probabilities(request, [one.entry for one in opened])
     counts = [int(count) for count in data.counts]
     sizes = budget.sizes([one.seconds for one in opened], counts, radii=len(radii), minutes=request.minutes)
     why_not = _no_attacks(opened, sizes, request)
@@ -61,7 +63,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         request.head(),
         name,
         data={**data.entry, **audit_file.subset(sizes.clean)},
-        models={one.found.name: (one.entry, one.said[:2]) for one in opened},
+        models={one.found.name: (one.entry, one.said[:-1]) for one in opened},
         measures=measures,
         norm=request.norm,
     )

@@ -15,7 +15,9 @@ class Request:
     `models`: files, folders or names; `data`: file or folder, None for labels that come with logits; `name` of the
     audit; `architecture`, `preprocessing` and `labels` as gfscore audit --help describes them; `norm` "linf" or "l2";
     `eps` radii, empty for the usual one; `size` of the images in pixels, None for what the model says; `minutes` that
-    the audit may take; `trust_code`: whether files of code may be run.
+    the audit may take; `trust_code`: whether files of code may be run; `output`: name of the output with the logits, or
+    its place from 0, None for the one that fits; `probabilities`: whether logarithms are taken of what models give that
+    are probabilities alone.
     """
 
     models: tuple[str, ...]
@@ -29,6 +31,8 @@ class Request:
     size: int | None = None
     minutes: float = DEFAULT_MINUTES
     trust_code: bool = False
+    output: str | None = None
+    probabilities: bool = False
 
     def head(self) -> list[str]:
         """First lines of the audit's file."""

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.heads import require_head
 from gfscore.workflow.new_audit import audit_file, pixels
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
 from gfscore.workflow.new_audit.data_files import FoundData
 from gfscore.workflow.new_audit.found import FoundModel
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.shown_outputs import open_for_logits
 
 if TYPE_CHECKING:
     from gfscore.networks.classifier import Classifier
@@ -59,7 +61,15 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
 def _shown(model, data, images, labels, request, *, threads):
     where = model.entry["path"]
     entry = dict(model.entry)
-    classifier, gradients, note = _opened(entry, data, threads)
+    plain, output_words = open_for_logits(
+        entry,
+        model,
+        request,
+        classes=data.classes,
+        images=images,
+        opened=lambda settings: _classifier(settings, data, threads),
+    )
+    classifier, gradients, note = _opened(entry, data, threads, plain)
     outputs = classifier.classes or len(data.classes)
     indices, matched = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
     seconds = _seconds(classifier, images)
@@ -74,9 +84,13 @@ def _shown(model, data, images, labels, request, *, threads):
     shaped = {**settings, "image_shape": images.shape[1:]}
     logits = run(pixels.preprocess(images, shaped, where=where))
     check_logits(logits, labels, where=where)
+    if classifier.head is not None:
+        require_head(classifier.head, pixels.preprocess(images, shaped, where=where), where=where)
+        output_words.append(f"checked on {len(images)} images")
     accuracy = check_order(logits, labels, data.classes, where=where)
     written = audit_file.model_settings(entry, settings, indices, outputs)
     said = [
+        *([f"outputs   {'; '.join(output_words)}"] if output_words else []),
         f"pixels    {pixels.words_of(settings)}: {pixel_words}",
         f"classes   {outputs} outputs, {matched}",
         f"answers   {accuracy:.1%} of {len(labels)} images right, {1000 * seconds:.2g} ms each{note}",
@@ -84,13 +98,12 @@ def _shown(model, data, images, labels, request, *, threads):
     return Opened(model, written, said, gradients, seconds)
 
 
-def _opened(entry: dict[str, Any], data: FoundData, threads: int) -> tuple[Classifier, bool, str]:
+def _opened(entry: dict[str, Any], data: FoundData, threads: int, plain: Classifier) -> tuple[Classifier, bool, str]:
     """Classifier of an entry, which is completed, whether it has gradients, and what is to be said of that."""
     if entry["source"] != "onnx":
-        return _classifier(entry, data, threads), True, ""
+        return plain, True, ""
     from gfscore.networks.inference import require_agreement
 
-    plain = _classifier(entry, data, threads)
     try:
         converted = _classifier({**entry, "gradients": True}, data, threads)
         said = require_agreement(converted, data.images.select(_few_rows(data)), _logits_of(converted, data), where="")
