@@ -2,14 +2,17 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import own_files
-from gfscore.tables.parquet_tables import read_identity
+from gfscore.tables.parquet_tables import read_identity, read_logits
 from workflow.conftest import rules_in
 
 pytestmark = pytest.mark.workflow
@@ -24,8 +27,8 @@ def repository(fresh_copy, real_data):
     return made
 
 
-def make(repository, *variables):
-    command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2", *variables]
+def make(repository, *variables, target="audit"):
+    command = ["make", target, f"VENV={Path(sys.executable).parent.parent}", "CORES=2", *variables]
     done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -80,3 +83,77 @@ def test_a_refusal_writes_nothing(repository):
     assert said.count("error:") == 1 and "TRUST_CODE=1" in said
     after = {path for path in repository.path.rglob("*") if ".snakemake" not in path.parts}
     assert {path for path in after - before if "__pycache__" not in path.parts} == set()
+
+
+# ---- networks that return something else than logits (n, K) ----
+
+
+@pytest.fixture(scope="module")
+def others(repository, real_data):
+    """Networks with a head, with one output and with several, folders of two classes, and a file of probabilities."""
+    folder = repository.path / "mine"
+    network, binary = own_files.network(real_data), own_files.binary_network(real_data)
+    own_files.write_onnx(network, folder / "softmax.onnx", head="Softmax")
+    own_files.write_onnx(binary, folder / "sigmoid.onnx", head="Sigmoid")
+    own_files.write_several(folder, real_data)
+    for name in ("airplane", "frog"):
+        shutil.copytree(folder / "images" / name, folder / "two" / name)
+    x, y = own_files.real_images(real_data, 200)
+    images = torch.from_numpy(x.astype(np.float32) / 255)
+    with torch.inference_mode():
+        logits, z = network(images).numpy(), binary(images).numpy()
+        probabilities = network(images).softmax(1).numpy()
+    np.savez(folder / "probabilities.npz", logits=probabilities, labels=y)
+    pair = [own_files.CLASSES.index(name) for name in ("airplane", "frog")]
+    rows = np.concatenate([np.flatnonzero(y == label) for label in pair])
+    of_pair = np.hstack([np.zeros_like(z), z])[rows]
+    by_class = np.argsort(y, kind="stable")
+    return {
+        "images": (logits[by_class], y[by_class]),
+        "two": (of_pair, np.searchsorted(pair, y[rows])),
+        "all": (logits, y),
+    }
+
+
+OTHERS = {
+    "softmax.onnx": ("images", "logits before the softmax", []),
+    "sigmoid.onnx": ("two", "logits before the sigmoid", []),
+    "several.pth": ("images", "", ["ARCHITECTURE=mine/several.py:with_features"]),
+}
+
+
+@pytest.mark.parametrize("model", OTHERS)
+def test_logits_of_a_head_of_one_output_and_of_one_among_several_lead_to_a_verdict(repository, others, model):
+    data, words, options = OTHERS[model]
+    files = (f"MODEL=mine/{model}", f"DATA=mine/{data}")
+    code, said = make(repository, *files, "PREPROCESSING=none", "MINUTES=1", *options)
+    assert code == 0, said
+    name = Path(model).stem
+    logits, labels = others[data]
+    verdict = json.loads(repository.read(f"results/audits/{name}/verdict.json"))
+    (judged,) = verdict["models"].values()
+    assert "adversarial-linf-8of255" in judged["measures"]
+    file = repository.path / f"results/logits/{name}/Linf/{name}.parquet"
+    _, found_labels, found = read_logits(file)
+    np.testing.assert_array_equal(found_labels, labels)
+    np.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-3)
+    accuracy = (logits.argmax(axis=1) == labels).mean()
+    models = json.loads(repository.read(f"results/audits/{name}/models.json"))
+    assert list(models["clean_accuracy"].values()) == pytest.approx([accuracy], abs=1e-9)
+    assert words in read_identity(file).get("outputs", "")
+    assert words in repository.read(f"results/audits/{name}/report.html")
+
+
+def test_a_file_of_probabilities_leads_to_a_verdict_that_verify_computes_again(repository, others):
+    code, said = make(repository, "MODEL=mine/probabilities.npz")
+    assert code != 0 and "PROBABILITIES=1" in said and not (repository.path / "audits/probabilities.yaml").exists()
+    code, said = make(repository, "MODEL=mine/probabilities.npz", "PROBABILITIES=1")
+    assert code == 0, said
+    logits, labels = others["all"]
+    models = json.loads(repository.read("results/audits/probabilities/models.json"))
+    accuracy = (logits.argmax(axis=1) == labels).mean()
+    assert list(models["clean_accuracy"].values()) == pytest.approx([accuracy], abs=1e-9)
+    assert "logarithms of the model&#39;s probabilities" in repository.read("results/audits/probabilities/report.html")
+    for target in ("bundle", "verify"):
+        code, said = make(repository, "AUDIT=probabilities", target=target)
+        assert code == 0, said
