@@ -25,7 +25,7 @@ RUN ?=
 # Name of the audit for gate, bundle and verify, which read it from their environment
 AUDIT ?=
 # Files of your own for audit, and options of gfscore audit; AUDIT names it
-OWN = MODEL DATA ARCHITECTURE PREPROCESSING LABELS NORM EPS SIZE MINUTES TRUST_CODE FORCE
+OWN = MODEL DATA ARCHITECTURE PREPROCESSING LABELS NORM EPS SIZE MINUTES DEVICE TRUST_CODE FORCE
 MODEL =
 export AUDIT $(OWN)
 

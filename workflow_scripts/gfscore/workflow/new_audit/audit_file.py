@@ -34,17 +34,20 @@ def audit_text(
     models: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]],
     measures: Mapping[str, Mapping[str, Any]],
     norm: str,
+    device: str = "auto",
 ) -> str:
     """YAML of an audit whose dataset, zoo and audit have one name.
 
     `head`: lines of comments; `data`: settings of the dataset; `models`: settings of each with lines of comments;
-    `measures`: those that attack, by name, the first of which the gate judges, none for logits.
+    `measures`: those that attack, by name, the first of which the gate judges, none for logits; `device` of the models.
     """
     (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
     lines = [f"# {line}" for line in head]
     lines += ["datasets:", f"  {name}: {flow(data)}", "models:", f"  {name}:", f"    {THREATS[norm]}:"]
     for model, (entry, comments) in models.items():
         lines += [*(f"      # {comment}" for comment in comments), f"      {model}: {flow(entry)}"]
+    if device != "auto":
+        lines += [f"inference: {{device: {device}}}"]
     if measures:
         lines += ["measures:", *(f"  {measure}: {flow(entry)}" for measure, entry in measures.items())]
     lines += [

@@ -25,8 +25,8 @@ MOST_RADII = 3
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
-    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "TRUST_CODE": "--trust-code",
-    "FORCE": "--force",
+    "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes", "DEVICE": "--device",
+    "TRUST_CODE": "--trust-code", "FORCE": "--force",
 }  # fmt: skip
 """Options by Make's variables; the last two take no value."""
 
@@ -75,6 +75,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
     )
+    parser.add_argument(
+        "--device", choices=["auto", "cpu", "cuda"], default="auto",
+        help="where the models run; by default a GPU where it saves time",
+    )  # fmt: skip
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
     parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
@@ -128,7 +132,7 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = ("name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code")
+    options = ("name", "architecture", "preprocessing", "labels", "norm", "size", "minutes", "trust_code", "device")
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
@@ -152,7 +156,7 @@ def _words(given: argparse.Namespace) -> list[str]:
     for option, value in shown.items():
         if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False):
             continue
-        if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES)):
+        if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES), ("device", "auto")):
             continue
         words += [
             f"--{option.replace('_', '-')}",

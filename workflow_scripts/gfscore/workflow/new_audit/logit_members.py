@@ -47,6 +47,7 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     for option, value in (
         ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
         ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
+        ("--device", request.device != "auto"),
         ("--labels", request.labels if request.data else None),
     ):  # fmt: skip
         if value:

@@ -15,7 +15,7 @@ class Request:
     `models`: files, folders or names; `data`: file or folder, None for labels that come with logits; `name` of the
     audit; `architecture`, `preprocessing` and `labels` as gfscore audit --help describes them; `norm` "linf" or "l2";
     `eps` radii, empty for the usual one; `size` of the images in pixels, None for what the model says; `minutes` that
-    the audit may take; `trust_code`: whether files of code may be run.
+    the audit may take; `trust_code`: whether files of code may be run; `device`: "auto", "cpu" or "cuda".
     """
 
     models: tuple[str, ...]
@@ -29,6 +29,7 @@ class Request:
     size: int | None = None
     minutes: float = DEFAULT_MINUTES
     trust_code: bool = False
+    device: str = "auto"
 
     def head(self) -> list[str]:
         """First lines of the audit's file."""
