@@ -11,6 +11,7 @@ min_version("9.27")
 include: "rules/common.smk"
 include: "rules/earlier_runs.smk"
 include: "rules/lookups.smk"
+include: "rules/devices.smk"
 include: "rules/inputs.smk"
 include: "rules/training.smk"
 include: "rules/measures.smk"

@@ -28,10 +28,10 @@ def extract_logits(
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. `device` "auto" is a GPU if
-    there is one, of which `gpu_percent` are held.
-    With another `precision` than float32, or `compiled`, the identity says how far logits and scores are from float32
-    (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the manifests, do not
-    fit each other, or give logits that depend on chance or on the batch, or not those of the file converted from.
+    there is one, of which `gpu_percent` are held. With another `precision` than float32, or `compiled`, the identity
+    says how far logits and scores are from float32 (see gfscore.networks.precision). Raises InputError when data or
+    checkpoint are not those of the manifests, do not fit each other, or give logits that depend on chance or on the
+    batch, or not those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -53,13 +53,8 @@ def extract_logits(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        extract_logits(
-            snakemake.input.dataset,
-            snakemake.input.model,
-            snakemake.input.get("checkpoint") or None,
-            snakemake.output.logits,
-            precision=snakemake.params.precision,
-            compiled=snakemake.params.compiled,
-            device=snakemake.resources.device,
-            gpu_percent=snakemake.resources.gpu_percent or None,
-        )
+        files, resources = snakemake.input, snakemake.resources
+        arithmetic = {"precision": snakemake.params.precision, "compiled": snakemake.params.compiled}
+        place = {"device": resources.device, "gpu_percent": resources.gpu_percent or None}
+        checkpoint = files.get("checkpoint") or None
+        extract_logits(files.dataset, files.model, checkpoint, snakemake.output.logits, **arithmetic, **place)

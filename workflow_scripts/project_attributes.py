@@ -22,8 +22,6 @@ def project_attributes(
     *,
     mapper_files: Mapping[str, Any],
     settings: Mapping[str, Any],
-    device: str = "auto",
-    gpu_percent: int | None = None,
     **how: Any,
 ) -> None:
     """Write the samples table of one model on one mapper; files and settings as `measure_in_batches` takes them.
@@ -35,7 +33,7 @@ def project_attributes(
     # Heights and widths may differ: images are resized between mapper and classifier.
     require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"], axes=slice(1))
     mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"])
-    mapper.to(resolve_device(device, gpu_percent=gpu_percent))
+    mapper.to(resolve_device(how.get("device", "auto"), gpu_percent=how.get("gpu_percent")))
     # Nothing is drawn in a search; measure_in_batches seeds every sample all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
     if mapper_files["attributes"]:
@@ -49,8 +47,6 @@ def project_attributes(
         table=PROJECTION_TABLE,
         settings=settings,
         of_samples=conditions_by_sample(mapper_files["attributes"], manifest["categories"]),
-        device=device,
-        gpu_percent=gpu_percent,
         **how,
     )
 

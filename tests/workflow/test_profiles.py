@@ -164,6 +164,17 @@ def test_a_driver_too_old_for_torch_is_said_in_one_line_with_the_remedy(asked_fo
     asked_for(*DEMO, "small.yaml", "--config", "inference={device: cpu}", gpus=1, driver="470.82.01")
 
 
+def test_cuda_that_is_not_there_stops_a_run_before_anything_is_trained(fresh_copy):
+    repository = fresh_copy()
+    (repository.path / "on_a_gpu.yaml").write_text(ON_A_GPU)
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    done = repository.snakemake("--configfile", "config.yaml", "on_a_gpu.yaml", check=False, environment=hidden)
+    assert done.returncode != 0
+    assert "digits/none/ERM: training: device is cuda" in done.text
+    assert not list(repository.path.glob("results/trained/**/*.json"))
+    assert not (repository.path / "results/datasets").exists()
+
+
 def test_a_training_on_the_gpu_has_it_for_itself(asked_for):
     jobs = asked_for(*DEMO, TWO_MODELS, "on_a_gpu.yaml", gpus=2)["train_model"]
     assert [(threads, resources["gpu_percent"]) for threads, resources in jobs] == [(2, "100")] * 2

@@ -124,8 +124,8 @@ def test_locks_that_another_could_steer_are_refused(tmp_path):
 
 @pytest.fixture
 def two_gpus(monkeypatch, tmp_path):
-    """Torch that sees two GPUs of 10 GiB; a list of what it is told."""
-    told = []
+    """Torch that sees two GPUs of 10 GiB; a list of the calls that set its device and memory."""
+    calls = []
     monkeypatch.setattr(gpus.HeldGpu, "held", False)
     monkeypatch.setattr(gpus.HeldGpu, "limited", False)
     monkeypatch.setattr(gpus, "lock_folder", lambda: tmp_path / "locks")
@@ -133,12 +133,12 @@ def two_gpus(monkeypatch, tmp_path):
         "device_count": lambda: 2,
         "get_device_properties": lambda index: SimpleNamespace(uuid=f"gpu-{index}"),
         "mem_get_info": lambda: (10 << 30, 10 << 30),
-        "set_device": lambda index: told.append(("device", index)),
-        "set_per_process_memory_fraction": lambda share: told.append(("share", round(share, 2))),
+        "set_device": lambda index: calls.append(("device", index)),
+        "set_per_process_memory_fraction": lambda share: calls.append(("share", round(share, 2))),
     }
     for name, function in cuda.items():
         monkeypatch.setattr(torch.cuda, name, function)
-    return told
+    return calls
 
 
 def test_torch_gets_the_memory_of_the_part_without_what_cuda_takes_itself(two_gpus):

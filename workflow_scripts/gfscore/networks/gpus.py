@@ -100,16 +100,16 @@ def hold_parts(names: Sequence[str], parts: int, *, folder: Path) -> int:
         raise InputError(f"{folder}: belongs to another user, so its locks cannot be trusted; have it removed")
 
     queue = _opened(folder / "queue")
-    said = False
+    announced = False
     try:
         while True:
             if _locked(queue):
                 for index, name in enumerate(names):
                     if _try_parts(folder, name, parts):
                         return index
-            if not said:
+            if not announced:
                 print(f"waiting for {parts}% of a GPU ({len(names)} here): other jobs hold or wait for the rest")
-                said = True
+                announced = True
             time.sleep(POLL)
     finally:
         os.close(queue)
