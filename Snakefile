@@ -77,7 +77,7 @@ onstart:
     # Before the first job, so that no attack runs in vain. A dry run lists the steps all the same.
     if missing and set(workflow.dag_settings.targets) <= {"all", "audit", "report", "gate"}:
         raise WorkflowError("files are missing, see above; put them there, or correct `path`")
-    if gpu_mistakes and not set(workflow.dag_settings.targets) <= {"inputs"}:
+    if gpu_mistakes and set(workflow.dag_settings.targets) != {"inputs"}:
         raise WorkflowError("\n".join(gpu_mistakes))
     if gpus.usable:
         logger.warning(job_devices.words_of(gpus, config["inference"]["device"]))
