@@ -11,6 +11,7 @@ min_version("9.27")
 include: "rules/common.smk"
 include: "rules/earlier_runs.smk"
 include: "rules/lookups.smk"
+include: "rules/devices.smk"
 include: "rules/inputs.smk"
 include: "rules/training.smk"
 include: "rules/measures.smk"
@@ -76,6 +77,10 @@ onstart:
     # Before the first job, so that no attack runs in vain. A dry run lists the steps all the same.
     if missing and set(workflow.dag_settings.targets) <= {"all", "audit", "report", "gate"}:
         raise WorkflowError("files are missing, see above; put them there, or correct `path`")
+    if gpu_mistakes and set(workflow.dag_settings.targets) != {"inputs"}:
+        raise WorkflowError("\n".join(gpu_mistakes))
+    if gpus.usable:
+        logger.warning(job_devices.words_of(gpus, config["inference"]["device"]))
     # Not where the signal is ignored, as under nohup.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note_interruption)

@@ -6,7 +6,6 @@ import signal
 import sys
 from functools import cache
 from pathlib import Path
-from shutil import which
 
 import yaml
 from snakemake.exceptions import WorkflowError
@@ -91,21 +90,6 @@ def all_local_cores(wildcards):
 def half_of_the_cores(wildcards):
     """Threads of a job that shares the machine with one that takes as long, 4 at most."""
     return max(1, min(4, all_local_cores(wildcards) // 2))
-
-
-@cache
-def gpu_is_here():
-    """Whether this machine has a GPU, by the programs that come with its driver."""
-    return any(map(which, ("nvidia-smi", "rocm-smi")))
-
-
-def cores_of_model(wildcards):
-    """The same for a job that shows images to a classifier; what its arithmetic takes where no GPU is shared."""
-    # A login node knows nothing of the GPUs of the nodes, and both must ask for the same number.
-    if workflow.nodes is not None or gpu_is_here():
-        return all_local_cores(wildcards)
-    threads = layout.threads_of_model(config, wildcards.dataset, wildcards.threat, wildcards.model)
-    return min(threads, all_local_cores(wildcards))
 
 
 def submitted_with(group):

@@ -33,7 +33,9 @@ rule extract_logits:
         "../envs/torch.yaml"
     threads: cores_of_model
     resources:
-        gpu=1,
+        gpu=gpus_of_model,
+        gpu_percent=percent_of_gpu,
+        device=device_of_model,
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
     params:
@@ -57,7 +59,9 @@ rule measure_model:
         "../envs/torch.yaml"
     threads: cores_of_model
     resources:
-        gpu=of_kind("gpu"),
+        gpu=gpus_of_model,
+        gpu_percent=percent_of_gpu,
+        device=device_of_model,
         mem_mb=by_attempt(of_kind("mem_mb")),
         runtime=by_attempt(of_kind("runtime")),
     params:

@@ -22,10 +22,11 @@ rule train_mapper:
     conda:
         "../envs/torch.yaml"
     # as in train_model
-    threads: by_mapper_device(cpu=1, cuda=all_local_cores)
+    threads: by_mapper_device(cpu=1, cuda=cores_beside_gpu)
     # cuda: 6 GB of images to train on (10,000 of 224 x 224, held once), 2 GB of those that are measured, 3 GB of CUDA
     resources:
         gpu=by_mapper_device(cpu=0, cuda=1),
+        gpu_percent=by_mapper_device(cpu=0, cuda=whole_gpu),
         mem_mb=by_attempt(by_mapper_device(cpu=2000, cuda=16000)),
         runtime=by_attempt(by_mapper_device(cpu=60, cuda=720)),
     params:
@@ -50,7 +51,9 @@ rule project_attributes:
         "../envs/torch.yaml"
     threads: cores_of_model
     resources:
-        gpu=1,
+        gpu=gpus_of_model,
+        gpu_percent=percent_of_gpu,
+        device=device_of_model,
         mem_mb=by_attempt(4000),
         runtime=by_attempt(240),
     params:

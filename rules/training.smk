@@ -27,10 +27,11 @@ rule train_model:
         f"results/logs/train_model/{ZOO_MODEL}.log",
     conda:
         "../envs/torch.yaml"
-    # torch takes one thread in either case; on a GPU the others keep a second job from the same GPU
-    threads: by_device(cpu=1, cuda=all_local_cores)
+    # torch takes one thread in either case
+    threads: by_device(cpu=1, cuda=cores_beside_gpu)
     resources:
         gpu=by_device(cpu=0, cuda=1),
+        gpu_percent=by_device(cpu=0, cuda=whole_gpu),
         # up to 2 GB of training images are held in main memory as float32, beside the libraries of CUDA
         mem_mb=by_attempt(by_device(cpu=2000, cuda=8000)),
         runtime=by_attempt(by_device(cpu=60, cuda=720)),
@@ -60,7 +61,9 @@ rule train_probe:
         "../envs/torch.yaml"
     threads: all_local_cores
     resources:
-        gpu=1,
+        gpu=0 if config["inference"]["device"] == "cpu" else 1,
+        gpu_percent=lambda wildcards: 0 if config["inference"]["device"] == "cpu" else whole_gpu(wildcards),
+        device=config["inference"]["device"],
         mem_mb=by_attempt(8000),
         runtime=by_attempt(120),
     params:
@@ -108,6 +111,7 @@ rule draw_samples:
     threads: 1
     resources:
         gpu=by_generator_device(cpu=0, cuda=1),
+        gpu_percent=by_generator_device(cpu=0, cuda=whole_gpu),
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
     params:

@@ -21,14 +21,17 @@ def extract_logits(
     *,
     precision: str = "float32",
     compiled: bool = False,
+    device: str = "auto",
+    gpu_percent: int | None = None,
 ) -> None:
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
-    fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. A GPU is used if there is one.
-    With another `precision` than float32, or `compiled`, the identity says how far logits and scores are from float32
-    (see gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the manifests, do not
-    fit each other, or give logits that depend on chance or on the batch, or not those of the file converted from.
+    fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. `device` "auto" is a GPU if
+    there is one, of which `gpu_percent` are held. With another `precision` than float32, or `compiled`, the identity
+    says how far logits and scores are from float32 (see gfscore.networks.precision). Raises InputError when data or
+    checkpoint are not those of the manifests, do not fit each other, or give logits that depend on chance or on the
+    batch, or not those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -37,7 +40,7 @@ def extract_logits(
     classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
     where = path_to_checkpoint or model["path"]
     inference.require_fit(classifier, dataset, source=where)
-    device = inference.device_of(classifier, "auto")
+    device = inference.device_of(classifier, device, gpu_percent=gpu_percent)
     how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
     how |= {"precision": precision, "compiled": compiled}
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
@@ -50,11 +53,8 @@ def extract_logits(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        extract_logits(
-            snakemake.input.dataset,
-            snakemake.input.model,
-            snakemake.input.get("checkpoint") or None,
-            snakemake.output.logits,
-            precision=snakemake.params.precision,
-            compiled=snakemake.params.compiled,
-        )
+        files, resources = snakemake.input, snakemake.resources
+        arithmetic = {"precision": snakemake.params.precision, "compiled": snakemake.params.compiled}
+        place = {"device": resources.device, "gpu_percent": resources.gpu_percent or None}
+        checkpoint = files.get("checkpoint") or None
+        extract_logits(files.dataset, files.model, checkpoint, snakemake.output.logits, **arithmetic, **place)

@@ -32,7 +32,8 @@ def project_attributes(
     manifest = read_json(mapper_files["manifest"])
     # Heights and widths may differ: images are resized between mapper and classifier.
     require_same_shape(manifest, read_json(files["dataset"]), source=mapper_files["manifest"], axes=slice(1))
-    mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"]).to(resolve_device("auto"))
+    mapper = open_mapper(mapper_files["weights"], sha256=manifest["sha256"])
+    mapper.to(resolve_device(how.get("device", "auto"), gpu_percent=how.get("gpu_percent")))
     # Nothing is drawn in a search; measure_in_batches seeds every sample all the same.
     settings = {**settings, "kind": KIND, "mapper_sha256": manifest["sha256"], "seed": 0}
     if mapper_files["attributes"]:

@@ -10,7 +10,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.model_samples import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.measures import KINDS
+from gfscore.measures import KINDS, job
 from gfscore.measures.job import measure_in_batches
 from gfscore.networks import passes
 from gfscore.networks.opening import build_network
@@ -201,6 +201,25 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path
     assert frame["sample_id"].tolist() == whole["sample_id"].tolist()
     with pytest.raises(torch.OutOfMemoryError):
         run(files, tmp_path / "none", Recorder(too_many=0.5))
+
+
+def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with pytest.raises(InputError, match=r"tiny\.safetensors: .*device: cpu"):
+        run(files, tmp_path, Recorder(too_many=0.5))
+
+
+def test_one_image_may_take_what_is_left_of_the_gpu(files, tmp_path, monkeypatch):
+    recorder = Recorder(too_many=0.5)
+
+    def lift():
+        recorder.too_many = 1
+        return True
+
+    monkeypatch.setattr(job, "lift_limit", lift)
+    frame = run(files, tmp_path, recorder)
+    assert max(recorder.sizes) == 1
+    assert frame["sample_id"].tolist() == run(files, tmp_path / "whole", Recorder())["sample_id"].tolist()
 
 
 def test_what_did_not_fit_is_gone_when_its_halves_are_measured(files, tmp_path):

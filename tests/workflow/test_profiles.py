@@ -1,5 +1,6 @@
 """What the profiles make of an audit: which steps run at once, and what each asks of the machine."""
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,8 @@ from workflow.conftest import ROOT, TWO_MODELS
 pytestmark = pytest.mark.workflow
 
 PROFILES = sorted(path.parent.name for path in (ROOT / "profiles").glob("*/config.yaml"))
+LETTERS = "abcdefghij"
+RECORDED = {"classes": list(LETTERS)}
 ON_A_GPU = "models: {digits: {none: {ERM: {training: &cuda {device: cuda}}, PGD_mixer: {training: *cuda}}}}"
 
 
@@ -21,26 +24,25 @@ ON_A_GPU = "models: {digits: {none: {ERM: {training: &cuda {device: cuda}}, PGD_
 def asked_for(fresh_copy, tmp_path_factory):
     """Function: the (threads, resources) that a dry run with some options gives each job, by step.
 
-    `gpu`: as on a machine that has one.
+    `gpus`: as on a machine that has so many of 80 GB, and a torch for CUDA.
     """
-    repository, driver = fresh_copy(), tmp_path_factory.mktemp("driver") / "nvidia-smi"
-    driver.write_text("#!/bin/sh\n")
-    driver.chmod(0o755)
+    repository, machine = fresh_copy(), tmp_path_factory.mktemp("machine")
     (repository.path / "on_a_gpu.yaml").write_text(ON_A_GPU)
+    place_results(repository.path)
 
-    def planned(*options, gpu=False):
+    def planned(*options, gpus=0, **torch):
         command = [sys.executable, "-m", "snakemake", "--dry-run", *options]
-        path = [str(driver.parent)] * gpu + [os.environ["PATH"]]
         done = subprocess.run(
             command,
             cwd=repository.path,
-            env=os.environ | {"PATH": os.pathsep.join(path)},
+            env=os.environ | pretended_gpus(machine, gpus, **torch),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stdout[-3000:]
+        planned.said = done.stdout
         jobs = defaultdict(list)
         for step, job in re.findall(r"^ *rule (\w+):\n((?: +\w+: .*\n)+)", done.stdout, flags=re.MULTILINE):
             threads = re.search(r"^ +threads: (\d+)", job, flags=re.MULTILINE)
@@ -49,6 +51,51 @@ def asked_for(fresh_copy, tmp_path_factory):
         return jobs
 
     return planned
+
+
+def place_results(repository):
+    """Results of earlier steps on the sizes of which the device of later ones depends: of digits, and of photographs.
+
+    small.yaml evaluates the first, large.yaml the second. Only a dry run may follow, since the files hold nothing.
+    """
+    for name, shape, size, samples in (("small", [1, 8, 8], 190_000, 900), ("large", [3, 32, 32], 146_000_000, 10_000)):
+        images = repository / f"{name}.npz"
+        images.touch()
+        weights = repository / f"{name}.onnx"
+        with weights.open("wb") as file:
+            file.truncate(size)
+        manifest = repository / f"results/datasets/{name}.json"
+        manifest.parent.mkdir(parents=True, exist_ok=True)
+        manifest.write_text(json.dumps(RECORDED | {"dataset": name, "image_shape": shape, "samples": samples}))
+        model = repository / f"results/checkpoints/{name}/none/net.json"
+        model.parent.mkdir(parents=True, exist_ok=True)
+        model.write_text(json.dumps({"path": weights.name}))
+        (repository / f"{name}.yaml").write_text(
+            f"datasets: {{{name}: {{path: {images.name}, classes: {list(LETTERS)}}}}}\n"
+            f"models: {{{name}: {{none: {{net: {{path: {weights.name}, gradients: true}}}}}}}}\n"
+            f"audits: {{{name}: {{dataset: {name}, models: [{name}/none/net], measures: [clean, great-softmax, "
+            f"adversarial-linf]}}}}\nrun: [{name}]\n"
+        )
+
+
+def pretended_gpus(folder, count, *, cuda="13.0", driver="580.95.05"):
+    """Variables of an environment with so many pretended GPUs, and a torch for a version of CUDA, None for the CPU.
+
+    That torch holds no more than the file that says what it was built for, so only a dry run may follow.
+    """
+    if not count:
+        return {}
+    program = folder / "nvidia-smi"
+    lines = [f"echo '{index}, GPU-{index}, {driver}, 81559, NVIDIA H100'\n" for index in range(count)]
+    program.write_text("#!/bin/sh\n" + "".join(lines))
+    program.chmod(0o755)
+    torch = folder / "torch"
+    torch.mkdir(exist_ok=True)
+    (torch / "__init__.py").touch()
+    built_for = f"'{cuda}'" if cuda else "None"
+    (torch / "version.py").write_text(f"__version__ = '2.13.0'\ncuda: Optional[str] = {built_for}\n")
+    path = [str(folder), os.environ["PATH"]]
+    return {"PATH": os.pathsep.join(path), "PYTHONPATH": str(folder)}
 
 
 def rules():
@@ -65,12 +112,72 @@ def test_every_profile_plans_the_audits_of_config(asked_for, profile):
     assert asked_for("--profile", f"profiles/{profile}")["extract_logits"]
 
 
-def test_without_a_profile_steps_on_a_gpu_run_one_at_a_time(asked_for):
-    """Each takes all cores; without a GPU those that show images take the threads of their arithmetic."""
-    for gpu, expected in ((True, {8}), (False, {4, 8})):
-        jobs = asked_for("--cores", "8", "--configfile", "config.yaml", TWO_MODELS, "on_a_gpu.yaml", gpu=gpu)
-        on_gpu = [threads for of_step in jobs.values() for threads, resources in of_step if resources.get("gpu") == "1"]
-        assert len(on_gpu) >= 4 and set(on_gpu) == expected
+DEMO = ("--cores", "8", "--configfile", "config.yaml")
+STEPS_OF_MODELS = ("extract_logits", "measure_model")
+
+
+def test_small_networks_run_on_the_cpu_beside_a_gpu_with_the_cores_that_they_have_without(asked_for):
+    without, beside = asked_for(*DEMO, "small.yaml"), asked_for(*DEMO, "small.yaml", gpus=1)
+    for step in STEPS_OF_MODELS:
+        assert len(beside[step]) == len(without[step])
+        assert {resources["device"] for _, resources in beside[step]} == {"cpu"}
+        assert {resources["gpu_percent"] for _, resources in beside[step]} == {"0"}
+        assert sorted(threads for threads, _ in beside[step]) == sorted(threads for threads, _ in without[step])
+    assert {resources["device"] for _, resources in without["measure_model"]} == {"auto"}
+
+
+def test_jobs_of_large_networks_take_a_part_of_the_gpu_and_few_cores(asked_for):
+    jobs = asked_for(*DEMO, "large.yaml", gpus=1)
+    for step in STEPS_OF_MODELS:
+        for threads, resources in jobs[step]:
+            assert resources["device"] == "auto" and threads == 2
+            assert 0 < int(resources["gpu_percent"]) < 50
+
+
+def test_the_configuration_decides_over_the_rule(asked_for):
+    for device, percent in (("cpu", {"0"}), ("cuda", {"1"})):
+        jobs = asked_for(*DEMO, "small.yaml", "--config", f"inference={{device: {device}}}", gpus=1)
+        assert {resources["device"] for _, resources in jobs["extract_logits"]} == {device}
+        assert {resources["gpu_percent"] for _, resources in jobs["extract_logits"]} == percent
+
+
+def test_a_profile_may_say_the_part_of_a_job(asked_for):
+    jobs = asked_for(*DEMO, "large.yaml", "--set-resources", "measure_model:gpu_percent=30", gpus=1)
+    assert {resources["gpu_percent"] for _, resources in jobs["measure_model"]} == {"30"}
+
+
+def test_before_its_images_are_known_a_job_says_no_device(asked_for):
+    jobs = asked_for("--cores", "8", "--configfile", "config.yaml", gpus=1)
+    assert {resources["device"] for _, resources in jobs["extract_logits"]} == {"<TBD>"}
+
+
+def test_a_torch_for_the_cpu_leaves_the_gpu_alone_and_says_so(asked_for):
+    jobs = asked_for(*DEMO, "large.yaml", gpus=1, cuda=None)
+    assert {resources["gpu_percent"] for _, resources in jobs["measure_model"]} == {"0"}
+    assert "TORCH_BUILD=cuda" in asked_for.said
+
+
+def test_a_driver_too_old_for_torch_is_said_in_one_line_with_the_remedy(asked_for):
+    asked_for(*DEMO, "small.yaml", gpus=1, driver="470.82.01")
+    (line,) = [line for line in asked_for.said.splitlines() if "470.82.01" in line]
+    assert "inference" in line and "cpu" in line
+    asked_for(*DEMO, "small.yaml", "--config", "inference={device: cpu}", gpus=1, driver="470.82.01")
+
+
+def test_cuda_that_is_not_there_stops_a_run_before_anything_is_trained(fresh_copy):
+    repository = fresh_copy()
+    (repository.path / "on_a_gpu.yaml").write_text(ON_A_GPU)
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    done = repository.snakemake("--configfile", "config.yaml", "on_a_gpu.yaml", check=False, environment=hidden)
+    assert done.returncode != 0
+    assert "digits/none/ERM: training: device is cuda" in done.text
+    assert not list(repository.path.glob("results/trained/**/*.json"))
+    assert not (repository.path / "results/datasets").exists()
+
+
+def test_a_training_on_the_gpu_has_it_for_itself(asked_for):
+    jobs = asked_for(*DEMO, TWO_MODELS, "on_a_gpu.yaml", gpus=2)["train_model"]
+    assert [(threads, resources["gpu_percent"]) for threads, resources in jobs] == [(2, "100")] * 2
 
 
 def test_training_on_the_cpu_takes_one_thread_because_the_weights_depend_on_it(asked_for):
@@ -78,22 +185,16 @@ def test_training_on_the_cpu_takes_one_thread_because_the_weights_depend_on_it(a
     assert [(threads, resources["gpu"]) for threads, resources in jobs] == [(1, "0")] * 2
 
 
-def test_a_workstation_runs_as_many_steps_on_gpus_as_it_has_gpus(asked_for):
-    options = (
-        "--profile",
-        "profiles/workstation-gpu",
-        "--cores",
-        "32",
-        "--configfile",
-        "config.yaml",
-        TWO_MODELS,
-        "on_a_gpu.yaml",
-    )
-    jobs = asked_for(*options, gpu=True)
-    gpus = yaml.safe_load((ROOT / "profiles/workstation-gpu/config.yaml").read_text())["resources"]["gpu"]
-    on_gpu = [job for jobs_of_step in jobs.values() for job in jobs_of_step if job[1].get("gpu", "0") != "0"]
-    assert len(on_gpu) >= 3 and {(threads, resources["gpu"]) for threads, resources in on_gpu} == {(8, "1")}
-    assert 8 * gpus <= 32
+def test_what_the_profile_of_a_workstation_shows_as_comments_is_understood(asked_for, tmp_path):
+    text = (ROOT / "profiles/workstation-gpu/config.yaml").read_text()
+    commented = re.sub(r"^# (resources:|set-resources:|  +\w+:)", r"\1", text, flags=re.MULTILINE)
+    settings = yaml.safe_load(commented)
+    assert settings["resources"] == {"gpu_percent": 150} and settings["set-resources"].keys() == {*STEPS_OF_MODELS}
+    profile = tmp_path / "workstation"
+    profile.mkdir()
+    (profile / "config.yaml").write_text(commented)
+    jobs = asked_for("--profile", str(profile), *DEMO, "large.yaml", gpus=2)
+    assert {resources["gpu_percent"] for _, resources in jobs["measure_model"]} <= {"25", "50"}
 
 
 def test_on_a_cluster_every_job_has_memory_and_time_and_more_at_each_attempt(asked_for):
@@ -136,8 +237,8 @@ def test_a_step_is_small_and_shares_a_job_or_says_what_it_needs():
     assert rules().keys() == local | small | demanding
 
 
-def test_steps_on_a_gpu_take_all_cores_and_are_those_of_the_list_in_the_profile():
-    on_gpu = {name for name, text in rules().items() if re.search(r"^ +gpu=(1|of_kind)", text, flags=re.MULTILINE)}
+def test_steps_on_a_gpu_are_those_of_the_list_in_the_profile():
+    on_gpu = {name for name, text in rules().items() if re.search(r"^ +gpu=(gpus|0 if)", text, flags=re.MULTILINE)}
     assert [
         name for name in on_gpu if not re.search(r"threads: (all_local_cores|cores_of_model)\n", rules()[name])
     ] == []

@@ -1,68 +1,168 @@
-"""Which GPU a job takes where it sees several."""
+"""Parts of GPUs that jobs hold: how many run at once, who waits, and what a killed job leaves."""
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 import gfscore
 from gfscore.core.errors import InputError
-from gfscore.networks.gpus import hold_one_of
+from gfscore.networks import gpus
+from gfscore.networks.gpus import hold_gpu, hold_parts, lift_limit
 
 HOLD = """
 import sys
 from pathlib import Path
-from gfscore.networks.gpus import hold_one_of
+from gfscore.networks.gpus import hold_parts
 sys.stdout.reconfigure(line_buffering=True)
-print(hold_one_of(sys.argv[2:], folder=Path(sys.argv[1])), flush=True)
+print(hold_parts(sys.argv[3:], int(sys.argv[2]), folder=Path(sys.argv[1])), flush=True)
 sys.stdin.read()
 """
 
 
-def start_holder(folder, names):
-    command = [sys.executable, "-c", HOLD, folder, *names]
-    environment = os.environ | {"PYTHONPATH": str(Path(gfscore.__file__).parents[1])}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+@pytest.fixture
+def start_holder(tmp_path):
+    """Function: a process that holds so many percent of one of some GPUs, and prints which."""
+    holders = []
+
+    def start(parts, *names):
+        command = [sys.executable, "-c", HOLD, tmp_path / "locks", str(parts), *names]
+        environment = os.environ | {"PYTHONPATH": str(Path(gfscore.__file__).parents[1])}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        holders.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+        return holders[-1]
+
+    yield start
+    for holder in holders:
+        holder.kill()
+        holder.communicate()
 
 
-def test_every_job_holds_another_gpu_until_it_ends_however_it_ends(tmp_path):
-    folder, names = tmp_path / "locks", ["one", "two"]
-    first, second = start_holder(folder, names), None
-    try:
-        assert first.stdout.readline() == "0\n"
-        second = start_holder(folder, names)
-        assert second.stdout.readline() == "1\n"
-        first.kill()
-        first.wait()
-        assert hold_one_of(names, folder=folder) == 0
-    finally:
-        for process in filter(None, (first, second)):
-            process.kill()
-            process.communicate()
+def end(holder):
+    holder.kill()
+    holder.wait()
+
+
+def test_jobs_share_a_gpu_up_to_its_whole_and_then_take_the_next(start_holder):
+    for parts, index in ((60, "0"), (40, "0"), (1, "1"), (99, "1")):
+        assert start_holder(parts, "one", "two").stdout.readline() == f"{index}\n"
+
+
+def test_a_part_goes_to_a_gpu_that_has_it_free(start_holder):
+    assert start_holder(60, "one", "two").stdout.readline() == "0\n"
+    assert start_holder(50, "one", "two").stdout.readline() == "1\n"
+    assert start_holder(40, "one", "two").stdout.readline() == "0\n"
+
+
+def test_a_killed_job_releases_its_part(start_holder, tmp_path):
+    holder = start_holder(100, "only")
+    assert holder.stdout.readline() == "0\n"
+    end(holder)
+    assert hold_parts(["only"], 100, folder=tmp_path / "locks") == 0
+
+
+def test_what_does_not_fit_waits_and_says_so(start_holder):
+    first, second = start_holder(50, "only"), None
+    assert first.stdout.readline() == "0\n"
+    second = start_holder(51, "only")
+    assert "waiting for 51%" in second.stdout.readline()
+    end(first)
+    assert second.stdout.readline() == "0\n"
+
+
+def test_a_large_part_is_not_kept_waiting_by_small_ones_that_come_later(start_holder):
+    first = start_holder(50, "only")
+    assert first.stdout.readline() == "0\n"
+    large = start_holder(100, "only")
+    assert "waiting" in large.stdout.readline()
+    small = start_holder(10, "only")
+    assert "waiting" in small.stdout.readline()
+    end(first)
+    assert large.stdout.readline() == "0\n"
+    end(large)
+    assert small.stdout.readline() == "0\n"
+
+
+def test_a_waiting_job_that_is_killed_lets_the_next_one_wait(start_holder):
+    first = start_holder(100, "only")
+    assert first.stdout.readline() == "0\n"
+    waiting = start_holder(100, "only")
+    assert "waiting" in waiting.stdout.readline()
+    next_one = start_holder(10, "only")
+    assert "waiting" in next_one.stdout.readline()
+    end(waiting)
+    end(first)
+    assert next_one.stdout.readline() == "0\n"
+
+
+def test_no_lock_stays_behind_an_attempt_that_failed(start_holder):
+    assert start_holder(70, "only").stdout.readline() == "0\n"
+    waiting = start_holder(40, "only")
+    assert "waiting" in waiting.stdout.readline()
+    end(waiting)
+    assert start_holder(30, "only").stdout.readline() == "0\n"
 
 
 def test_locks_that_another_could_steer_are_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="belongs to another user"):
-        hold_one_of(["one"], folder=tmp_path / "locks")
-    (tmp_path / "elsewhere" / "one").symlink_to(tmp_path / "victim")
+        hold_parts(["one"], 1, folder=tmp_path / "locks")
+    (tmp_path / "elsewhere" / "one.0").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="one"):
-        hold_one_of(["one"], folder=tmp_path / "elsewhere")
+        hold_parts(["one"], 1, folder=tmp_path / "elsewhere")
     assert not (tmp_path / "victim").exists()
 
 
-def test_a_job_waits_where_all_gpus_are_held(tmp_path):
-    first, second = start_holder(tmp_path, ["only"]), None
-    try:
-        assert first.stdout.readline() == "0\n"
-        second = start_holder(tmp_path, ["only"])
-        assert "waiting for only" in (waiting := second.stdout.readline()), waiting
-        first.kill()
-        assert second.stdout.readline() == "0\n"
-    finally:
-        for process in filter(None, (first, second)):
-            process.kill()
-            process.communicate()
+# ---- what torch is told ----
+
+
+@pytest.fixture
+def two_gpus(monkeypatch, tmp_path):
+    """Torch that sees two GPUs of 10 GiB; a list of the calls that set its device and memory."""
+    calls = []
+    monkeypatch.setattr(gpus.HeldGpu, "held", False)
+    monkeypatch.setattr(gpus.HeldGpu, "limited", False)
+    monkeypatch.setattr(gpus, "lock_folder", lambda: tmp_path / "locks")
+    cuda = {
+        "device_count": lambda: 2,
+        "get_device_properties": lambda index: SimpleNamespace(uuid=f"gpu-{index}"),
+        "mem_get_info": lambda: (10 << 30, 10 << 30),
+        "set_device": lambda index: calls.append(("device", index)),
+        "set_per_process_memory_fraction": lambda share: calls.append(("share", round(share, 2))),
+    }
+    for name, function in cuda.items():
+        monkeypatch.setattr(torch.cuda, name, function)
+    return calls
+
+
+def test_torch_gets_the_memory_of_the_part_without_what_cuda_takes_itself(two_gpus):
+    hold_gpu(50)
+    hold_gpu(100)  # the first call decides
+    assert two_gpus == [("device", 0), ("share", 0.43)]
+    assert lift_limit()
+    assert two_gpus[-1] == ("share", 1.0)
+    assert not lift_limit()
+
+
+def test_a_job_without_a_part_has_a_gpu_for_itself(two_gpus, start_holder):
+    assert start_holder(1, "gpu-0", "gpu-1").stdout.readline() == "0\n"
+    hold_gpu()
+    assert two_gpus == [("device", 1)]
+
+
+def test_the_only_gpu_of_a_job_of_slurm_is_not_locked(two_gpus, monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    hold_gpu()
+    assert two_gpus == [] and not (tmp_path / "locks").exists()
+
+
+def test_holding_a_part_takes_no_time_worth_naming(tmp_path):
+    started = time.monotonic()
+    hold_parts([f"gpu-{number}" for number in range(8)], 100, folder=tmp_path / "locks")
+    assert time.monotonic() - started < 1

@@ -8,6 +8,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
+from gfscore.networks import inference
 from gfscore.networks.inference import (
     AHEAD,
     device_of,
@@ -15,6 +16,7 @@ from gfscore.networks.inference import (
     identity_of,
     made_ahead,
     measured_drift,
+    move_to,
     out_of_memory,
     reproducible_arithmetic,
     require_fit,
@@ -108,6 +110,46 @@ def test_errors_of_other_allocators_are_recognised_and_others_are_not():
 def test_a_single_image_too_large_is_an_error(images):
     with pytest.raises(torch.OutOfMemoryError):
         extract_logits(Recorder(limit=0), images, batch_size=8, device="cpu")
+
+
+@pytest.mark.parametrize("batch_size", [8, None])
+def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(images, batch_size, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with pytest.raises(InputError, match=r"net\.onnx: .* one image .*device: cpu"):
+        extract_logits(Recorder(limit=0), images, batch_size=batch_size, device="cpu", where="net.onnx")
+
+
+def test_a_gpu_too_small_for_the_weights_is_named_with_the_remedy():
+    class Heavy(Recorder):
+        def to(self, device):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(InputError, match=r"net\.onnx: the weights .*device: cpu"):
+        move_to(from_network(Heavy()), "cuda", where="net.onnx")
+
+
+def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold_it(images, monkeypatch):
+    network = Recorder(limit=0)
+
+    def lift():
+        network.limit = 1
+        return True
+
+    monkeypatch.setattr(inference, "lift_limit", lift)
+    _, _, logits = extract_logits(network, images, batch_size=2, device="cpu")
+    np.testing.assert_array_equal(logits, first_pixels(images))
+
+
+def test_cuda_that_is_asked_for_and_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="device is cuda"):
+        device_of(from_network(Recorder()), "cuda")
+
+
+def test_a_gpu_that_was_planned_for_and_is_not_there_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_of(from_network(Recorder()), "auto", gpu_percent=20) == "cpu"
+    assert "planned" in capsys.readouterr().out
 
 
 def test_other_errors_do_not_shrink_the_batch(images):

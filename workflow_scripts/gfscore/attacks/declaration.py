@@ -29,6 +29,19 @@ class AttackSettings(Closed):
     name: str
 
 
+def forward_passes(settings: Mapping[str, Any]) -> float:
+    """Forward passes of an image that an attack makes at most, a gradient counted as two more.
+
+    `settings`: steps or queries of the attack, and how often it searches: restarts, targets, binary_search_steps.
+    """
+    if "queries" in settings:
+        return float(settings["queries"])
+    passes = 3.0 * settings.get("steps", 1)
+    for repeated in ("restarts", "targets", "binary_search_steps", "gradient_samples"):
+        passes *= settings.get(repeated) or 1
+    return passes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Form:
     """How an attack searches: within a ball, or for the nearest point.

@@ -136,6 +136,13 @@ class Kind(Generic[S]):
     """What to do where a model does not give what is needed."""
     find_mistakes: Callable[..., Iterator[Mistake]] = lambda settings, **_: iter(())
     """What settings can be wrong in beyond their types, as `mistakes` says."""
+    forward_passes: Callable[[S, int], float] = lambda settings, classes: 1
+    """Forward passes of a sample that it makes at most, a gradient counted as two more, of a network of K classes.
+
+    A GPU is used where they save more time than it takes to start (gfscore.networks.device_choice).
+    """
+    copies_at_once: Callable[[S], int] = lambda settings: 1
+    """Disturbed copies that are classified at a time; 1 for a kind that shows the batch of images as it is."""
     mem_mb: int = 4000
     """Memory of a job for one (model, dataset), in megabytes."""
     runtime: int = 480

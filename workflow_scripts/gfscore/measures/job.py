@@ -15,6 +15,7 @@ from gfscore.images.datasets import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
 from gfscore.networks import inference, passes
+from gfscore.networks.gpus import lift_limit
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.thread_count import threads_for
 from gfscore.statistics.draws import seeds_of_samples
@@ -35,6 +36,8 @@ def measure_in_batches(
     how: Mapping[str, Any],
     of_samples: Callable[[Any], dict[str, Any]] = lambda sample_id: {},
     with_copies: bool = False,
+    device: str = "auto",
+    gpu_percent: int | None = None,
 ) -> None:
     """Write the samples table of one measure of one model.
 
@@ -46,10 +49,14 @@ def measure_in_batches(
     holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments of
     `measure_batch`; `with_copies`: where the dataset brings corrupted copies, those of the batch are one, `copies`.
     Finished batches are kept in `path_to_progress` until the table is written; of a subset of so many of each class its
-    samples stay there, for a larger one. A batch that does not fit into memory is halved.
+    samples stay there, for a larger one. A batch that does not fit into memory is halved. `device` "auto" is a GPU if
+    there is one, of which `gpu_percent` are held.
     """
-    images, rows, classifier, identity = _opened(files, settings, measure, with_copies)
+    images, rows, classifier, identity = _opened(
+        files, settings, measure, with_copies, device=device, gpu_percent=gpu_percent
+    )
     threads, device = identity.pop("threads"), identity["device"]
+    where = files["checkpoint"] or files["model"]
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
     kept = progress.KeptSamples(path_to_progress, table, identity, version=how["version"])
@@ -62,7 +69,7 @@ def measure_in_batches(
     def compute(part: int) -> pd.DataFrame:
         # Parts are computed in ascending order; batches of those that were kept are skipped.
         batch = next(batch for number, batch in numbered if number == part)
-        of = {"images": images, "seeds": seeds, "of_samples": of_samples, "table": table}
+        of = {"images": images, "seeds": seeds, "of_samples": of_samples, "table": table, "where": where}
         return _measured(batch, part * size, measure_batch=measure_batch, classifier=running, **of)
 
     with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
@@ -83,7 +90,7 @@ def measure_in_batches(
         kept.keep()
 
 
-def _opened(files, settings, measure, with_copies):
+def _opened(files, settings, measure, with_copies, *, device, gpu_percent):
     # The images that are asked for, their rows in the dataset, the classifier on its device, and the identity of the
     # table with the number of threads.
     images, dataset = open_described(files["dataset"], with_copies=with_copies)
@@ -96,9 +103,8 @@ def _opened(files, settings, measure, with_copies):
     if settings["subset"] is not None:
         rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
         images = images.select(rows)
-    device = inference.device_of(classifier, "auto")
-    if classifier.network is not None:
-        classifier.network.to(device).eval()
+    device = inference.device_of(classifier, device, gpu_percent=gpu_percent)
+    inference.move_to(classifier, device, where=files["checkpoint"] or model["path"])
     identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
     if images.copies:
@@ -106,21 +112,27 @@ def _opened(files, settings, measure, with_copies):
     return images, rows, classifier, identity | {"threads": threads}
 
 
-def _measured(batch, start, **how):
+def _measured(batch, start, *, where, **how):
     # Rows of a batch whose first sample is the one numbered `start`; of halves where memory runs out.
     frame = None
     try:
         frame = _rows(batch, start, **how)
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:
-        if len(batch) == 1 or not inference.out_of_memory(error):
+        if not inference.out_of_memory(error):
+            raise
+        if len(batch) == 1 and not lift_limit():
+            inference.refuse_small_gpu(error, where=where)
             raise
     # Only here, as an error that is being handled keeps the tensors of what failed.
+    if frame is None and len(batch) == 1:
+        return _measured(batch, start, where=where, **how)
     if frame is None:
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
-        parts = _measured(batch[:half], start, **how), _measured(batch[half:], start + half, **how)
-        frame = pd.concat(parts, ignore_index=True)
+        first = _measured(batch[:half], start, where=where, **how)
+        second = _measured(batch[half:], start + half, where=where, **how)
+        frame = pd.concat([first, second], ignore_index=True)
     return frame
 
 
@@ -150,4 +162,6 @@ def of_job(job: Any, *, named_by: str = "measure") -> dict[str, Any]:
         "measure": job.wildcards[named_by],
         "settings": settings.settings,
         "how": {"batch_size": settings.batch_size, "version": settings.version},
+        "device": job.resources.device,
+        "gpu_percent": job.resources.gpu_percent or None,
     }

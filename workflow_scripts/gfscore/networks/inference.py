@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.gpus import hold_gpu
+from gfscore.networks.gpus import hold_gpu, lift_limit
 from gfscore.networks.number_types import search_agreement, searched_logits
 from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
@@ -64,11 +64,14 @@ def extract_logits(
         classifier = from_network(classifier)
     where = where or f"the classifier ({classifier.architecture or type(classifier.network).__name__})"
     device = device_of(classifier, device)
-    if classifier.network is not None:
-        classifier.network.to(device).eval()
+    move_to(classifier, device, where=where)
     how: dict[str, Any] = {"precision": precision, "compiled": compiled, "device": device}
     with reproducible_arithmetic(threads=threads), faster(classifier, **how) as running, torch.inference_mode():
-        size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
+        try:
+            size = batch_size or fitting_batch_size(classifier, images.image_shape, device)
+        except Exception as error:
+            refuse_small_gpu(error, where=where)
+            raise
         loaded = size * max(1, LOADED // (size * 4 * math.prod(images.image_shape)))
         blocks: list[NDArray[np.float32]] = []
         classes: list[int] = []
@@ -83,7 +86,11 @@ def extract_logits(
         twice, plain = spread_over(len(images), SAMPLES), _is_plain(classifier, precision, compiled)
         for batch in made_ahead(_page_locked(batch, device) for batch in images.batches(loaded)):
             # A reduced batch size is kept for the next chunks.
-            parts, size = in_batches(run, batch, size)
+            try:
+                parts, size = in_batches(run, batch, size)
+            except Exception as error:
+                refuse_small_gpu(error, where=where)
+                raise
             block = np.concatenate(parts)
             # Checked chunk by chunk, to fail early. Uncompiled, since compiling for one image takes long.
             rows = twice[(twice >= start) & (twice < start + len(batch))] - start
@@ -216,36 +223,71 @@ def identity_of(
     }
 
 
-def resolve_device(device: str) -> str:
+def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
     """Device to use: "auto" is "cuda" if available, else "cpu"; other names are returned unchanged.
 
-    Of several GPUs, "cuda" is one that no other job holds (see gfscore.networks.gpus).
+    `gpu_percent` of one GPU are held for the lifetime of the process, of several GPUs on one that has as much free;
+    None for the whole (see gfscore.networks.gpus).
     """
     import torch
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+        if gpu_percent and device == "cpu":
+            print(f"a GPU was planned for, but torch {torch.__version__} finds none: on the CPU")
     if device == "cuda":
-        hold_gpu()
+        hold_gpu(gpu_percent)
     return device
 
 
-def require_device(device: str) -> None:
-    """Raise InputError for "cuda" if there is no CUDA device."""
+def require_device(device: str, *, gpu_percent: int | None = None) -> None:
+    """Raise InputError for "cuda" if there is no CUDA device; a part of one is held as by `resolve_device`."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
-            "a CUDA build of torch (README.md), or set device: cpu in the model's entry, which is much slower"
+            "a CUDA build of torch (README.md), or set device: cpu where the configuration says cuda, which is much "
+            "slower (inference: device; gfscore audit: --device cpu)"
         )
     if device == "cuda":
-        hold_gpu()
+        hold_gpu(gpu_percent)
 
 
-def device_of(classifier: Classifier, device: str) -> str:
-    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network."""
-    return "cpu" if classifier.network is None else resolve_device(device)
+def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
+    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network.
+
+    Raises InputError for "cuda" if there is no CUDA device.
+    """
+    if classifier.network is None:
+        return "cpu"
+    require_device(device, gpu_percent=gpu_percent)
+    return resolve_device(device, gpu_percent=gpu_percent)
+
+
+def move_to(classifier: Classifier, device: str, *, where: object) -> None:
+    """Move the network of a classifier to a device, in eval mode; without a network nothing is done.
+
+    Raises InputError, naming the classifier as `where`, where the weights do not fit into the memory of the GPU.
+    """
+    if classifier.network is None:
+        return
+    try:
+        classifier.network.to(device).eval()
+    except RuntimeError as error:
+        if device == "cpu" or not out_of_memory(error):
+            raise
+        if not lift_limit():
+            raise too_small_gpu(where, "the weights") from error
+        move_to(classifier, device, where=where)
+
+
+def too_small_gpu(where: object, what: str) -> InputError:
+    """Error for a GPU whose memory does not hold `what` of a classifier."""
+    return InputError(
+        f"{where}: {what} take more memory than the GPU has free; end what else computes on it, or run on the CPU with "
+        "inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
+    )
 
 
 @contextmanager
@@ -278,7 +320,10 @@ def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
 
 
 def in_batches(run: Callable[[Any], Item], images: Any, size: int) -> tuple[list[Item], int]:
-    """Results of `run` on at most `size` images at a time, and the size, which is halved when memory runs out."""
+    """Results of `run` on at most `size` images at a time, and the size, which is halved when memory runs out.
+
+    A single image may take what is left of the whole GPU.
+    """
     done: list[Item] = []
     start = 0
     while start < len(images):
@@ -287,10 +332,21 @@ def in_batches(run: Callable[[Any], Item], images: Any, size: int) -> tuple[list
             start += size
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
-            if size == 1 or not out_of_memory(error):
+            if not out_of_memory(error):
+                raise
+            if size == 1 and not lift_limit():
                 raise
             size = (size + 1) // 2
     return done, size
+
+
+def refuse_small_gpu(error: BaseException, *, where: object) -> None:
+    """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
+    import torch
+
+    # Where CUDA was not used, it was the machine's memory.
+    if out_of_memory(error) and torch.cuda.is_initialized():
+        raise too_small_gpu(where, "the passes of one image") from error
 
 
 def _require_rows(logits, images, classes, where):

@@ -19,6 +19,11 @@ class InferenceSettings(Closed):
         "float32",
         description="Arithmetic of extract_logits only; unless float32, its deviation is recorded in the logits file.",
     )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="Device of the models: auto for a GPU where there is one and it saves more time than it takes to "
+        "start, cpu, or cuda, which fails without a GPU. Trainings name their own.",
+    )
     compiled: bool = Field(
         False, description="Whether extract_logits uses torch.compile, which takes minutes per model."
     )

@@ -54,16 +54,24 @@ def open_backbone(settings: Mapping[str, Any], path: Path | str, *, image_shape:
 
 
 def fit_probe(
-    backbone: Classifier, train: Any, test: Any, *, classes: int, penalty: float, iterations: int, threads: int = 1
+    backbone: Classifier,
+    train: Any,
+    test: Any,
+    *,
+    classes: int,
+    penalty: float,
+    iterations: int,
+    threads: int = 1,
+    device: str = "auto",
 ) -> tuple[nn.Linear, dict[str, Any]]:
     """Head of a probe, a torch Linear(d, K), and the results of the fit, a mapping for JSON with accuracies in 0..1.
 
-    `backbone` as from `open_backbone`, used on a GPU if there is one; `train` and `test` are ImageSets with labels in
-    0..`classes`-1. Deterministic for a given machine and number of threads.
+    `backbone` as from `open_backbone`, used on `device`, "auto" for a GPU if there is one; `train` and `test` are
+    ImageSets with labels in 0..`classes`-1. Deterministic for a given machine and number of threads.
     """
     from threadpoolctl import threadpool_limits
 
-    how: dict[str, Any] = {"device": device_of(backbone, "auto"), "threads": threads}
+    how: dict[str, Any] = {"device": device_of(backbone, device), "threads": threads}
     _, labels, features = extract_logits(backbone, train, **how)
     with threadpool_limits(threads):
         head, taken = fit_head(features, labels, classes=classes, penalty=penalty, iterations=iterations)

@@ -15,8 +15,13 @@ OF_LARGE = 4
 
 def threads_for(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
     """Threads for the network of a manifest; `path` replaces that of the manifest, as in open_classifier."""
+    return threads_for_size(checkpoint_size(manifest, path))
+
+
+def checkpoint_size(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
+    """Size in bytes of the files of a manifest's network; `path` replaces that of the manifest."""
     files = [path or manifest["path"], *(file["path"] for file in manifest.get("files", []))]
-    return threads_for_size(sum(Path(file).stat().st_size for file in files if Path(file).is_file()))
+    return sum(Path(file).stat().st_size for file in files if Path(file).is_file())
 
 
 def threads_for_size(size: int) -> int:

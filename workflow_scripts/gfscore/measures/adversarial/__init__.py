@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gfscore.attacks import declaration
 from gfscore.attacks.apgd_ce import ApgdCe
 from gfscore.attacks.balls import Norm, Radius, ball_words, beyond_white
 from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
@@ -63,6 +64,12 @@ def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> I
         yield Mistake(("attacks",), str(error))
 
 
+def forward_passes(settings: Adversarial, classes: int) -> float:
+    """Forward passes of a sample that no attack fools."""
+    members = expand([attack.model_dump() for attack in settings.attacks], classes)
+    return 1 + sum(declaration.forward_passes(member) for member in members)
+
+
 KIND = Kind(
     name="adversarial",
     settings=Adversarial,
@@ -82,6 +89,7 @@ KIND = Kind(
         Column("steps", "int64", "forward passes spent on the sample"),
     ),
     version=3,
+    forward_passes=forward_passes,
     value="1 if it is right and every attack within the ball fails",
     passes=(
         "up to steps x restarts of each attack, with a gradient each; `square` up to its queries, without; fewer for "

@@ -109,6 +109,16 @@ def find_mistakes(settings: Certified, *, classes: float, thorough: bool) -> Ite
         yield Mistake(("smoothing", "sandwich"), f"gradient_draws must be at most batch_size ({smoothing.batch_size})")
 
 
+def forward_passes(settings: Certified, _classes: int) -> float:
+    """Noisy copies that select and estimate, and the gradients of the attack within the radius."""
+    smoothing = settings.smoothing
+    if smoothing is None:
+        return 0
+    copies = smoothing.selection_samples + smoothing.estimation_samples
+    attacked = smoothing.sandwich
+    return copies + (3 * attacked.steps * attacked.gradient_draws if attacked else 0)
+
+
 KIND = Kind(
     name="certified",
     settings=Certified,
@@ -134,6 +144,8 @@ KIND = Kind(
         Column("refuted", "bool", "an attack on the smoothed classifier showed it wrong; null where unknown"),
     ),
     version=2,
+    forward_passes=forward_passes,
+    copies_at_once=lambda settings: settings.smoothing.batch_size if settings.smoothing else 1,
     runtime=1440,
     value="radius within which the *smoothed* classifier cannot change; 0 if it is wrong or abstains",
     passes=(

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.images.corruptions.parameters import Corruptions, Severities
+from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
 from gfscore.measures.declaration import Column, Kind, Measure, NetworkSettings
 
 
@@ -31,6 +31,16 @@ def describe(_settings: Corruption) -> Measure:
     )
 
 
+SEVERITIES = 5
+
+
+def forward_passes(settings: Corruption, _classes: int) -> float:
+    """One pass for each corrupted copy; all kinds and severities where none are named."""
+    kinds = len(settings.corruptions or PARAMETERS)
+    severities = len(settings.severities) if settings.severities else SEVERITIES
+    return 1 + kinds * severities
+
+
 KIND = Kind(
     name="corruption",
     settings=Corruption,
@@ -45,6 +55,7 @@ KIND = Kind(
         Column("severity", "int32", "1 (mild) to 5 (strong)"),
     ),
     version=3,
+    forward_passes=forward_passes,
     runtime=240,
     value="share of its corrupted copies that are classified correctly",
     passes="corruptions x severities",

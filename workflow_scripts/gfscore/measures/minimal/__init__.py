@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gfscore.attacks import declaration
 from gfscore.attacks.balls import NORMS, Distance, Norm, beyond_white
 from gfscore.attacks.fmn import Fmn
 from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, other_norms
@@ -72,6 +73,12 @@ def find_mistakes(settings: Minimal, *, classes: float, thorough: bool) -> Itera
         yield Mistake(("attacks",), words)
 
 
+def forward_passes(settings: Minimal, _classes: int) -> float:
+    """Forward passes of every attack, and of the bisections behind it."""
+    attacks = [attack.model_dump() for attack in settings.attacks]
+    return sum(declaration.forward_passes(attack) + settings.bisection_steps + 3 for attack in attacks)
+
+
 KIND = Kind(
     name="minimal",
     settings=Minimal,
@@ -88,6 +95,7 @@ KIND = Kind(
         Column("steps", "int64", "forward passes spent on the sample"),
     ),
     version=2,
+    forward_passes=forward_passes,
     value="distance to the nearest adversarial example found; 0 if wrong",
     passes="steps of each attack with a gradient (DeepFool and FAB one per class), and bisection without",
 )

@@ -129,6 +129,8 @@ KIND = Kind(
         Column("draws", "int64", "perturbed copies classified"),
     ),
     version=4,
+    forward_passes=lambda settings, classes: settings.budget,
+    copies_at_once=lambda settings: settings.batch_size,
     value=(
         "1 if a statistical test decides that at most a share kappa of its random neighbours is classified otherwise"
     ),

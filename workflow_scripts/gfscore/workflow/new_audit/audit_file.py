@@ -43,6 +43,7 @@ def audit_file(
     models: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]],
     measures: Mapping[str, Mapping[str, Any]],
     norm: str,
+    device: str = "auto",
 ) -> AuditFile:
     """Configuration of an audit whose dataset, zoo and audit have one name.
 
@@ -58,12 +59,16 @@ def audit_file(
         Measures that attack, by name, the first of which the gate judges; none for logits.
     norm : {"linf", "l2"}
         Norm of the attacks.
+    device : {"auto", "cpu", "cuda"}
+        Where the models run.
     """
     (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
     gate = [{"measure": first, "at_least": least}]
     audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": gate}
     entries = {model: dict(entry) for model, (entry, _) in models.items()}
     sections: dict[str, Any] = {"datasets": {name: dict(data)}, "models": {name: {THREATS[norm]: entries}}}
+    if device != "auto":
+        sections["inference"] = {"device": device}
     if measures:
         sections["measures"] = dict(measures)
     sections["audits"] = {name: audit}
@@ -73,6 +78,8 @@ def audit_file(
     for model, (entry, comments) in models.items():
         lines += [f"      # {on_one_line(comment)}" for comment in comments]
         lines.append(f"      {flow(model)}: {flow(entry)}")
+    if device != "auto":
+        lines.append(f"inference: {flow({'device': device})}")
     if measures:
         lines.append("measures:")
         lines += [f"  {flow(measure)}: {flow(entry)}" for measure, entry in measures.items()]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import fields
 from json import loads
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
     "ARRAYS": "--arrays", "VALUE_RANGE": "--value-range", "IMAGE_FOLDER": "--image-folder",
     "ORIENTATION": "--orientation", "NORM": "--norm", "EPS": "--eps", "SIZE": "--size", "MINUTES": "--minutes",
-    "OUTPUT": "--output", "PROBABILITIES": "--probabilities", "TRUST_CODE": "--trust-code", "FORCE": "--force",
+    "OUTPUT": "--output", "PROBABILITIES": "--probabilities", "DEVICE": "--device", "TRUST_CODE": "--trust-code",
+    "FORCE": "--force",
 }  # fmt: skip
 """Options by Make's variables."""
 
@@ -98,6 +100,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probabilities", action="store_true", help="take logarithms where a model gives probabilities alone"
     )
+    parser.add_argument(
+        "--device", choices=["auto", "cpu", "cuda"], default="auto",
+        help="where the models run; by default a GPU where it saves time",
+    )  # fmt: skip
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
     parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
@@ -153,10 +159,7 @@ def request_of(given: argparse.Namespace) -> Request:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = (
-        "name", "architecture", "preprocessing", "labels", "arrays", "value_range", "image_folder", "orientation",
-        "norm", "size", "minutes", "output", "probabilities", "trust_code",
-    )  # fmt: skip
+    options = {field.name for field in fields(Request)} - {"models", "data", "eps"}
     return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
@@ -180,7 +183,7 @@ def _words(given: argparse.Namespace) -> list[str]:
     for option, value in shown.items():
         if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False):
             continue
-        if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES)):
+        if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES), ("device", "auto")):
             continue
         words += [
             f"--{option.replace('_', '-')}",

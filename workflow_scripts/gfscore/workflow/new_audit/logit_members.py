@@ -59,7 +59,7 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
         ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
         ("--orientation", request.orientation),
         ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
-        ("--output", request.output),
+        ("--output", request.output), ("--device", request.device != "auto"),
         ("--labels", request.labels if request.data else None), ("--arrays", request.arrays),
         ("--value-range", request.value_range), ("--image-folder", request.image_folder),
     ):  # fmt: skip

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gfscore.core.errors import InputError, few
-from gfscore.workflow.new_audit import audit_file, budget
+from gfscore.networks.installed_gpus import installed_gpus
+from gfscore.workflow.new_audit import audit_file, budget, devices
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, looked_at, resized
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
 from gfscore.workflow.new_audit.logit_members import inspect_logits
@@ -37,6 +38,8 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         return inspect_logits(models, request)
     if request.architecture and not any("architecture" in model.entry for model in models):
         raise InputError(f"--architecture {request.architecture}: no model here is a file of weights; leave it out")
+    installed = installed_gpus()
+    devices.require(request.device, installed)
     if request.data is None:
         raise InputError("images are missing: give the file or folder of the data behind the models")
     data, rows = looked_at(as_asked(find_data(request.data, request), request))
@@ -59,6 +62,9 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         *(line for one in opened for line in [f"model     {one.found.name}: {one.found.words}", *one.said]),
         f"data      {_data_words(data, counts)}",
         *orientation,
+        *devices.lines(
+            opened, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
+        ),
         *(_measure_words(radii, request, sizes) if measures else audit_file.words_without_attacks(why_not)),
     ]
     copies = {new: old for one in opened for new, old in one.found.copies.items()}
@@ -68,6 +74,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         models={one.found.name: (one.entry, one.said[:-1]) for one in opened},
         measures=measures,
         norm=request.norm,
+        device=request.device,
     )
     return Inspection(name, file.text, file.sections, said, copies)
 

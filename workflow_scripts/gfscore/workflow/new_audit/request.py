@@ -18,7 +18,7 @@ class Request:
     images in pixels, None for what the model says; `orientation` "stored" or "exif", None for what fits better;
     `minutes` that the audit may take; `trust_code`: whether files of code may be run; `output`: name of the output with
     the logits, or its place from 0, None for the one that fits; `probabilities`: whether logarithms are taken of what
-    models give that are probabilities alone.
+    models give that are probabilities alone; `device`: "auto", "cpu" or "cuda".
     """
 
     models: tuple[str, ...]
@@ -38,6 +38,7 @@ class Request:
     trust_code: bool = False
     output: str | None = None
     probabilities: bool = False
+    device: str = "auto"
 
     def text(self) -> str:
         """As JSON, for another process."""

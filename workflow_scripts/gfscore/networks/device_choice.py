@@ -1,0 +1,99 @@
+"""Whether a GPU pays for a job, and how much of one the job takes: from recorded numbers, never from the clock.
+
+The constants are measured ones, of one machine: an H100, and one core of the processor beside it. So a job is given
+the same device in every run, on every machine that has a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gfscore.networks.thread_count import threads_for_size
+
+WHOLE = 100
+"""Percent of one GPU."""
+
+FLOAT_BYTES = 4
+
+START_SECONDS = 3.8
+"""Seconds that a job on the GPU takes before its first useful pass, beyond those of a job on the CPU."""
+
+MULTIPLICATIONS_PER_SECOND = 44e9
+"""Of one core: 1,083 forward passes of ResNet-20 a second, of 41 million multiplications each."""
+
+GPU_SECONDS_PER_FORWARD = 1e-5
+"""Least seconds of an image's forward pass on a GPU: launching the kernels of a batch takes that long per image."""
+
+PIXELS_PER_USE, MOST_USES = 7, 160
+"""A convolution uses a weight once for every position of its output. Over a network that is once for each 7 pixels
+(ResNet-20 and WideResNet-28-10 at 32 x 32: 6.8 and 7.1), and not more often than 160 times (ResNet-50 at 224 x 224)."""
+
+GRADIENT = 3
+"""A forward and a backward pass, in forward passes."""
+
+CONTEXT_MB = 700
+"""Memory of CUDA and its libraries in every process, in megabytes."""
+
+ACTIVATIONS = 60
+"""Activations that a backward pass needs, in units of sqrt(weights x pixels): ResNet-20, ResNet-50, WideResNet-28-10
+and 70-16 keep 36, 22, 36 and 53."""
+
+KEPT_FORWARD = 0.1
+"""Share of these that is in memory at a time without gradients."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Size of a checkpoint in bytes, and shape (C, H, W) of the images that the network is shown."""
+
+    size: int
+    image_shape: tuple[int, ...]
+
+    @property
+    def weights(self) -> float:
+        """Number of weights, in float32."""
+        return self.size / FLOAT_BYTES
+
+    @property
+    def pixels(self) -> int:
+        """Height times width."""
+        return math.prod(self.image_shape[1:])
+
+    @property
+    def cpu_seconds_per_forward(self) -> float:
+        """Seconds of one image's forward pass, on as many cores as the network is given."""
+        uses = min(self.pixels / PIXELS_PER_USE, MOST_USES)
+        return self.weights * uses / MULTIPLICATIONS_PER_SECOND / threads_for_size(self.size)
+
+
+def saved_seconds(network: Network, forwards: float) -> float:
+    """Seconds that a GPU saves in so many forward passes of single images; negative where the CPU is faster."""
+    return forwards * (network.cpu_seconds_per_forward - GPU_SECONDS_PER_FORWARD) - START_SECONDS
+
+
+def gpu_pays(network: Network, forwards: float) -> bool:
+    """Whether a GPU saves more time in a job than it takes to start.
+
+    Parameters
+    ----------
+    network : Network
+        Size of the network and of its images.
+    forwards : float
+        Forward passes of single images that the job makes at most, a gradient counted as two more.
+    """
+    return saved_seconds(network, forwards) > 0
+
+
+def memory_mb(network: Network, batch_size: int, *, gradients: bool) -> int:
+    """Memory of a GPU that a job takes: CUDA, weights, and activations and images of one batch, in megabytes."""
+    activations = ACTIVATIONS * (1 if gradients else KEPT_FORWARD) * math.sqrt(network.weights * network.pixels)
+    image = 2 * math.prod(network.image_shape)
+    return math.ceil(CONTEXT_MB + (3 * network.size + batch_size * FLOAT_BYTES * (activations + image)) / 1e6)
+
+
+def percent_of(memory: int, gpu_memory: int | None) -> int:
+    """Whole percent of a GPU that some memory is, both in megabytes: 1 to 100; all of a GPU of unknown memory."""
+    if not gpu_memory:
+        return WHOLE
+    return min(WHOLE, max(1, math.ceil(WHOLE * memory / gpu_memory)))

@@ -1,0 +1,154 @@
+"""The GPUs of this machine, and whether the installed torch can use them, as a run that is planned needs to know.
+
+Imports nothing heavy: torch is not imported, only the file that says what it was built for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+QUERY = ("--query-gpu=index,uuid,driver_version,memory.total,name", "--format=csv,noheader,nounits")
+"""Options of nvidia-smi: a line for each GPU, memory in MiB."""
+
+PATIENCE = 20
+"""Seconds after which nvidia-smi is not waited for any longer."""
+
+OLDEST_DRIVERS = {11: (450, 80), 12: (525, 60), 13: (580, 65)}
+"""Oldest driver for the libraries of each major version of CUDA. Source: NVIDIA, CUDA Compatibility, minor versions."""
+
+HIDING = "CUDA_VISIBLE_DEVICES"
+
+NO_GPU = f"this machine has no GPU that nvidia-smi shows ({HIDING} may hide it)"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU: what it is called, its memory in megabytes (None where unknown), and the version of its driver."""
+
+    name: str
+    memory_mb: int | None
+    driver: str = ""
+
+
+@dataclass(frozen=True)
+class InstalledGpus:
+    """GPUs that torch can use, and in a sentence why it can use none of those that there are.
+
+    `driver_too_old`: whether that is because of the driver, which only its owner can renew.
+    """
+
+    usable: tuple[Gpu, ...] = ()
+    reason: str = ""
+    driver_too_old: bool = False
+
+
+def installed_gpus() -> InstalledGpus:
+    """GPUs of this machine that the installed torch can use; asked once, of the programs that come with the driver."""
+    return _installed_gpus(os.environ.get(HIDING))
+
+
+@cache
+def _installed_gpus(visible: str | None) -> InstalledGpus:
+    program = which("nvidia-smi")
+    if program is None:
+        # The memory of a GPU of AMD is not asked for: a job takes the whole of it.
+        return InstalledGpus((Gpu("GPU", None),)) if which("rocm-smi") else InstalledGpus()
+    try:
+        reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return InstalledGpus(reason=f"nvidia-smi does not answer ({error})")
+    if reply.returncode:
+        first = next(iter((reply.stdout + reply.stderr).strip().splitlines()), "it says nothing")
+        return InstalledGpus(reason=f"nvidia-smi fails ({first[:200]})")
+    gpus = visible_gpus(reply.stdout, visible)
+    if not gpus:
+        return InstalledGpus()
+    return judged(gpus, torch_build())
+
+
+def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
+    """GPUs in the reply of nvidia-smi that CUDA_VISIBLE_DEVICES names, by number or uuid; all of them for None."""
+    gpus: dict[str, Gpu] = {}
+    uuids: dict[str, str] = {}
+    for line in reply.splitlines():
+        fields = [field.strip() for field in line.split(",", maxsplit=4)]
+        if len(fields) < 5:
+            continue
+        index, uuid, driver, memory, name = fields
+        gpus[index] = Gpu(name, int(memory) if memory.isdigit() else None, driver)
+        uuids[uuid] = index
+    if visible is None:
+        return list(gpus.values())
+
+    named = []
+    for word in visible.split(","):
+        index = word.strip()
+        if index.startswith("GPU-"):
+            index = next((uuids[uuid] for uuid in uuids if uuid.startswith(index)), "")
+        elif index.startswith("MIG-"):
+            # A slice of a GPU, whose memory is not that of the whole.
+            named.append(Gpu(index, None))
+            continue
+        # CUDA ignores what stands behind a name that it does not know.
+        if index not in gpus:
+            break
+        named.append(gpus[index])
+    return named
+
+
+@dataclass(frozen=True)
+class TorchBuild:
+    """What torch was built for: its version, and the version of CUDA or ROCm, None for the CPU alone."""
+
+    version: str
+    accelerator: str | None
+
+    @property
+    def cuda(self) -> int | None:
+        """Major version of CUDA, None for another build."""
+        major = (self.accelerator or "").partition(".")[0]
+        return int(major) if major.isdigit() else None
+
+
+def torch_build() -> TorchBuild | None:
+    """Build of the installed torch; None where none is installed, as where conda makes the environments of the jobs."""
+    spec = find_spec("torch")
+    file = Path(spec.origin).with_name("version.py") if spec and spec.origin else None
+    if file is None or not file.is_file():
+        return None
+    values: dict[str, str] = dict(re.findall(r"^(\w+)[^=\n]*= '([^']*)'", file.read_text(), flags=re.MULTILINE))
+    return TorchBuild(values.get("__version__", ""), values.get("cuda") or values.get("hip"))
+
+
+def judged(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
+    """The GPUs if a build of torch can use them, else why not; None is taken for one that can."""
+    name = gpus[0].name
+    if build is None:
+        return InstalledGpus(tuple(gpus))
+    if build.accelerator is None:
+        return InstalledGpus(
+            reason=f"{name} is not used: torch {build.version} is a build for the CPU; for one that uses it: "
+            "make setup TORCH_BUILD=cuda"
+        )
+    oldest = OLDEST_DRIVERS.get(build.cuda or 0)
+    if oldest and _version(gpus[0].driver) < oldest:
+        needed = ".".join(map(str, oldest))
+        return InstalledGpus(
+            reason=f"{name}: driver {gpus[0].driver} is too old for torch {build.version}, which needs {needed} or "
+            f"newer (CUDA {build.accelerator}); renew the driver, or run on the CPU with inference: {{device: cpu}} "
+            "in the configuration (gfscore audit: --device cpu)",
+            driver_too_old=True,
+        )
+    return InstalledGpus(tuple(gpus))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])

@@ -1,0 +1,189 @@
+"""Where a job that shows images to a classifier runs: on the CPU, or on a part of a GPU of this machine.
+
+Decided where a run is planned, from the size of the network, its images and the passes that are planned.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gfscore.measures import kind_of
+from gfscore.networks.device_choice import START_SECONDS, Network, gpu_pays, memory_mb, percent_of
+from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
+from gfscore.networks.thread_count import checkpoint_size
+from gfscore.workflow import plan
+
+FEEDING_CORES = 2
+"""Cores of a job on a GPU: one that prepares images, one that launches."""
+
+LOGITS_BATCH = 1024
+"""Images that extract_logits classifies at a time on a GPU at most."""
+
+MOVES = 2
+"""Directions in which a search along a latent dimension goes."""
+
+DIMENSIONS = 8
+"""Latent dimensions of a mapper, where its settings name none."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Work of a job: forward passes of single images, images at a time, and whether the network is differentiated."""
+
+    forwards: float
+    batch_size: int
+    gradients: bool
+
+
+@dataclass(frozen=True)
+class JobDevice:
+    """Device of a job, "auto", "cpu" or "cuda", and the percentage of one GPU that it takes, 0 for none."""
+
+    device: str
+    gpu_percent: int = 0
+
+
+def choose(network: Network, planned: Planned, *, device: str, installed: InstalledGpus) -> JobDevice:
+    """Device of a job on a machine with some GPUs.
+
+    Parameters
+    ----------
+    network : Network
+        Size of its network and of its images.
+    planned : Planned
+        Passes that it makes.
+    device : str
+        Setting `inference: device`: "cpu" and "cuda" decide, "auto" leaves it to the rule of `gpu_pays`.
+    installed : InstalledGpus
+        What there is. Without a GPU the setting stands, and nothing is taken.
+    """
+    if device == "cpu" or not installed.usable:
+        return JobDevice(device)
+    if device == "auto" and not gpu_pays(network, planned.forwards):
+        return JobDevice("cpu")
+    memory = memory_mb(network, planned.batch_size, gradients=planned.gradients)
+    # The smallest GPU: which one a job gets is decided when it starts.
+    smallest = min(installed.usable, key=lambda gpu: gpu.memory_mb or 0)
+    return JobDevice(device, percent_of(memory, smallest.memory_mb))
+
+
+def words_of(installed: InstalledGpus, device: str) -> str:
+    """What a run says of the GPUs of its machine, in a line; `device` is the setting `inference: device`."""
+    first = installed.usable[0]
+    memory = f", {first.memory_mb:,} MiB" if first.memory_mb else ""
+    several = f"{len(installed.usable)} x " if len(installed.usable) > 1 else ""
+    rule = {
+        "auto": f"a job takes a part of it if that saves more than the {START_SECONDS:g} s that it takes to start",
+        "cpu": "not used, as device is cpu",
+        "cuda": "every job of a model takes a part of it, as device is cuda",
+    }
+    return f"GPU: {several}{first.name}{memory}: {rule[device]}"
+
+
+# ---- passes of a job ----
+
+
+def planned_logits(samples: int) -> Planned:
+    """Work of extract_logits on so many samples."""
+    return Planned(samples, LOGITS_BATCH, gradients=False)
+
+
+def planned_measure(entry: Mapping[str, Any], samples: int, classes: int, batch_size: int) -> Planned:
+    """Work of a measure of the configuration on a dataset of so many samples and classes."""
+    kind = kind_of(entry)
+    settings = kind.parse(entry)
+    chosen = samples_of(entry.get("subset"), samples, classes)
+    forwards = chosen * (1 + kind.forward_passes(settings, classes))
+    return Planned(forwards, max(batch_size, kind.copies_at_once(settings)), gradients=kind.gradients(settings))
+
+
+def planned_projection(mapper: Mapping[str, Any], samples: int, classes: int) -> Planned:
+    """Work of project_attributes with a mapper of the configuration."""
+    search = mapper["search"]
+    dimensions = mapper.get("latent", DIMENSIONS) + len(mapper.get("attributes") or ())
+    moves = dimensions * (MOVES * search["steps"] + MOVES * search["bisections"])
+    chosen = samples_of(search["subset"], samples, classes)
+    return Planned(chosen * moves, search["batch_size"], gradients=False)
+
+
+def samples_of(subset: Mapping[str, Any] | None, samples: int, classes: int) -> int:
+    """Samples of the part of a dataset that a setting `subset` names; at most those that there are."""
+    if subset is None:
+        return samples
+    if subset.get("every"):
+        return math.ceil(samples / subset["every"])
+    if subset.get("per_class"):
+        return min(samples, subset["per_class"] * classes)
+    return min(samples, subset["samples"])
+
+
+# ---- from the files of a run ----
+
+
+@dataclass(frozen=True)
+class RecordedDataset:
+    """What the manifest of fetch_dataset says of a dataset: number of samples and classes, shape of its images."""
+
+    samples: int
+    classes: int
+    image_shape: tuple[int, ...]
+
+    @classmethod
+    def read(cls, path: str) -> RecordedDataset:
+        """From a manifest; FileNotFoundError where it is not made yet."""
+        manifest = _manifest(path)
+        return cls(manifest["samples"], len(manifest["classes"]), tuple(manifest["image_shape"]))
+
+
+def recorded_size(path_to_model: str, path_to_checkpoint: str | None) -> int:
+    """Bytes of the network of a manifest; FileNotFoundError where it is not made yet."""
+    if path_to_checkpoint:
+        return Path(path_to_checkpoint).stat().st_size
+    return checkpoint_size(_manifest(path_to_model))
+
+
+def _manifest(path: str) -> Any:
+    # Not read_json: Snakemake has to see that the file is missing, and the job reports one that is damaged.
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+# ---- what cannot run ----
+
+
+def gpu_mistakes(config: Mapping[str, Any], installed: InstalledGpus) -> list[str]:
+    """What keeps the audits of a run from the device that their settings ask for, a sentence with the remedy for each.
+
+    Steps that an earlier run has finished ask for nothing.
+    """
+    if installed.usable:
+        return []
+    if installed.driver_too_old and config["inference"]["device"] == "auto":
+        return [installed.reason]
+    asking = list(dict.fromkeys(_asking_for_cuda(config, config["run"])))
+    reason = installed.reason or NO_GPU
+    return [f"{place}: device is cuda, but {reason}; {remedy}" for place, remedy in asking]
+
+
+def _asking_for_cuda(config: Mapping[str, Any], audits: Iterable[str]) -> Iterator[tuple[str, str]]:
+    if config["inference"]["device"] == "cuda":
+        yield "inference", "set device: auto or cpu (gfscore audit: --device), or run it on a machine with a GPU"
+    remedy = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
+    for audit in audits:
+        for model in plan.models_of_tasks(config, audit):
+            zoo = plan.zoo_of(config, model["dataset"])
+            name = f"{zoo}/{model['threat']}/{model['model']}"
+            training = plan.entry_of(config, **model).get("training") or {}
+            if training.get("device") == "cuda" and not Path(f"results/trained/{name}.json").exists():
+                yield f"models: {name}: training", remedy
+        for mapper in plan.mappers_of(config, audit):
+            if config["mappers"][mapper]["device"] == "cuda" and not Path(f"results/mappers/{mapper}.json").exists():
+                yield f"mappers: {mapper}", remedy
+        for dataset in plan.datasets_of(config, audit):
+            generator = config["datasets"][dataset].get("generator") or {}
+            if generator.get("device") == "cuda" and not Path(f"results/generated/{dataset}.json").exists():
+                yield f"datasets: {dataset}: generator", remedy
