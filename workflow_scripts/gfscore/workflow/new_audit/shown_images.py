@@ -147,7 +147,6 @@ def trials_of_readings(
             request,
             classes=data.classes,
             images=readings[0],
-            labels=labels,
             opened=lambda settings: _classifier(settings, data, threads),
         )
         outputs = classifier.classes or len(data.classes)
