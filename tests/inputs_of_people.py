@@ -30,7 +30,7 @@ from own_files import CLASSES
 COUNT = 200
 """Images of the material: enough to tell ways of preprocessing apart."""
 
-LOGITS, FEATURES = "v9", "v8"
+LOGITS, FEATURES = "scores", "v8"
 """Values of the graph that own_files.write_onnx makes: its logits (n, 10), and the layer before them (n, 64)."""
 
 REORDERED = (3, 1, 4, 0, 5, 9, 2, 6, 8, 7)
@@ -319,7 +319,7 @@ def onnx_with_a_negative_offset(real, folder):
 
 def onnx_ending_in_softmax(real, folder):
     """As Keras' classifiers are exported."""
-    own_files.write_onnx(real.network, folder / "net.onnx", softmax=True)
+    own_files.write_onnx(real.network, folder / "net.onnx", head="Softmax")
     return real.plain
 
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
 from gfscore.measures.derived import name_of
 from gfscore.workflow.new_audit.budget import QUERIES, SEARCH_STEPS, STEPS, Sizes
 from gfscore.workflow.new_audit.found import NEUTRAL
 from gfscore.workflow.resolved_file import flow
+from gfscore.workflow.user_files import path_mistakes
 
 ATTACKED, ACCURATE = 0.3, 0.5
 """Least robust accuracy under attack, and least clean accuracy, of the worst class in the gate of a new audit."""
@@ -61,7 +63,15 @@ def audit_file(
         Norm of the attacks.
     device : {"auto", "cpu", "cuda"}
         Where the models run.
+
+    Raises
+    ------
+    InputError
+        For a path that no file can have, or that Snakemake would misinterpret.
     """
+    for place, entry in [("datasets", data), *(("models", entry) for entry, _ in models.values())]:
+        for mistake in path_mistakes((place,), entry):
+            raise InputError(mistake.message)
     (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
     gate = [{"measure": first, "at_least": least}]
     audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": gate}

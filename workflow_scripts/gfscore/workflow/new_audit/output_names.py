@@ -49,6 +49,10 @@ def asked_names(asked: str) -> list[OutputNames]:
     if path.is_file():
         return names_in_file(path)
     names = [name.strip() for name in asked.split(",")]
+    if len(names) == 1:
+        raise InputError(
+            f"--labels {asked}: there is no such file, and one name is too few; give a file, or names separated by commas"
+        )
     return [OutputNames(tuple(names), "in the order of the list")]
 
 

@@ -82,7 +82,10 @@ def _shown_whatever_the_pixels(classifier: Classifier, images: NDArray[np.float3
     # be small for pixels up to 1.
     rows = np.linspace(0, len(images) - 1, min(SHOWN, len(images))).astype(int)
     shown = [images[rows], WHITE * images[rows], 2 * images[rows] - 1]
-    return np.concatenate([classifier.logits(batch) for batch in shown])
+    values = np.concatenate([classifier.logits(batch) for batch in shown])
+    # A softmax of several operators may overflow on pixels that the network does not take.
+    finite = np.isfinite(values).all(axis=1)
+    return values[finite] if finite.any() else values
 
 
 def _written(name: str) -> str | int:
