@@ -12,7 +12,7 @@ from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import command
 
 BREAKS = {"line feed": "\n", "carriage return": "\r", "NEL": "\x85", "U+2028": "\u2028", "U+2029": "\u2029"}
-FORGED = "measures: {clean: {kind: great}}"
+FORGED = "measures: []"
 """A section that a line break in a comment would begin."""
 
 

@@ -157,8 +157,8 @@ def test_images_that_would_have_several_sizes_are_turned_with_the_size_that_is_n
 
 def test_without_a_size_images_that_would_have_several_are_read_as_stored_and_the_options_named(tmp_path, real_data):
     images, labels = own_files.real_images(real_data, 200)
+    folder = write_folder(tmp_path / "wide", images[:, :, :24], labels, stored=np.asarray, marked=lambda row: row % 2)
     request = Request(("a",), str(folder))
-    data, (line,) = in_orientation(find_data(str(folder), request), [], request, lambda line: None)
     data, (line,) = in_orientation(find_data(str(folder), request), [], request, lambda line: None)
     assert "100 of 200" in line and "as stored" in line
     assert "--orientation exif --size 24" in line and "ORIENTATION=exif SIZE=24" in line
