@@ -51,7 +51,8 @@ def asked_names(asked: str) -> list[OutputNames]:
     names = [name.strip() for name in asked.split(",")]
     if len(names) == 1:
         raise InputError(
-            f"--labels {asked}: there is no such file, and one name is too few; give a file, or names with commas between"
+            f"--labels {asked}: there is no such file, and one name is too few; give a file, or names separated by "
+            "commas"
         )
     return [OutputNames(tuple(names), "in the order of the list")]
 
