@@ -208,7 +208,7 @@ def test_pipes_are_refused_and_not_waited_for(root):
 
 def test_names_that_are_no_text_are_refused(root):
     (root / os.fsdecode(b"n02/\xff.png")).write_bytes(encoded(pixels_of(5)))
-    with pytest.raises(InputError, match=r"sample 'n02/\\udcff\.png' is no UTF-8 text; rename it"):
+    with pytest.raises(InputError, match=r"n02: the name '\\udcff\.png' is no UTF-8; rename"):
         open_images(FOLDER, root, classes=PAIR)
     (root / os.fsdecode(b"n02/\xff.png")).unlink()
     (root / "n02").rename(root / os.fsdecode(b"n\xff"))

@@ -329,7 +329,7 @@ def test_bad_settings_are_named(changes, message, colours):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_a_missing_gpu_is_an_error_and_not_a_slow_training(colours):
-    with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu in the model's entry"):
+    with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu"):
         train(*colours, "ERM", device="cuda")
     chosen = {**QUICK, "method": "ERM", "seed": 1, "device": "cuda"}
     with pytest.raises(InputError, match="finds no CUDA device"):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.number_types import in_float32_unless_other
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,6 +50,8 @@ def build_architecture(name: str, arguments: Mapping[str, Any], *, any_number_ty
     that it does not accept or that would download weights, and if the result is no torch module.
     """
     import torch
+
+    from gfscore.networks.number_types import in_float32_unless_other
 
     downloading = [key for key in PRETRAINED if arguments.get(key)]
     if downloading:
