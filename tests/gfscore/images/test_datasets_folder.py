@@ -212,7 +212,7 @@ def test_names_that_are_no_text_are_refused(root):
         open_images(FOLDER, root, classes=PAIR)
     (root / os.fsdecode(b"n02/\xff.png")).unlink()
     (root / "n02").rename(root / os.fsdecode(b"n\xff"))
-    with pytest.raises(InputError, match=r"class 'n\\udcff' is no UTF-8 text"):
+    with pytest.raises(InputError, match=r"val: the name 'n\\udcff' is no UTF-8; rename"):
         open_images(FOLDER, root, classes=None)
     root = root.rename(root.parent / os.fsdecode(b"\xff"))
     (root / os.fsdecode(b"n\xff")).rename(root / "n02")
