@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import LOGARITHMS
-from gfscore.networks.classifier import Classifier, Original, classes_given, failed_on, first_line
+from gfscore.networks.classifier import FLOAT32, Classifier, Original, classes_given, failed_on, first_line
 from gfscore.networks.heads import Head, graph_before_head, onnx_head, probe_images, require_head
-from gfscore.networks.number_types import FLOAT32, confirmed, given_pixels
+from gfscore.networks.number_types import confirmed, given_pixels
 from gfscore.networks.onnx_content import (
     AS_ONE_FILE,
     OnnxModel,
@@ -253,6 +253,7 @@ def _classifier(
         preprocessing=description(graph.settings),
         number_type=number_type,
         outputs=logits.words,
+        one_column=logits.one_column,
         head=removed,
     )
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gfscore.networks.number_types import FLOAT32
+from gfscore.networks.classifier import FLOAT32
 from gfscore.networks.onnx_content import tensors_of
 
 if TYPE_CHECKING:

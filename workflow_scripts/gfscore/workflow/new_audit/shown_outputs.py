@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few
 from gfscore.core.settings import LOGARITHMS, WHITE
 from gfscore.networks.model_source import module_of
-from gfscore.networks.outputs import ONE_OUTPUT, Output, SeveralOutputs
+from gfscore.networks.outputs import Output, SeveralOutputs
 from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, probabilities_in
 from gfscore.workflow.new_audit.class_order import check_logits, match_classes
 from gfscore.workflow.new_audit.found import FoundModel
@@ -59,7 +59,7 @@ def open_for_logits(
     if head is not None:
         entry["head"] = head
         classifier = opened(entry)
-    if ONE_OUTPUT in classifier.outputs and len(classes) > 2:
+    if classifier.one_column and len(classes) > 2:
         raise InputError(
             f"{entry['path']}: has one output, which tells two classes apart, and the data have {len(classes)} "
             f"({few(classes)}); give images of its two classes"
