@@ -82,6 +82,11 @@ def require_digest(path: Path | str, sha256: str) -> None:
         digest = sha256_of_file(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); train or fetch this model first") from error
+    require_same_digest(digest, sha256, path=path)
+
+
+def require_same_digest(digest: str, sha256: str, *, path: Path | str) -> None:
+    """Raise InputError, naming the file, unless the digest of its content (hex) is `sha256` (hex, in any case)."""
     if digest != sha256.lower():
         raise InputError(
             f"{path}: sha256 is {digest[:12]}, expected {sha256[:12]}: the file is damaged or a different one. If the "
