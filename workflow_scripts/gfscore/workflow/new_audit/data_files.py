@@ -91,22 +91,19 @@ def labels_of(given: str, classes: Sequence[str]) -> FoundData:
     return _opened(entry, "labels without images", given)
 
 
-def _opened(entry, words, path):
+def _opened(entry: Mapping[str, Any], words: str, path: str) -> FoundData:
     from gfscore.images.dataset_source import dataset_sources
-    from gfscore.images.datasets import open_images
+    from gfscore.images.datasets import ClassesWithoutSamples, open_images
 
     source = dataset_sources()[entry["source"]]
     parsed = source.settings.model_validate(entry)
     settings = {**parsed.explicit(), "subset": None}
     try:
         images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
-    except InputError as error:
-        fault, missing, _ = str(error).partition("; add samples")
-        if not missing:
-            raise
+    except ClassesWithoutSamples as error:
         raise InputError(
-            f"{fault}. Labels count from 0, without gaps: where they start at 1, subtract 1; where some classes have "
-            "no samples, write names in place of numbers"
+            f"{error.fault}. Labels count from 0, without gaps: where they start at 1, subtract 1; where some classes "
+            "have no samples, write names in place of numbers"
         ) from error
     known = entry.get("classes") or images.class_names or source.class_names(parsed)
     classes = list(known or map(str, range(int(images.labels.max()) + 1)))

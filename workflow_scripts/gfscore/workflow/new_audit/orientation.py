@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.images.encoded import DifferentSizes
 from gfscore.workflow.new_audit.data_files import LOOKED_AT, LOOKED_AT_VALUES, FoundData, looked_at, turned
 from gfscore.workflow.new_audit.found import FoundModel
 from gfscore.workflow.new_audit.pixels import Trial, clearly_better
@@ -19,9 +20,6 @@ STORED, EXIF = "stored", "exif"
 
 READ = {STORED: "read as stored", EXIF: "turned by it"}
 """What is said of a reading."""
-
-Line = list[str]
-"""A line of what is said before the run, or none."""
 
 
 def as_asked(data: FoundData, request: Request) -> FoundData:
@@ -38,11 +36,10 @@ def as_asked(data: FoundData, request: Request) -> FoundData:
 
 def in_orientation(
     data: FoundData, models: Sequence[FoundModel], request: Request, tell: Callable[[str], None]
-) -> tuple[FoundData, Line]:
-    """Data in the orientation that surely fits the labels better, and what was decided, in words.
+) -> tuple[FoundData, list[str]]:
+    """Data in the orientation that surely fits the labels better, and a line on it, none without such images.
 
-    Where neither reading is surely better for any model, images are read as stored. Without an image that has an
-    orientation nothing is said.
+    Where neither reading is surely better for any model, images are read as stored.
 
     Raises
     ------
@@ -87,9 +84,7 @@ def _both_readings(
     stored_images = np.concatenate(list(data.images.select(rows).batches(64)))
     try:
         turned_images = np.concatenate(list(turned_data.images.select(rows).batches(64)))
-    except InputError as error:
-        if "images of different sizes" not in str(error):
-            raise
+    except DifferentSizes:
         return None
     return (stored_images, turned_images) if turned_images.shape == stored_images.shape else None
 
