@@ -30,7 +30,8 @@ class ImageCsv(DatasetSettings):
     absent: ClassVar[frozenset[str]] = DatasetSettings.absent | {"separator"}
 
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", None: ","}
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
+"""What stands between cells, by the values of `separator`."""
 
 SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 
@@ -47,7 +48,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     from gfscore.images.encoded import from_files
     from gfscore.images.listing import NamedImages, is_image
 
-    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator")])
+    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator") or "comma"])
     root = Path(settings["images"]) if settings["images"] else Path(path).parent
     classes = settings["classes"]
     if labels.dtype.kind in "OSU":
