@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from gfscore.core.errors import InputError
+from gfscore.core.label_numbers import is_number
 from gfscore.core.names import require_utf8
 from gfscore.core.regular import regular_bytes
 
@@ -13,9 +14,6 @@ ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".
 
 LEFT_BEHIND = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 """Names of what archives and file managers leave in folders of images, beside those that start with a dot."""
-
-LABEL_DIGITS = 9
-"""Largest number of digits of a label, a 32-bit number."""
 
 
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
@@ -92,8 +90,7 @@ def images_in_list(
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
-        # int() refuses thousands of digits.
-        if label not in known and not (label.isdecimal() and len(label) <= LABEL_DIGITS):
+        if label not in known and not is_number(label):
             raise InputError(
                 f"{path}: line {number} has label {label[:80]}, neither a class folder nor a number of a class; "
                 "correct it"
