@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import FLOAT32
 
 if TYPE_CHECKING:
     import onnx
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating]
 
-TOLERANCE = {FLOAT32: 1e-4, "float64": 1e-4, "uint8": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
+TOLERANCE = {"float32": 1e-4, "float64": 1e-4, "uint8": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
 """Largest difference between a head applied to the logits and the output, relative to the largest output or 1, by the
 number type of the network, in which the output is rounded."""
 
@@ -51,7 +50,7 @@ class Head:
 
     name: str
     both: Callable[[NDArray[np.float32]], tuple[Array, Array]]
-    number_type: str = FLOAT32
+    number_type: str
 
 
 def softmax(logits: Array) -> Array:

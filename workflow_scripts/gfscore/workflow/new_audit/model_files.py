@@ -104,11 +104,13 @@ def _input_shape(inputs: Sequence[onnx.ValueInfoProto]) -> tuple[int, int, int] 
     """Shape (C, H, W) of the images that a graph takes; None where it does not state it."""
     if len(inputs) != 1:
         return None
-    sides = [one.dim_value or None for one in inputs[0].type.tensor_type.shape.dim][1:]
-    if len(sides) != 3 or None in sides:
+    sides = [int(side.dim_value) for side in inputs[0].type.tensor_type.shape.dim][1:]
+    # A side that is not stated is 0.
+    if len(sides) != 3 or 0 in sides:
         return None
-    first, last = sides[0] in (1, 3), sides[2] in (1, 3)
-    return tuple(sides) if first or not last else (sides[2], sides[0], sides[1])
+    first, second, third = sides
+    channels_last = first not in (1, 3) and third in (1, 3)
+    return (third, first, second) if channels_last else (first, second, third)
 
 
 def _program(path, request):
