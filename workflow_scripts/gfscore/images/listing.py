@@ -103,6 +103,14 @@ def images_in_list(
     return names, labels, declared or (None if has_numbers else folders)
 
 
+def require_inside(names: Sequence[str], where: Path | str) -> None:
+    """Raise InputError, naming the row in `where`, for a name that leads out of its folder."""
+    for row, name in enumerate(names):
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts or "\0" in name:
+            raise InputError(f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there")
+
+
 class NamedImages:
     """Images in a folder by names that may lack their ending."""
 
@@ -110,16 +118,6 @@ class NamedImages:
         """`root`: folder that the names count from."""
         self.root = Path(root)
         self._by_stem: dict[Path, dict[str, list[str]]] = {}
-
-    @staticmethod
-    def require_inside(names: Sequence[str], where: Path | str) -> None:
-        """Raise InputError, naming the row, for a name that leads out of the folder."""
-        for row, name in enumerate(names):
-            place = PurePosixPath(name)
-            if place.is_absolute() or ".." in place.parts or "\0" in name:
-                raise InputError(
-                    f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there"
-                )
 
     def files_of(self, names: Sequence[str], where: Path | str) -> list[str]:
         """Relative path of each image; InputError, naming the row in `where`, for none or several of a name."""

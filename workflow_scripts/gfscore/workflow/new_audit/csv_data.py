@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError, few
-from gfscore.images.listing import NamedImages, left_behind
+from gfscore.images.listing import NamedImages, left_behind, require_inside
 from gfscore.images.sources.image_csv import SEPARATORS
 from gfscore.tables.csv_files import read_csv
 from gfscore.tables.logit_files import LABELS
@@ -133,7 +133,7 @@ def _first_of(columns, names):
 
 def _image_folder(names: Sequence[str], path: Path, asked: str | None) -> tuple[Path | None, str]:
     """Folder of the images, None for that of the table, and words on it."""
-    NamedImages.require_inside(names, path)
+    require_inside(names, path)
     if asked:
         if not Path(asked).is_dir():
             raise InputError(f"{asked}: there is no such folder; correct --image-folder")
