@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.images.encoded import DifferentSizes
-from gfscore.workflow.new_audit.data_files import LOOKED_AT, LOOKED_AT_VALUES, FoundData, looked_at, turned
+from gfscore.networks.batch_invariance import spread_over
+from gfscore.workflow.new_audit.data_files import FoundData, looked_at, most_looked_at, turned
 from gfscore.workflow.new_audit.found import FoundModel
 from gfscore.workflow.new_audit.pixels import Trial, clearly_better
 from gfscore.workflow.new_audit.request import Request
@@ -53,8 +54,7 @@ def in_orientation(
     if request.orientation is not None:
         return data, [f"{counted}: {READ[request.orientation]}, as asked"]
 
-    most = int(np.clip(LOOKED_AT_VALUES // np.prod(data.images.image_shape), *LOOKED_AT))
-    shown_rows = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int)]
+    shown_rows = rows[spread_over(len(rows), most_looked_at(data.images))]
     turned_data = turned(data)
     readings = _both_readings(data, turned_data, shown_rows)
     if readings is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.settings import LOGARITHMS, WHITE
+from gfscore.networks.batch_invariance import spread_over
 from gfscore.networks.model_source import module_of
 from gfscore.networks.outputs import Output, SeveralOutputs
 from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, probabilities_in
@@ -80,7 +81,7 @@ def open_for_logits(
 def _shown_whatever_the_pixels(classifier: Classifier, images: NDArray[np.float32]) -> NDArray[np.float32]:
     # Probabilities are probabilities whatever is shown, while logits of a network that takes pixels up to 255 may all
     # be small for pixels up to 1.
-    rows = np.linspace(0, len(images) - 1, min(SHOWN, len(images))).astype(int)
+    rows = spread_over(len(images), SHOWN)
     shown = [images[rows], WHITE * images[rows], 2 * images[rows] - 1]
     values = np.concatenate([classifier.logits(batch) for batch in shown])
     # A softmax of several operators may overflow on pixels that the network does not take.
