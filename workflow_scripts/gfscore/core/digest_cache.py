@@ -2,7 +2,7 @@
 
 A digest is stored with the size, times and inode of its files, and counts as long as these are the same. Programs can
 set a file's time of modification, but not that of its last change (ctime), so that a replacement is noticed which keeps
-size and time. The cache makes planning fast; a gate never uses it.
+size and time. The cache makes planning fast, so this module imports nothing heavy; a gate never uses it.
 """
 
 from __future__ import annotations

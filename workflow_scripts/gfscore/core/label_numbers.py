@@ -1,6 +1,6 @@
 """Labels of samples as users write them, class indices or class names, converted to class indices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,15 @@ def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Pa
     return np.array([index[name] for name in names], dtype=np.int64)
 
 
-def are_numbers(texts: Sequence[str]) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a whole number from 0 that may be that of a class, such as "9"."""
+    # int() refuses thousands of digits.
+    return text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
     """Whether all labels that are text are whole numbers from 0, such as "0" to "9"."""
-    return all(text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER for text in texts)
+    return all(map(is_number, texts))
 
 
 def _as_integer(name):

@@ -1,10 +1,21 @@
-"""Refusal of pipes and devices in place of regular files, because reading them may never end."""
+"""Files that reading would not end of: pipes and devices, and archives that unpack to far more than their size."""
 
 import os
 import stat
 from pathlib import Path
 
 from gfscore.core.errors import InputError
+
+MOST_UNPACKED = 1 << 28
+"""Bytes that a part of an archive may unpack to whatever it takes in the file."""
+
+LARGEST_RATIO = 50
+"""Largest compression ratio of a larger part. Images and logits have about 2, weights 1, and deflate at most 1032."""
+
+
+def unpacks_too_far(unpacked: int, packed: int) -> bool:
+    """Whether `packed` bytes of an archive claim to unpack to more bytes than arrays and weights do."""
+    return unpacked > max(MOST_UNPACKED, LARGEST_RATIO * packed)
 
 
 def require_regular(path: Path | str, *, or_folder: bool = False) -> None:

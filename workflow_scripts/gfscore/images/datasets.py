@@ -19,6 +19,15 @@ from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import subset_rows
 
 
+class ClassesWithoutSamples(InputError):
+    """Classes that are declared have no sample; `fault` names them and the file, without a remedy."""
+
+    def __init__(self, fault: str) -> None:
+        """Error of this fault."""
+        self.fault = fault
+        super().__init__(f"{fault}; add samples, or leave the class out of those that are declared")
+
+
 def open_images(
     settings: Mapping[str, Any],
     path: Path | str | None = None,
@@ -218,7 +227,4 @@ def _require_samples(images, classes, where):
     missing = np.flatnonzero(np.bincount(images.labels, minlength=k) == 0)
     if missing.size:
         names = ", ".join(repr(classes[index]) for index in missing[:10])
-        raise InputError(
-            f"{where}: no sample of class {names} ({missing.size} of {k} classes); "
-            "add samples, or leave the class out of those that are declared"
-        )
+        raise ClassesWithoutSamples(f"{where}: no sample of class {names} ({missing.size} of {k} classes)")

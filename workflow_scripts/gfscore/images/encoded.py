@@ -26,6 +26,11 @@ WAITING = 1 << 28
 """Bytes of decoded images that may wait for a batch to be complete, beside those of the batch."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
+
+class DifferentSizes(InputError):
+    """An image has another size than the first of its set."""
+
+
 Blob = tuple[str, Callable[[], bytes]]
 """Name of an encoded image, for error messages, and a function that returns its bytes."""
 
@@ -152,7 +157,7 @@ def _content(blob):
 
 def _require_shape(image, shape, name):
     if image.shape != (shape[1], shape[2], shape[0]):
-        raise InputError(
+        raise DifferentSizes(
             f"{name}: {image.shape[1]}x{image.shape[0]} pixels, but the first image has {shape[2]}x{shape[1]}; "
             "images of different sizes need the preprocessing center_crop or squash"
         )

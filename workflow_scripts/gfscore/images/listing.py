@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from gfscore.core.errors import InputError
+from gfscore.core.label_numbers import is_number
 from gfscore.core.names import require_utf8
 from gfscore.core.regular import regular_bytes
 
@@ -13,9 +14,6 @@ ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".
 
 LEFT_BEHIND = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 """Names of what archives and file managers leave in folders of images, beside those that start with a dot."""
-
-LABEL_DIGITS = 9
-"""Largest number of digits of a label, a 32-bit number."""
 
 
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
@@ -92,8 +90,7 @@ def images_in_list(
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
-        # int() refuses thousands of digits.
-        if label not in known and not (label.isdecimal() and len(label) <= LABEL_DIGITS):
+        if label not in known and not is_number(label):
             raise InputError(
                 f"{path}: line {number} has label {label[:80]}, neither a class folder nor a number of a class; "
                 "correct it"
@@ -106,6 +103,14 @@ def images_in_list(
     return names, labels, declared or (None if has_numbers else folders)
 
 
+def require_inside(names: Sequence[str], where: Path | str) -> None:
+    """Raise InputError, naming the row in `where`, for a name that leads out of its folder."""
+    for row, name in enumerate(names):
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts or "\0" in name:
+            raise InputError(f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there")
+
+
 class NamedImages:
     """Images in a folder by names that may lack their ending."""
 
@@ -113,16 +118,6 @@ class NamedImages:
         """`root`: folder that the names count from."""
         self.root = Path(root)
         self._by_stem: dict[Path, dict[str, list[str]]] = {}
-
-    @staticmethod
-    def require_inside(names: Sequence[str], where: Path | str) -> None:
-        """Raise InputError, naming the row, for a name that leads out of the folder."""
-        for row, name in enumerate(names):
-            place = PurePosixPath(name)
-            if place.is_absolute() or ".." in place.parts or "\0" in name:
-                raise InputError(
-                    f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there"
-                )
 
     def files_of(self, names: Sequence[str], where: Path | str) -> list[str]:
         """Relative path of each image; InputError, naming the row in `where`, for none or several of a name."""

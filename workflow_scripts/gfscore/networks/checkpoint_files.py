@@ -12,18 +12,12 @@ from pathlib import Path
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file, write_text
-from gfscore.core.regular import require_regular
+from gfscore.core.regular import require_regular, unpacks_too_far
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
     "trust_pickle: false"
 )
-
-MOST_UNPACKED = 1 << 28
-"""Bytes that a PyTorch file, a zip archive, may unpack to whatever its size."""
-
-LARGEST_RATIO = 50
-"""Largest ratio of a larger one to its size."""
 
 AGAIN = "download it in a browser and put it in place by hand, or correct the url"
 
@@ -82,6 +76,11 @@ def require_digest(path: Path | str, sha256: str) -> None:
         digest = sha256_of_file(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); train or fetch this model first") from error
+    require_same_digest(digest, sha256, path=path)
+
+
+def require_same_digest(digest: str, sha256: str, *, path: Path | str) -> None:
+    """Raise InputError, naming the file, unless the digest of its content (hex) is `sha256` (hex, in any case)."""
     if digest != sha256.lower():
         raise InputError(
             f"{path}: sha256 is {digest[:12]}, expected {sha256[:12]}: the file is damaged or a different one. If the "
@@ -165,7 +164,7 @@ def _require_whole_zip(path, name):
         raise InputError(f"{name}: is a truncated PyTorch file ({error}); download or copy it again") from error
     packed = path.stat().st_size
     # torch.save compresses nothing; who packs the file again makes weights hardly smaller.
-    if unpacked > max(MOST_UNPACKED, LARGEST_RATIO * packed):
+    if unpacks_too_far(unpacked, packed):
         raise InputError(
             f"{name}: its {packed:,} bytes claim to unpack to {unpacked:,}, which no weights do; save it again with "
             "torch.save"

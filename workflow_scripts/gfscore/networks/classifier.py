@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from gfscore.networks.heads import Head
 
 
+FLOAT32 = "float32"
+"""Number type of the images, and of most networks."""
+
+
 @dataclass(frozen=True)
 class Original:
     """What a network was converted from: `run` by the library `by`, from images to logits; `converter` in words."""
@@ -37,8 +41,8 @@ class Classifier:
     there are no gradients; `run` the function if there is no network; `preprocessing` the classifier's preprocessing in
     words, empty for none; `original` what the network was converted from, None if it was not; `number_type` that of
     its answers, where gradients are always those of float32 (see gfscore.networks.number_types); `outputs` what the
-    logits are made of in words, empty for the output as it is; `head` the operator after the logits that was left out,
-    if any.
+    logits are made of in words, empty for the output as it is; `one_column`: whether that is one number, which tells
+    two classes apart; `head` the operator after the logits that was left out, if any.
     """
 
     architecture: str
@@ -48,8 +52,9 @@ class Classifier:
     run: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
     preprocessing: str = ""
     original: Original | None = None
-    number_type: str = "float32"
+    number_type: str = FLOAT32
     outputs: str = ""
+    one_column: bool = False
     head: Head | None = None
 
     @property
@@ -92,8 +97,9 @@ def from_network(
     image_shape: tuple[int, int, int] | None = None,
     classes: int | None = None,
     preprocessing: str = "",
-    number_type: str = "float32",
+    number_type: str = FLOAT32,
     outputs: str = "",
+    one_column: bool = False,
 ) -> Classifier:
     """Classifier of a torch module from images (n, C, H, W) in [0, 1] to logits (n, K), which is set to eval mode."""
     return Classifier(
@@ -104,6 +110,7 @@ def from_network(
         preprocessing=preprocessing,
         number_type=number_type,
         outputs=outputs,
+        one_column=one_column,
     )
 
 

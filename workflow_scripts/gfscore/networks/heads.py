@@ -50,7 +50,7 @@ class Head:
 
     name: str
     both: Callable[[NDArray[np.float32]], tuple[Array, Array]]
-    number_type: str = "float32"
+    number_type: str
 
 
 def softmax(logits: Array) -> Array:

@@ -17,18 +17,15 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
 from gfscore.networks.batch_size import fitting_batch_size
-from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.classifier import FLOAT32, Classifier, from_network
 from gfscore.networks.gpus import hold_gpu, lift_limit
-from gfscore.networks.number_types import search_agreement, searched_logits
+from gfscore.networks.number_types import COMPARED, search_agreement, searched_logits
 from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
 if TYPE_CHECKING:
     import torch
 
 Item = TypeVar("Item")
-
-COMPARED = 64
-"""Images at a time that the original of a converted network computes."""
 
 AHEAD = 2
 """Number of chunks of images that are loaded in advance."""
@@ -133,7 +130,7 @@ def require_agreement(
     """
     original = classifier.original
     confirmed: dict[str, str] = {}
-    if classifier.network is not None and classifier.number_type != FULL:
+    if classifier.network is not None and classifier.number_type != FLOAT32:
         confirmed = {"conversion": search_agreement(classifier, images, logits, where=where)}
         logits = searched_logits(classifier, images)
     if original is None:
@@ -195,7 +192,7 @@ def identity_of(
     *,
     device: str,
     preprocessing: str = "",
-    number_type: str = FULL,
+    number_type: str = FLOAT32,
     outputs: str = "",
 ) -> dict[str, str]:
     """Identity metadata of a logits file: names, digests and arithmetic, str to str.

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.errors import InputError
+from gfscore.networks.classifier import FLOAT32, around
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
     from gfscore.networks.classifier import Classifier
-
-FLOAT32 = "float32"
 
 CLOSE = {"float64": 1e-4, "float16": 0.05, "bfloat16": 0.2, "uint8": 0.05}
 """Largest difference between the logits of a network and of its copy in float32, relative to the largest logit, by the
@@ -110,8 +109,6 @@ def with_search_in_float32(
 def given_pixels(network: torch.nn.Module, number_type: str) -> torch.nn.Module:
     """Network of preprocessed float32 images for one that takes them in another number type; 8 bits are rounded."""
     import torch
-
-    from gfscore.networks.classifier import around
 
     dtype = getattr(torch, number_type)
 

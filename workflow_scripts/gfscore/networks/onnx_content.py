@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
+from gfscore.networks.checkpoint_files import require_same_digest
 from gfscore.networks.classifier import first_line
-from gfscore.networks.onnx_files import require_plain_name
+from gfscore.networks.onnx_files import AS_ONE_FILE, require_plain_name
 
 if TYPE_CHECKING:
     import onnx
     from google.protobuf.message import Message
-
-AS_ONE_FILE = "write it as one file with onnx.save_model(model, path, save_as_external_data=False)"
 
 BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 """Bits of the number types of which a byte holds several."""
@@ -147,6 +146,12 @@ def tensors_of(message: Message, *, without: str = "") -> Iterator[onnx.TensorPr
                 yield from tensors_of(inner)
 
 
+def inputs_of(graph: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Inputs of a graph that are no weights, which files of early versions list among them."""
+    weights = {tensor.name for tensor in graph.graph.initializer}
+    return [value for value in graph.graph.input if value.name not in weights]
+
+
 def is_external(tensor: onnx.TensorProto) -> bool:
     """Whether a tensor says that its values are in another file."""
     import onnx
@@ -192,12 +197,7 @@ def _require_digest(content: bytes, file: Path, digests: Mapping[str, str] | Non
         raise InputError(
             f"{file}: is not among the files that were checked when this model was fetched; run the same command again"
         )
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != expected.lower():
-        raise InputError(
-            f"{file}: sha256 is {digest[:12]}, expected {expected[:12]}: the file is damaged or a different one. If "
-            "the workflow made or downloaded it, delete it and run again; if you put it there, restore the right file"
-        )
+    require_same_digest(hashlib.sha256(content).hexdigest(), expected, path=file)
 
 
 # ---- where a tensor is stored ----

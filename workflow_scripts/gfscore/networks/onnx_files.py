@@ -32,6 +32,9 @@ MESSAGES: dict[str, dict[int, str]] = {
 }
 """Fields of ONNX's messages that lead to tensors, by number, and the message that each holds."""
 
+AS_ONE_FILE = "write it as one file with onnx.save_model(model, path, save_as_external_data=False)"
+"""Remedy for a model whose other files cannot be read."""
+
 KEY, VALUE = 1, 2
 """Fields of an entry of a tensor's `external_data`."""
 
@@ -85,8 +88,7 @@ def require_plain_name(name: str, path: Path) -> None:
     if not plain:
         raise InputError(
             f"{path}: a tensor of it is stored in {name!r}, which is no name of another file in the same folder; load "
-            "the model where that file is, and write it as one with onnx.save_model(model, path, "
-            "save_as_external_data=False)"
+            f"the model where that file is, and {AS_ONE_FILE}"
         )
 
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import LOGARITHMS
-from gfscore.networks.classifier import Classifier, Original, classes_given, failed_on, first_line
+from gfscore.networks.classifier import FLOAT32, Classifier, Original, classes_given, failed_on, first_line
 from gfscore.networks.heads import Head, graph_before_head, onnx_head, probe_images, require_head
-from gfscore.networks.number_types import FLOAT32, confirmed, given_pixels
+from gfscore.networks.number_types import confirmed, given_pixels
 from gfscore.networks.onnx_content import (
-    AS_ONE_FILE,
     OnnxModel,
     is_external,
     parsed,
@@ -26,7 +25,7 @@ from gfscore.networks.onnx_content import (
     tensors_of,
 )
 from gfscore.networks.onnx_conversion import channels_last, converted, converter, in_blocks
-from gfscore.networks.onnx_files import data_files
+from gfscore.networks.onnx_files import AS_ONE_FILE, data_files
 from gfscore.networks.onnx_number_types import INPUTS, in_float32, input_type, weights_type, with_numpy_weights
 from gfscore.networks.outputs import Output, logits_of_values, output_words, place_of, selected_output, with_logits
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
@@ -50,7 +49,7 @@ class GraphInput:
         Name of the input.
     batch : int or None
         Images at a time; None where any number fits.
-    last : bool
+    channels_last : bool
         Whether the channels are the last axis.
     number_type : str
         Type of the pixels, a value of gfscore.networks.onnx_number_types.INPUTS.
@@ -58,7 +57,7 @@ class GraphInput:
 
     name: str
     batch: int | None
-    last: bool
+    channels_last: bool
     number_type: str
 
     def converted(self, images: NDArray[np.float32]) -> NDArray[Any]:
@@ -100,33 +99,45 @@ class GraphLogits:
 
 @dataclass(frozen=True)
 class RunGraph:
-    """A graph in onnxruntime: `session`, the images that it takes, and the settings and the file of its model."""
+    """A graph in onnxruntime.
+
+    Attributes
+    ----------
+    session : onnxruntime.InferenceSession
+    image_input : GraphInput
+        The images that it takes.
+    settings : mapping
+        Those of its model.
+    path : Path
+        Its file.
+    """
 
     session: Any
-    given: GraphInput
+    image_input: GraphInput
     settings: Mapping[str, Any]
     path: Path
 
     def values(self, images: NDArray[np.float32], names: Sequence[str]) -> list[NDArray[np.float32]]:
         """Values of the tensors of these names, (n, ...) float32 each, for images (n, C, H, W) in [0, 1]."""
-        pixels = self.given.converted(preprocess(images, self.settings, where=self.path))
-        if self.given.last:
+        pixels = self.image_input.converted(preprocess(images, self.settings, where=self.path))
+        if self.image_input.channels_last:
             pixels = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
-        size = self.given.batch or max(1, len(pixels))
+        size = self.image_input.batch or max(1, len(pixels))
         blocks: list[list[NDArray[Any]]] = []
         for start in range(0, len(pixels), size):
             block = pixels[start : start + size]
-            padding = np.zeros((size - len(block) if self.given.batch else 0, *block.shape[1:]), dtype=block.dtype)
-            values = self.session.run(list(names), {self.given.name: np.concatenate([block, padding])})
+            # Only a graph with a fixed batch size has a last block that is not full.
+            padding = np.zeros((size - len(block), *block.shape[1:]), dtype=block.dtype)
+            values = self.session.run(list(names), {self.image_input.name: np.concatenate([block, padding])})
             blocks.append([value[: len(block)] for value in values])
         return [np.concatenate(values).astype(np.float32) for values in zip(*blocks, strict=True)]
 
-    def logits(self, images: NDArray[np.float32], of: GraphLogits) -> NDArray[np.float32]:
+    def logits(self, images: NDArray[np.float32], logits: GraphLogits) -> NDArray[np.float32]:
         """Logits (n, K) float32 of images (n, C, H, W) in [0, 1]."""
-        (values,) = self.values(images, [of.tensor])
+        (values,) = self.values(images, [logits.tensor])
         # Between the logits and the output of the file there may be a change of shape.
-        values = values.reshape(len(values), -1) if of.head else values
-        return logits_of_values(values, logarithms=of.logarithms)
+        values = values.reshape(len(values), -1) if logits.head else values
+        return logits_of_values(values, logarithms=logits.logarithms)
 
 
 def open_classifier(
@@ -156,7 +167,7 @@ def open_classifier(
     if session is None:
         return _opened_by_torch(weights, model, settings, threads)
     graph, logits = _run_for_logits(session, model.graph, settings, threads, path, data=model.data)
-    number_type = graph.given.number_type if weights == FLOAT32 else weights
+    number_type = graph.image_input.number_type if weights == FLOAT32 else weights
 
     def run(images: NDArray[np.float32]) -> NDArray[np.float32]:
         return graph.logits(images, logits)
@@ -210,17 +221,18 @@ def _run_for_logits(
 ) -> tuple[RunGraph, GraphLogits]:
     # The graph of a session, opened again where its logits are inside it, and where its logits are.
     shape, head = tuple(settings["image_shape"]), settings.get("head")
-    given = _input_of(session, shape, path)
-    output = _output_of(session, settings.get("output"), _input_images(shape, given), path)
+    image_input = _input_of(session, shape, path)
+    output = _output_of(session, settings.get("output"), _grey_images(shape, image_input), path)
     logits = GraphLogits(output, head, settings.get("allow_probabilities") == LOGARITHMS, tensor=output)
     if head:
         longer, tensor = graph_before_head(graph, output, head, where=path)
         session = opened_session(serialized(longer, path), threads, path, data=data)
         logits = replace(logits, tensor=tensor)
-    running = RunGraph(session, given, settings, Path(path))
-    number_of_classes = classes_given(lambda images: running.logits(images, logits), shape, where=path)
+    running = RunGraph(session, image_input, settings, Path(path))
+    # Says in words what a graph that fails, or has no logits, does wrong.
+    classes_given(lambda images: running.logits(images, logits), shape, where=path)
     (shown,) = running.values(probe_images(shape), [logits.tensor])
-    one_column = number_of_classes == 2 and is_one_column(shown.reshape(len(shown), -1))
+    one_column = is_one_column(shown.reshape(len(shown), -1))
     if logits.logarithms:
         log_probabilities(both_classes(shown, probabilities=True) if one_column else shown, source=path)
     return running, replace(logits, one_column=one_column)
@@ -234,7 +246,7 @@ def _classifier(
 ) -> Classifier:
     # Classifier without gradients whose logits `run` gives.
     shape = tuple(graph.settings["image_shape"])
-    removed = None
+    head = None
     if logits.head:
         names = [logits.tensor, logits.output]
 
@@ -242,8 +254,8 @@ def _classifier(
             before, after = graph.values(images, names)
             return before, after
 
-        removed = Head(logits.head, both, number_type)
-        require_head(removed, probe_images(shape), where=graph.path)
+        head = Head(logits.head, both, number_type)
+        require_head(head, probe_images(shape), where=graph.path)
     return Classifier(
         architecture="ONNX graph",
         image_shape=shape,
@@ -253,7 +265,8 @@ def _classifier(
         preprocessing=description(graph.settings),
         number_type=number_type,
         outputs=logits.words,
-        head=removed,
+        one_column=logits.one_column,
+        head=head,
     )
 
 
@@ -267,8 +280,8 @@ def _network_of(
     if number_type != FLOAT32:
         network = given_pixels(network, number_type)
     network = with_logits(network, one_column=logits.one_column, logarithms=logits.logarithms, flat=bool(logits.head))
-    network = in_blocks(network, graph.given.batch) if graph.given.batch else network
-    network = channels_last(network) if graph.given.last else network
+    network = in_blocks(network, graph.image_input.batch) if graph.image_input.batch else network
+    network = channels_last(network) if graph.image_input.channels_last else network
     return preprocessed(network, graph.settings, where=graph.path)
 
 
@@ -375,13 +388,13 @@ def _input_of(session: Any, shape: Sequence[int], path: Path | str) -> GraphInpu
     return GraphInput(only.name, batch, not fits(first), INPUTS[only.type])
 
 
-def _input_images(shape, given):
-    # Grey images in the layout and number type of the graph's input.
-    sides = (*shape[1:], shape[0]) if given.last else shape
-    return given.converted(np.full((given.batch or 2, *sides), 0.5, dtype=np.float32))
+def _grey_images(shape: tuple[int, ...], image_input: GraphInput) -> NDArray[Any]:
+    # In the layout and number type of the graph's input.
+    sides = (*shape[1:], shape[0]) if image_input.channels_last else shape
+    return image_input.converted(np.full((image_input.batch or 2, *sides), 0.5, dtype=np.float32))
 
 
-def _output_of(session, wanted, images, path):
+def _output_of(session: Any, wanted: str | int | None, images: NDArray[Any], path: Path | str) -> str:
     # Name of the output with the logits. It is run on images, since files need not state the shapes of outputs.
     names = [output.name for output in session.get_outputs()]
     if len(names) == 1 and wanted in (None, names[0]):

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gfscore.networks.number_types import FLOAT32
-from gfscore.networks.onnx_content import tensors_of
+from gfscore.networks.classifier import FLOAT32
+from gfscore.networks.onnx_content import inputs_of, tensors_of
 
 if TYPE_CHECKING:
     import onnx
@@ -45,12 +45,11 @@ def input_type(graph: onnx.ModelProto) -> str:
     """Number type of the first input of a graph that is no weight; "float32" for a type that images cannot have."""
     import onnx
 
-    weights = {tensor.name for tensor in graph.graph.initializer}
-    for given in graph.graph.input:
-        if given.name not in weights:
-            name = onnx.TensorProto.DataType.Name(given.type.tensor_type.elem_type)
-            return "uint8" if name == "UINT8" else WEIGHTS.get(name, FLOAT32)
-    return FLOAT32
+    inputs = inputs_of(graph)
+    if not inputs:
+        return FLOAT32
+    name = onnx.TensorProto.DataType.Name(inputs[0].type.tensor_type.elem_type)
+    return "uint8" if name == "UINT8" else WEIGHTS.get(name, FLOAT32)
 
 
 def in_float32(graph: onnx.ModelProto) -> onnx.ModelProto:

@@ -17,9 +17,6 @@ from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_
 if TYPE_CHECKING:
     import torch
 
-ONE_OUTPUT = "one output"
-"""How the words on the logits of a network with one output begin."""
-
 DEEPEST = 4
 """Levels of tuples, dicts and objects that are looked into."""
 
@@ -47,6 +44,36 @@ class Output:
         """Name and shape, in which n stands for the number of images."""
         sides = ", ".join(["n", *map(str, self.shape[1:])])
         return f"{self.name} ({sides}{',' if len(self.shape) == 1 else ''})"
+
+
+@dataclass(frozen=True)
+class NetworkLogits:
+    """How logits (n, K) are made of what a torch network returns.
+
+    Attributes
+    ----------
+    selected : str or None
+        Name of the tensor with the logits, as `tensors_in` has it; None for a network that returns one tensor.
+    one_column : bool
+        Whether it holds one number per image, which tells two classes apart.
+    logarithms : bool
+        Whether it holds probabilities, whose logarithms are taken.
+    """
+
+    selected: str | None = None
+    one_column: bool = False
+    logarithms: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the logits are made of, empty for the output as it is."""
+        return output_words(one_column=self.one_column, logarithms=self.logarithms)
+
+    def of(self, network: torch.nn.Module) -> torch.nn.Module:
+        """Network of logits for this one, or for a copy of it in another number type."""
+        if self.selected is not None:
+            network = around(network, _one_of_several(self.selected))
+        return with_logits(network, one_column=self.one_column, logarithms=self.logarithms)
 
 
 class SeveralOutputs(InputError):
@@ -128,16 +155,23 @@ def _members(value):
     return []
 
 
+def outputs_in(value: Any) -> list[Output]:
+    """Outputs of a network by the tensors in what it returns, in their order."""
+    outputs = []
+    for place, (name, tensor) in enumerate(tensors_in(value).items()):
+        outputs.append(Output(name, place, tuple(tensor.shape)))
+    return outputs
+
+
 def logits_of_network(
     network: torch.nn.Module, settings: Mapping[str, Any], images: torch.Tensor, *, where: object
-) -> tuple[Callable[[torch.nn.Module], torch.nn.Module], str]:
-    """How a network is made to return only logits (n, K), and what they are made of in words, empty for nothing to do.
+) -> NetworkLogits:
+    """How logits (n, K) are made of what a network returns.
 
     `settings`: `output`, name or place of the output with the logits, None where there is only one;
     `allow_probabilities`, "logarithms" for a network that gives probabilities. One output of a binary classifier, (n,)
     or (n, 1), is the logit z of the second class, and gives (0, z). `images` (n, C, H, W) are shown to find out what
-    the network returns; the function that is returned applies to it and to its copies. Raises InputError, naming
-    `where`, as selected_output and log_probabilities do.
+    the network returns. Raises InputError, naming `where`, as selected_output and log_probabilities do.
     """
     import torch
 
@@ -147,30 +181,19 @@ def logits_of_network(
             value = network(images)
     # Said by classes_given, in words, which shows it images again.
     except Exception:
-        return _unchanged, ""
+        return NetworkLogits()
     tensors = tensors_in(value)
     if not tensors:
-        return _unchanged, ""
+        return NetworkLogits()
     selected = None
     if wanted is not None or not isinstance(value, torch.Tensor):
-        outputs = [Output(name, place, tuple(one.shape)) for place, (name, one) in enumerate(tensors.items())]
-        selected = selected_output(outputs, wanted, where=where, images=len(images)).name
+        selected = selected_output(outputs_in(value), wanted, where=where, images=len(images)).name
         value = tensors[selected]
     values = value.double().numpy()
     one_column = is_one_column(values)
     if logarithms:
         log_probabilities(both_classes(values, probabilities=True) if one_column else values, source=where)
-
-    def of_logits(network: torch.nn.Module) -> torch.nn.Module:
-        if selected is not None:
-            network = around(network, _one_of_several(selected))
-        return with_logits(network, one_column=one_column, logarithms=logarithms)
-
-    return of_logits, output_words(one_column=one_column, logarithms=logarithms)
-
-
-def _unchanged(network: torch.nn.Module) -> torch.nn.Module:
-    return network
+    return NetworkLogits(selected, one_column, logarithms)
 
 
 def _one_of_several(name: str) -> Callable[[torch.nn.Module, torch.Tensor], torch.Tensor]:
@@ -223,5 +246,5 @@ def output_words(*, one_column: bool, logarithms: bool, head: str | None = None)
         words.append(LOGARITHMS_TAKEN)
     if one_column:
         meaning = "p, as the probabilities (1 - p, p)" if logarithms else "z, as the logits (0, z)"
-        words.append(f"{ONE_OUTPUT} {meaning}")
+        words.append(f"one output {meaning}")
     return "; ".join(words)

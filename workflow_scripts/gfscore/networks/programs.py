@@ -13,7 +13,7 @@ from gfscore.networks.classifier import Classifier, first_line
 from gfscore.networks.heads import Head, probe_images, program_head, remove_head, require_head
 from gfscore.networks.number_types import in_float32_unless_other, taking_float32
 from gfscore.networks.onnx_conversion import in_blocks
-from gfscore.networks.outputs import Output, output_words, selected_output, tensors_in
+from gfscore.networks.outputs import output_words, outputs_in, selected_output
 from gfscore.networks.torch_models import with_preprocessing
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def open_classifier(
     gfscore.networks.preprocessing), `output` and `allow_probabilities` (see gfscore.networks.outputs), and `head`, the
     softmax or the like before which the logits of a program of torch.export are taken (see gfscore.networks.heads).
     Opening runs code of the file, so both of the first must be given; the digest is verified before. A program with a
-    fixed batch size gets blocks of that size. Raises InputError, naming file and remedy, for
-    other files, compiled code, and networks that do not fit.
+    fixed batch size gets blocks of that size. Raises InputError, naming file and remedy, for other files, compiled
+    code, and networks that do not fit.
     """
     del image_shape, classes, threads
     network, batch = _opened(settings, path, any_number_type=True)
@@ -51,32 +51,32 @@ def head_of(settings: Mapping[str, Any], path: Path | str) -> str | None:
     return program_head(network, _place_of_output(network, settings, batch, path))
 
 
-def _place_of_output(network, settings, batch, path):
+def _place_of_output(network: nn.Module, settings: Mapping[str, Any], batch: int | None, path: Path | str) -> int:
     import torch
 
     images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
     with torch.inference_mode():
-        tensors = tensors_in(taking_float32(network, images)(images))
-    outputs = [Output(name, place, tuple(one.shape)) for place, (name, one) in enumerate(tensors.items())]
+        outputs = outputs_in(taking_float32(network, images)(images))
     return selected_output(outputs, settings.get("output"), where=path, images=len(images)).place
 
 
-def _before_head(network, settings, path, *, architecture, batch):
+def _before_head(
+    network: nn.Module, settings: Mapping[str, Any], path: Path | str, *, architecture: str, batch: int | None
+) -> Classifier:
     # The same file twice: as it is, and without its head.
     whole = with_preprocessing(network, {**settings, "allow_probabilities": None}, path, architecture="", batch=batch)
     shortened, _ = _opened(settings, path, any_number_type=True)
     remove_head(shortened, _place_of_output(network, settings, batch, path), settings["head"], where=path)
     classifier = with_preprocessing(shortened, settings, path, architecture=architecture, batch=batch)
-    one_column = bool(classifier.outputs)
     # Of one output z there are the logits (0, z), and the head belongs to z alone.
-    columns = slice(1, None) if one_column else slice(None)
+    columns = slice(1, None) if classifier.one_column else slice(None)
     head = Head(
         settings["head"],
         lambda images: (classifier.logits(images)[:, columns], whole.logits(images)[:, columns]),
         classifier.number_type,
     )
     require_head(head, probe_images(settings["image_shape"]), where=path)
-    words = output_words(one_column=one_column, logarithms=False, head=settings["head"])
+    words = output_words(one_column=classifier.one_column, logarithms=False, head=settings["head"])
     return replace(classifier, head=head, outputs=words)
 
 

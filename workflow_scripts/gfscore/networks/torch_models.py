@@ -50,8 +50,8 @@ def with_preprocessing(
 
     shape = tuple(settings["image_shape"])
     grey = torch.full((batch or 2, *shape), 0.5)
-    with_logits, outputs = logits_of_network(taking_float32(network, grey), settings, grey, where=path)
-    network = with_search_in_float32(network, grey, with_logits)
+    logits = logits_of_network(taking_float32(network, grey), settings, grey, where=path)
+    network = with_search_in_float32(network, grey, logits.of)
     network = in_blocks(network, batch) if batch else network
     network = preprocessed(network, settings, where=path)
 
@@ -66,7 +66,8 @@ def with_preprocessing(
         classes=classes_given(run, shape, where=path),
         preprocessing=description(settings),
         number_type=number_type_of(network),
-        outputs=outputs,
+        outputs=logits.words,
+        one_column=logits.one_column,
     )
 
 

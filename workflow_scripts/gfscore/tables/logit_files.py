@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.core.label_numbers import class_indices
+from gfscore.core.label_numbers import are_numbers, class_indices
 from gfscore.tables.csv_files import MISSING, read_csv
 from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
 from gfscore.tables.numpy_files import opened, whole_array
@@ -246,12 +246,8 @@ def _read_csv(path, _bare, classes):
     named = [name for name in LABELS if name not in classes] if set(MISSING) & set(classes) else []
     frame = read_csv(path, text=(SAMPLE_ID, *named))
     columns = {name: frame[name].to_numpy() for name in frame.columns}
-    numbers = [name for name in named if name in columns and _are_numbers(columns[name])]
+    numbers = [name for name in named if name in columns and are_numbers(columns[name])]
     return columns | {name: columns[name].astype(np.int64) for name in numbers}
-
-
-def _are_numbers(texts):
-    return all(text.isascii() and text.isdecimal() for text in texts)
 
 
 def _read_parquet(path, _bare, _classes):

@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.core.regular import unpacks_too_far
 from gfscore.tables.malformed import MalformedError
-
-MOST_UNPACKED = 1 << 28
-"""Bytes that an array may unpack to whatever its file has."""
-
-LARGEST_RATIO = 50
-"""Largest compression ratio of a larger array. Images and logits have about 2, and deflate at most 1032."""
 
 
 def opened(path: Path | str, **how: Any) -> Any:
@@ -37,11 +32,11 @@ def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int,
     ------
     ValueError
         Where the archive's directory, the array's header and the size of the file contradict each other, or the array
-        unpacks to more than MOST_UNPACKED and LARGEST_RATIO times its bytes in the file.
+        unpacks too far (see gfscore.core.regular).
     """
     assert archive.zip is not None  # it is open
     member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
-    if member.file_size > max(MOST_UNPACKED, LARGEST_RATIO * member.compress_size):
+    if unpacks_too_far(member.file_size, member.compress_size):
         raise ValueError(
             f"array {name} claims {member.file_size:,} bytes compressed to {member.compress_size:,}; if that is right, "
             "save it uncompressed, with numpy.savez"

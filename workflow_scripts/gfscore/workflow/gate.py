@@ -138,8 +138,7 @@ def _require_networks(config: Mapping[str, Any], audit: str, verdict: Mapping[st
         if manifest not in verdict["made_from"]:
             raise InputError(f"{manifest}: not among what {audit} was judged on; {ANEW}")
         checkpoint = read_json(manifest)
-        downloaded = bool(entry.get("url")) or entry["source"] == "robustbench"
-        again = f"download it again by adding -R {manifest} to the command" if downloaded else ANEW
+        again = f"download it again by adding -R {manifest} to the command" if plan.is_downloaded(entry) else ANEW
         for file in checkpoint["files"]:
             _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {again}")
         _require_code(checkpoint, audit)

@@ -84,6 +84,11 @@ def zoo_of(config: Mapping[str, Any], dataset: str) -> str:
     return config["datasets"][dataset]["models_of"]
 
 
+def is_downloaded(entry: Mapping[str, Any]) -> bool:
+    """Whether the workflow downloads the files of a model where they are missing."""
+    return bool(entry.get("url")) or entry["source"] == "robustbench"
+
+
 def entry_of(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> Mapping[str, Any]:
     """Settings of a model: its entry, or else those from RobustBench's table."""
     return zoo_entry_of(config, zoo_of(config, dataset), threat, model)

@@ -26,9 +26,8 @@ def replaced_files(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str
 
 def _replaced_networks(config: Mapping[str, Any], audits: Iterable[str]) -> Iterator[tuple[str, str]]:
     for manifest, entry in fetched_models(config, audits).items():
-        downloaded = bool(entry.get("url")) or entry["source"] == "robustbench"
         for file in _content(manifest).get("files", []):
-            if _is_another(file, or_missing=not downloaded):
+            if _is_another(file, or_missing=not plan.is_downloaded(entry)):
                 yield manifest, file["path"]
                 break
     for audit in audits:

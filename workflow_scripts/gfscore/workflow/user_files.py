@@ -65,7 +65,7 @@ def missing_files(config: Mapping[str, Any], audits: Iterable[str]) -> list[str]
             entry = plan.entry_of(config, **model)
             zoo = plan.zoo_of(config, model["dataset"])
             read = Path(f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json").exists()
-            path = None if entry.get("url") or entry["source"] == "robustbench" or read else entry.get("path")
+            path = None if plan.is_downloaded(entry) or read else entry.get("path")
             if path and not Path(path).exists():
                 found[path] = f"{path}: there is no such file, of model {model['threat']}/{model['model']}"
             elif path and entry["source"] == "onnx":
@@ -137,7 +137,7 @@ def placed_checkpoint(config: Mapping[str, Any], zoo: str, threat: str, model: s
     fetch_checkpoint reports.
     """
     entry = plan.zoo_entry_of(config, zoo, threat, model)
-    if entry["source"] == "robustbench" or entry["url"]:
+    if plan.is_downloaded(entry):
         return []
     paths = [entry["path"]]
     if entry["source"] == "onnx":

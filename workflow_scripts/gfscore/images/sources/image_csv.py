@@ -30,7 +30,8 @@ class ImageCsv(DatasetSettings):
     absent: ClassVar[frozenset[str]] = DatasetSettings.absent | {"separator"}
 
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", None: ","}
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
+"""What stands between cells, by the values of `separator`."""
 
 SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 
@@ -45,15 +46,15 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     """
     from gfscore.core.label_numbers import class_indices
     from gfscore.images.encoded import from_files
-    from gfscore.images.listing import NamedImages, is_image
+    from gfscore.images.listing import NamedImages, is_image, require_inside
 
-    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator")])
+    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator") or "comma"])
     root = Path(settings["images"]) if settings["images"] else Path(path).parent
     classes = settings["classes"]
     if labels.dtype.kind in "OSU":
         classes = classes or sorted(set(labels.tolist()))
         labels = class_indices(labels, classes, f"{path}: {settings['label']}")
-    NamedImages.require_inside(names, path)
+    require_inside(names, path)
     # A whole name that is missing is told when its image is read.
     files = names if all(map(is_image, names)) else NamedImages(root).files_of(names, path)
     return from_files(

@@ -51,7 +51,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 
     from gfscore.core.label_numbers import class_indices
     from gfscore.images.array_files import read_array
-    from gfscore.images.arrays import channels_first, channels_of, plain_labels, require_pixels, whole_labels
+    from gfscore.images.arrays import SIGNED, channels_first, channels_of, plain_labels, require_pixels, whole_labels
     from gfscore.images.image_set import from_arrays
 
     image, label = settings.get("image") or IMAGE, settings.get("label") or LABEL
@@ -61,7 +61,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     require_pixels(images, scale, path)
     # In float32 throughout, since float64 would need eight times the memory of uint8 pixels.
     pixels = images.astype(np.float32)
-    pixels = (pixels + np.float32(1)) / np.float32(2) if scale == "signed" else pixels / np.float32(scale)
+    pixels = (pixels + np.float32(1)) / np.float32(2) if scale == SIGNED else pixels / np.float32(scale)
 
     where = f"{path}: {label}"
     labels, class_names = plain_labels(y, len(images), where), None
@@ -73,7 +73,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
             pixels,
             whole_labels(labels, len(images), where),
             sample_id=[f"{settings['source']}-{row:06d}" for row in range(len(images))],
-            preprocessing="pixels from -1 to 1" if scale == "signed" else f"pixels divided by {scale}",
+            preprocessing="pixels from -1 to 1" if scale == SIGNED else f"pixels divided by {scale}",
         ),
         class_names=class_names and tuple(class_names),
     )

@@ -24,8 +24,6 @@ SPLITS = {
 }  # fmt: skip
 """Splits of data by the words for them in names of arrays, such as x_test and val_images."""
 
-WHITE = (1, 255)
-
 PLAUSIBLE_WHITE = 128
 """Least brightest pixel of floating-point images whose white is 255: those of scikit-learn's digits go up to 16."""
 

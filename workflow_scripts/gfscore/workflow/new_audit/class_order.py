@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.class_names import WNID, imagenet_names
 from gfscore.core.errors import InputError, few
+from gfscore.core.label_numbers import is_number
 from gfscore.workflow.new_audit.output_names import OutputNames, asked_names
 from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
 
@@ -84,7 +85,7 @@ def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> l
     named = _Outputs(labels, where)
     indices = [named.output_of(name) for name in classes]
     missing = [name for name, index in zip(classes, indices, strict=True) if index is None]
-    numbers = [int(name) if name.isdecimal() and len(name) < 10 else len(labels) for name in classes]
+    numbers = [int(name) if is_number(name) else len(labels) for name in classes]
     are_numbers = max(numbers) < len(labels)
     if are_numbers and len(missing) == len(classes):
         return numbers

@@ -20,7 +20,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
 from gfscore.workflow.config_files import parsed
 from gfscore.workflow.job_variables import set_job_variables
-from gfscore.workflow.new_audit.request import DEFAULT_MINUTES, Request
+from gfscore.workflow.new_audit.request import DEFAULTS, Request
 
 FOLDER = Path("audits")
 MOST_RADII = 3
@@ -81,7 +81,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--value-range", choices=["1", "255", "signed"], help="value of white in arrays; signed: from -1 to 1"
     )
     parser.add_argument("--image-folder", metavar="FOLDER", help="folder that the names in a CSV file count from")
-    parser.add_argument("--norm", choices=["linf", "l2"], default="linf", help="norm of the attacks; by default linf")
+    parser.add_argument(
+        "--norm", choices=["linf", "l2"], default=DEFAULTS["norm"], help="norm of the attacks; by default linf"
+    )
     parser.add_argument(
         "--eps", metavar="RADII", help="up to three radii, separated by commas, the gate's first: 8/255,4/255"
     )
@@ -92,7 +94,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="read images as they are stored, or turned by their EXIF orientation; by default what surely fits better",
     )
     parser.add_argument(
-        "--minutes", type=float, default=DEFAULT_MINUTES, help="what the audit may take: the samples follow from it"
+        "--minutes", type=float, default=DEFAULTS["minutes"], help="what the audit may take: the samples follow from it"
     )
     parser.add_argument(
         "--output", metavar="NAME", help="output with the logits, or its place from 0, where several may be it"
@@ -101,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--probabilities", action="store_true", help="take logarithms where a model gives probabilities alone"
     )
     parser.add_argument(
-        "--device", choices=["auto", "cpu", "cuda"], default="auto",
+        "--device", choices=["auto", "cpu", "cuda"], default=DEFAULTS["device"],
         help="where the models run; by default a GPU where it saves time",
     )  # fmt: skip
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
@@ -181,9 +183,7 @@ def _words(given: argparse.Namespace) -> list[str]:
     shown = dict(vars(given))
     words = list(shown.pop("files"))
     for option, value in shown.items():
-        if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False):
-            continue
-        if (option, value) in (("norm", "linf"), ("minutes", DEFAULT_MINUTES), ("device", "auto")):
+        if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False, DEFAULTS.get(option)):
             continue
         words += [
             f"--{option.replace('_', '-')}",

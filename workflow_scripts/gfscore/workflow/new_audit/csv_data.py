@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError, few
-from gfscore.images.listing import NamedImages, left_behind
-from gfscore.tables.csv_files import SEPARATORS, read_csv
+from gfscore.images.listing import NamedImages, left_behind, require_inside
+from gfscore.images.sources.image_csv import SEPARATORS
+from gfscore.tables.csv_files import read_csv
 from gfscore.tables.logit_files import LABELS
 from gfscore.tables.malformed import ROW_NAMES, unreadable
 
@@ -23,9 +24,6 @@ IMAGE_COLUMNS = (
 LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_name", "class_id")
 
 ENDINGS = (".csv", ".tsv")
-
-WORDS = {",": "comma", ";": "semicolon", "\t": "tab"}
-"""Separators as the source image_csv calls them."""
 
 MOST_FOLDERS = 2000
 """Folders below that of a table in which its images are looked for."""
@@ -53,8 +51,8 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[dict[str, Any], str
     if root is not None:
         settings["images"] = str(root)
     settings |= other_than_usual(image=image, label=label)
-    if separator != ",":
-        settings["separator"] = WORDS[separator]
+    if separator != "comma":
+        settings["separator"] = separator
     return settings, f"images listed in {path.name}, columns {image} and {label}{words}{root_words}"
 
 
@@ -73,8 +71,7 @@ def other_than_usual(**columns: str) -> dict[str, str]:
 
 def folder_and_label_of_each(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """First folder of the path, and label, of each image that a table of these settings lists."""
-    separators = {word: separator for separator, word in WORDS.items()}
-    frame = _table(Path(settings["path"]), separators[settings.get("separator", "comma")])
+    frame = _table(Path(settings["path"]), settings.get("separator", "comma"))
     names, labels = frame[settings.get("image", "image")], frame[settings.get("label", "label")]
     return [(name.partition("/")[0], label) for name, label in zip(names, labels, strict=True)]
 
@@ -83,20 +80,26 @@ def folder_and_label_of_each(settings: Mapping[str, Any]) -> list[tuple[str, str
 
 
 def _separator(path: Path) -> str:
+    """The first of SEPARATORS that stands in the header; a tab in files that say so by their ending."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline(1 << 20)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
-    present = [separator for separator in SEPARATORS if separator in header]
-    return "\t" if path.suffix == ".tsv" else next(iter(present), ",")
+    if path.suffix == ".tsv":
+        return "tab"
+    for separator, character in SEPARATORS.items():
+        if character in header:
+            return separator
+    return "comma"
 
 
 def _table(path: Path, separator: str) -> DataFrame:
     """Table whose cells are texts."""
+    character = SEPARATORS[separator]
     try:
-        columns = list(read_csv(path, separator=separator).columns)
-        return read_csv(path, separator=separator, text=columns)
+        columns = list(read_csv(path, separator=character).columns)
+        return read_csv(path, separator=character, text=columns)
     # Damaged files raise errors of many types.
     except Exception as error:
         raise unreadable(path, path.suffix, error) from error
@@ -130,7 +133,7 @@ def _first_of(columns, names):
 
 def _image_folder(names: Sequence[str], path: Path, asked: str | None) -> tuple[Path | None, str]:
     """Folder of the images, None for that of the table, and words on it."""
-    NamedImages.require_inside(names, path)
+    require_inside(names, path)
     if asked:
         if not Path(asked).is_dir():
             raise InputError(f"{asked}: there is no such folder; correct --image-folder")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.images.listing import is_image, left_behind
+from gfscore.networks.batch_invariance import spread_over
 from gfscore.workflow.new_audit.array_data import array_settings
 from gfscore.workflow.new_audit.csv_data import ENDINGS as TABLE_ENDINGS
 from gfscore.workflow.new_audit.csv_data import (
@@ -91,22 +92,19 @@ def labels_of(given: str, classes: Sequence[str]) -> FoundData:
     return _opened(entry, "labels without images", given)
 
 
-def _opened(entry, words, path):
+def _opened(entry: Mapping[str, Any], words: str, path: str) -> FoundData:
     from gfscore.images.dataset_source import dataset_sources
-    from gfscore.images.datasets import open_images
+    from gfscore.images.datasets import ClassesWithoutSamples, open_images
 
     source = dataset_sources()[entry["source"]]
     parsed = source.settings.model_validate(entry)
     settings = {**parsed.explicit(), "subset": None}
     try:
         images = open_images(settings, entry.get("path"), classes=settings.pop("classes"))
-    except InputError as error:
-        fault, missing, _ = str(error).partition("; add samples")
-        if not missing:
-            raise
+    except ClassesWithoutSamples as error:
         raise InputError(
-            f"{fault}. Labels count from 0, without gaps: where they start at 1, subtract 1; where some classes have "
-            "no samples, write names in place of numbers"
+            f"{error.fault}. Labels count from 0, without gaps: where they start at 1, subtract 1; where some classes "
+            "have no samples, write names in place of numbers"
         ) from error
     known = entry.get("classes") or images.class_names or source.class_names(parsed)
     classes = list(known or map(str, range(int(images.labels.max()) + 1)))
@@ -125,10 +123,10 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     from gfscore.images.subsets import draw_of_each_class
 
     labels = data.images.labels
-    count = int(np.clip(LOOKED_AT_VALUES // np.prod(data.images.image_shape), *LOOKED_AT))
+    count = most_looked_at(data.images)
     rows = draw_of_each_class(labels, per_class=-(-count // len(data.classes)), seed=SEED)
     # Of many classes one of each is too many; those that are left out change nothing in what is asked here.
-    rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(int)]
+    rows = rows[spread_over(len(rows), count)]
     checked = data.images.select(np.arange(len(labels)) if len(labels) <= ALL else rows)
     digests = _digests_of_one_size(checked)
     if digests is None:
@@ -138,6 +136,11 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     if len(labels) > ALL:
         require_labels_agree(data)
     return data, rows
+
+
+def most_looked_at(images: ImageSet) -> int:
+    """Labelled images of this size that are shown to a model at most before anything is written."""
+    return int(np.clip(LOOKED_AT_VALUES // np.prod(images.image_shape), *LOOKED_AT))
 
 
 def _digests_of_one_size(images: ImageSet) -> NDArray[Any] | None:

@@ -25,7 +25,7 @@ from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of, require_labels_agree
 from gfscore.workflow.new_audit.found import FoundModel, Inspection, name_from
 from gfscore.workflow.new_audit.output_names import asked_order
-from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.request import OF_NETWORKS, Request
 from gfscore.workflow.new_audit.shown_outputs import DISTRIBUTIONS, kind_of_outputs, require_use_of_probabilities
 
 if TYPE_CHECKING:
@@ -55,17 +55,12 @@ def inspect_logits(models: Sequence[FoundModel], request: Request) -> Inspection
     for model in models:
         if not model.has_logits_only:
             raise InputError(f"{model.entry['path']}: a network beside files of logits; audit them apart")
-    for option, value in (
-        ("--architecture", request.architecture), ("--preprocessing", request.preprocessing), ("--size", request.size),
-        ("--orientation", request.orientation),
-        ("--eps", request.eps), ("--norm", request.norm != "linf"), ("--trust-code", request.trust_code),
-        ("--output", request.output), ("--device", request.device != "auto"),
-        ("--labels", request.labels if request.data else None), ("--arrays", request.arrays),
-        ("--value-range", request.value_range), ("--image-folder", request.image_folder),
-    ):  # fmt: skip
-        if value:
+    # Beside data the names of the classes are theirs.
+    for option in (*OF_NETWORKS, "labels") if request.data else OF_NETWORKS:
+        if request.is_given(option):
             raise InputError(
-                f"{option}: logits have no use for it; leave it out, and order rows and columns as the labels"
+                f"--{option.replace('_', '-')}: logits have no use for it; leave it out, and order rows and columns as "
+                "the labels"
             )
     data, read = _logits_and_labels(models, request)
     true = data.images.labels.astype(np.int64)

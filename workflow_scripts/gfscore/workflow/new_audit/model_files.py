@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import sha256_of_file
@@ -20,6 +20,9 @@ from gfscore.workflow.new_audit.named_networks import find_named
 from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.stated import of_graph, of_timm, of_transformers, read_json_file
+
+if TYPE_CHECKING:
+    import onnx
 
 PROGRAMS = (".pt2", ".torchscript")
 ENDINGS = (*CHECKPOINTS, *PROGRAMS, ".onnx")
@@ -82,7 +85,7 @@ def _found(given: str, request: Request) -> list[FoundModel]:
 
 
 def _onnx(path):
-    from gfscore.networks.onnx_content import read_model
+    from gfscore.networks.onnx_content import inputs_of, read_model
 
     model = read_model(path)
     graph = model.whole_graph()
@@ -91,22 +94,23 @@ def _onnx(path):
         name=name_from(path.stem),
         entry={"source": "onnx", "path": str(path)},
         words=words,
-        shape=_input_shape(graph),
+        shape=_input_shape(inputs_of(graph)),
         pixels=of_graph(graph),
         labels=names_in_metadata({entry.key: entry.value for entry in graph.metadata_props}),
     )
 
 
-def _input_shape(graph):
-    weights = {tensor.name for tensor in graph.graph.initializer}
-    given = [one for one in graph.graph.input if one.name not in weights]
-    if len(given) != 1:
+def _input_shape(inputs: Sequence[onnx.ValueInfoProto]) -> tuple[int, int, int] | None:
+    """Shape (C, H, W) of the images that a graph takes; None where it does not state it."""
+    if len(inputs) != 1:
         return None
-    sides = [one.dim_value or None for one in given[0].type.tensor_type.shape.dim][1:]
-    if len(sides) != 3 or None in sides:
+    sides = [int(side.dim_value) for side in inputs[0].type.tensor_type.shape.dim][1:]
+    # A side that is not stated is 0.
+    if len(sides) != 3 or 0 in sides:
         return None
-    first, last = sides[0] in (1, 3), sides[2] in (1, 3)
-    return tuple(sides) if first or not last else (sides[2], sides[0], sides[1])
+    first, second, third = sides
+    channels_last = first not in (1, 3) and third in (1, 3)
+    return (third, first, second) if channels_last else (first, second, third)
 
 
 def _program(path, request):

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.workflow.new_audit.data_files import LOOKED_AT, LOOKED_AT_VALUES, FoundData, looked_at, turned
+from gfscore.images.encoded import DifferentSizes
+from gfscore.networks.batch_invariance import spread_over
+from gfscore.workflow.new_audit.data_files import FoundData, looked_at, most_looked_at, turned
 from gfscore.workflow.new_audit.found import FoundModel
 from gfscore.workflow.new_audit.pixels import Trial, clearly_better
 from gfscore.workflow.new_audit.request import Request
@@ -19,9 +21,6 @@ STORED, EXIF = "stored", "exif"
 
 READ = {STORED: "read as stored", EXIF: "turned by it"}
 """What is said of a reading."""
-
-Line = list[str]
-"""A line of what is said before the run, or none."""
 
 
 def as_asked(data: FoundData, request: Request) -> FoundData:
@@ -38,11 +37,10 @@ def as_asked(data: FoundData, request: Request) -> FoundData:
 
 def in_orientation(
     data: FoundData, models: Sequence[FoundModel], request: Request, tell: Callable[[str], None]
-) -> tuple[FoundData, Line]:
-    """Data in the orientation that surely fits the labels better, and what was decided, in words.
+) -> tuple[FoundData, list[str]]:
+    """Data in the orientation that surely fits the labels better, and a line on it, none without such images.
 
-    Where neither reading is surely better for any model, images are read as stored. Without an image that has an
-    orientation nothing is said.
+    Where neither reading is surely better for any model, images are read as stored.
 
     Raises
     ------
@@ -56,8 +54,7 @@ def in_orientation(
     if request.orientation is not None:
         return data, [f"{counted}: {READ[request.orientation]}, as asked"]
 
-    most = int(np.clip(LOOKED_AT_VALUES // np.prod(data.images.image_shape), *LOOKED_AT))
-    shown_rows = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int)]
+    shown_rows = rows[spread_over(len(rows), most_looked_at(data.images))]
     turned_data = turned(data)
     readings = _both_readings(data, turned_data, shown_rows)
     if readings is None:
@@ -87,9 +84,7 @@ def _both_readings(
     stored_images = np.concatenate(list(data.images.select(rows).batches(64)))
     try:
         turned_images = np.concatenate(list(turned_data.images.select(rows).batches(64)))
-    except InputError as error:
-        if "images of different sizes" not in str(error):
-            raise
+    except DifferentSizes:
         return None
     return (stored_images, turned_images) if turned_images.shape == stored_images.shape else None
 

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from gfscore.core.errors import InputError, few
+from gfscore.core.label_numbers import is_number
 from gfscore.core.regular import regular_bytes
 
 MOST_TEXT = 1 << 22
@@ -219,7 +220,7 @@ def _name(item, where):
 
 def _is_number(value):
     if isinstance(value, str):
-        return value.isascii() and value.isdecimal() and len(value) < 10
+        return is_number(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-DEFAULT_MINUTES = 5.0
+OF_NETWORKS = (
+    "architecture", "preprocessing", "arrays", "value_range", "image_folder", "orientation", "norm", "eps", "size",
+    "output", "device", "trust_code",
+)  # fmt: skip
+"""Options that say how images are read and shown to a network, in the order of the command's help."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,15 @@ class Request:
     eps: tuple[str, ...] = ()
     size: int | None = None
     orientation: str | None = None
-    minutes: float = DEFAULT_MINUTES
+    minutes: float = 5.0
     trust_code: bool = False
     output: str | None = None
     probabilities: bool = False
     device: str = "auto"
+
+    def is_given(self, option: str) -> bool:
+        """Whether an option differs from its default."""
+        return bool(getattr(self, option) != DEFAULTS[option])
 
     def text(self) -> str:
         """As JSON, for another process."""
@@ -49,3 +58,7 @@ class Request:
         """The request of such a text."""
         values = json.loads(text)
         return cls(**{**values, "models": tuple(values["models"]), "eps": tuple(values["eps"])})
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Request)}
+"""Values of the options that no user names."""

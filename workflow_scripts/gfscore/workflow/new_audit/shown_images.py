@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.batch_invariance import spread_over
 from gfscore.networks.heads import require_head
 from gfscore.workflow.new_audit import audit_file, pixels
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
@@ -27,6 +28,12 @@ TRYING = 40.0
 """Seconds that a turn of trying every preprocessing may take for one model, with FEWEST images at least."""
 
 FEWEST = 40
+
+BATCH = 64
+"""Images that a model is shown at a time."""
+
+COMPARED = 8
+"""Images on which a network is compared with the one that it was converted from; in the audit it is on all."""
 
 MEASURING = 1.0
 """Seconds in which passes are timed, three at least."""
@@ -82,8 +89,7 @@ def _shown(model, data, images, labels, request, *, threads):
     seconds = _seconds(classifier, images)
 
     def run(shown: NDArray[np.float32]) -> NDArray[np.float32]:
-        logits = [classifier.logits(shown[start : start + 64]) for start in range(0, len(shown), 64)]
-        return np.concatenate(logits)[:, indices]
+        return _logits_in_batches(classifier, shown)[:, indices]
 
     settings, pixel_words = _pixels(
         model, run, images, labels, data_classes=data.classes, seconds=seconds, request=request
@@ -153,7 +159,7 @@ def trials_of_readings(
         indices, _ = match_classes(model.labels, data.classes, outputs, asked=request.labels, where=where)
         passes = len(candidates) * len(readings)
         most = int(np.clip(TRYING / (passes * _seconds(classifier, readings[0])), FEWEST, len(labels)))
-        rows = np.linspace(0, len(labels) - 1, min(most, len(labels))).astype(int)
+        rows = spread_over(len(labels), most)
 
         trials = []
         for images in readings:
@@ -161,8 +167,7 @@ def trials_of_readings(
             for name, settings in candidates.items():
                 shaped = {**settings, "image_shape": images.shape[1:]}
                 shown = pixels.preprocess(images[rows], shaped, where=where)
-                logits = [classifier.logits(shown[start : start + 64]) for start in range(0, len(shown), 64)]
-                answers = np.concatenate(logits)[:, indices].argmax(axis=1)
+                answers = _logits_in_batches(classifier, shown)[:, indices].argmax(axis=1)
                 of_reading.append(pixels.Trial(name, settings, answers == labels[rows]))
             trials.append(of_reading)
     return trials
@@ -174,12 +179,14 @@ def _opened(entry: dict[str, Any], data: FoundData, threads: int, plain: Classif
     from gfscore.networks.number_types import number_words
 
     numbers = f"; {number_words(plain)}" if number_words(plain) else ""
+    few_images = data.images.select(np.arange(min(COMPARED, len(data.images))))
+    pixels_of_few = np.concatenate(list(few_images.batches(COMPARED)))
     if entry["source"] != "onnx":
-        require_agreement(plain, data.images.select(_few_rows(data)), _logits_of(plain, data), where=entry["path"])
+        require_agreement(plain, few_images, plain.logits(pixels_of_few), where=entry["path"])
         return plain, True, numbers
     try:
         converted = _classifier({**entry, "gradients": True}, data, threads)
-        said = require_agreement(converted, data.images.select(_few_rows(data)), _logits_of(converted, data), where="")
+        said = require_agreement(converted, few_images, converted.logits(pixels_of_few), where="")
     except InputError as error:
         return plain, False, f"; no gradients: {str(error).split(';', maxsplit=1)[0]}{numbers}"
     entry["gradients"] = True
@@ -187,12 +194,11 @@ def _opened(entry: dict[str, Any], data: FoundData, threads: int, plain: Classif
     return converted, True, f"; gradients {said['conversion'].split(';')[0]}{numbers}"
 
 
-def _few_rows(data):
-    return np.arange(min(8, len(data.images)))
-
-
-def _logits_of(classifier, data):
-    return classifier.logits(np.concatenate(list(data.images.select(_few_rows(data)).batches(8))))
+def _logits_in_batches(classifier: Classifier, images: NDArray[np.float32]) -> NDArray[np.float32]:
+    logits = []
+    for start in range(0, len(images), BATCH):
+        logits.append(classifier.logits(images[start : start + BATCH]))
+    return np.concatenate(logits)
 
 
 def _classifier(entry: Mapping[str, Any], data: FoundData, threads: int) -> Classifier:
@@ -235,7 +241,7 @@ def _pixels(
     names, classes = pixels.candidates(channels), len(np.unique(labels))
     # Fewer images where each takes long.
     first = int(np.clip(TRYING / (len(names) * seconds), FEWEST, len(labels)))
-    rows = np.linspace(0, len(labels) - 1, min(first, len(labels))).astype(int)
+    rows = spread_over(len(labels), first)
 
     def trial(name: str, settings: Mapping[str, Any]) -> pixels.Trial:
         shaped = {**settings, "image_shape": images.shape[1:]}

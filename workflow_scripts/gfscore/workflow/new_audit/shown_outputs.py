@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.settings import LOGARITHMS, WHITE
+from gfscore.networks.batch_invariance import spread_over
 from gfscore.networks.model_source import module_of
-from gfscore.networks.outputs import ONE_OUTPUT, Output, SeveralOutputs
+from gfscore.networks.outputs import Output, SeveralOutputs
 from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, probabilities_in
 from gfscore.workflow.new_audit.class_order import check_logits, match_classes
 from gfscore.workflow.new_audit.found import FoundModel
@@ -59,7 +60,7 @@ def open_for_logits(
     if head is not None:
         entry["head"] = head
         classifier = opened(entry)
-    if ONE_OUTPUT in classifier.outputs and len(classes) > 2:
+    if classifier.one_column and len(classes) > 2:
         raise InputError(
             f"{entry['path']}: has one output, which tells two classes apart, and the data have {len(classes)} "
             f"({few(classes)}); give images of its two classes"
@@ -80,7 +81,7 @@ def open_for_logits(
 def _shown_whatever_the_pixels(classifier: Classifier, images: NDArray[np.float32]) -> NDArray[np.float32]:
     # Probabilities are probabilities whatever is shown, while logits of a network that takes pixels up to 255 may all
     # be small for pixels up to 1.
-    rows = np.linspace(0, len(images) - 1, min(SHOWN, len(images))).astype(int)
+    rows = spread_over(len(images), SHOWN)
     shown = [images[rows], WHITE * images[rows], 2 * images[rows] - 1]
     values = np.concatenate([classifier.logits(batch) for batch in shown])
     # A softmax of several operators may overflow on pixels that the network does not take.
