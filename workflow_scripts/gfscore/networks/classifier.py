@@ -38,7 +38,7 @@ class Classifier:
     words, empty for none; `original` what the network was converted from, None if it was not; `number_type` that of
     its answers, where gradients are always those of float32 (see gfscore.networks.number_types); `outputs` what the
     logits are made of in words, empty for the output as it is; `head` the operator after the logits that was left out,
-    if any.
+    if any; `search` the arithmetic in which attacks search (see gfscore.attacks.fast_search).
     """
 
     architecture: str
@@ -51,6 +51,7 @@ class Classifier:
     number_type: str = "float32"
     outputs: str = ""
     head: Head | None = None
+    search: str = "float32"
 
     @property
     def in_words(self) -> dict[str, str]:
