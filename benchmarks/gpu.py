@@ -358,7 +358,7 @@ def onnx_file(size):
     missing = [str(file) for file in files if not file.exists()]
     if missing:
         raise SystemExit(f"onnx: no {', '.join(missing)}; GFSCORE_TEST_DATA names the folder with the test data")
-    command = ("gfscore.workflow.command", "audit", *map(str, files))
+    command = ("gfscore.workflow.command", "audit", *map(str, files), "--preprocessing", "imagenet")
     # By the verdict: PASS, FAIL, INCONCLUSIVE.
     yield from audit(size, name="ONNX file", command=command, statuses=(0, 1, 2))
 

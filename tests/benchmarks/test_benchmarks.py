@@ -171,11 +171,13 @@ def test_every_gpu_part_runs_on_the_processor_at_a_hundredth_of_its_size(gpu, tm
     assert all(row["ratio"] > 0 for rows in parts.values() for row in rows)
 
 
-def test_a_gpu_part_with_an_audit_is_tried_by_its_plan(tmp_path):
-    done = gpu_script("--part", "two-models", *TRIAL, "--output", tmp_path / "gpu.json")
-    assert done.returncode == 0, done.stderr
+@pytest.mark.usefixtures("real_data")
+@pytest.mark.parametrize("name", ["two-models", "onnx"])
+def test_a_gpu_part_with_an_audit_is_tried_by_its_plan(name, tmp_path):
+    done = gpu_script("--part", name, *TRIAL, "--output", tmp_path / "gpu.json")
+    assert done.returncode == 0, done.stdout + done.stderr
     (parts,) = json.loads((tmp_path / "gpu.json").read_text()).values()
-    assert "planned only" in parts["two-models"][0]["detail"]
+    assert "planned only" in parts[name][0]["detail"]
 
 
 def test_rows_of_other_devices_and_parts_are_kept(gpu, tmp_path):
