@@ -1,22 +1,53 @@
-"""Extraction of logits on a GPU beside the paper's plain loop and beside the device's own products of matrices.
+"""What a GPU does for the project, in parts of at most two minutes: python benchmarks/gpu.py [--part NAME ...].
 
-Times are by the clock, since the device works meanwhile; every function ends with its logits in memory, so that nothing
-is still under way. Where torch finds no CUDA device there are no rows.
+Without --part all parts run, each in a process of its own that ends at its time limit: ten minutes together. Rows go to
+gpu.json by the name of the device and of the part; those of other devices and parts stay, and a part that is stopped
+keeps the rows that it had. Times are by the clock, since the device works meanwhile. A trial on the processor is a
+hundredth in size, with small networks, and plans the audits only:
+
+    python benchmarks/gpu.py --device cpu --scale 0.01 --output trial.json
 """
 
+import argparse
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE), str(ROOT / "workflow_scripts")]
+
+import foolbox
 import numpy as np
 import torch
+from pyautoattack.autopgd_base import APGDAttack
 from timing import row
 from torch.utils.flop_counter import FlopCounterMode
 
+from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.search import on_device
+from gfscore.core.files import write_text
 from gfscore.images.image_set import from_arrays
+from gfscore.measures import KINDS
+from gfscore.networks.classifier import from_network
 from gfscore.networks.compatibility import import_robustbench, import_torchvision
 from gfscore.networks.inference import extract_logits, reproducible_arithmetic
-from gfscore.networks.precision import tensor_float
+from gfscore.networks.precision import search_precision, tensor_float
+from gfscore.statistics.draws import Draws, seeds_of_samples
+
+RESULTS, GUIDE = HERE / "gpu.json", ROOT / "docs/cluster.md"
+BEGIN, END = "<!-- gpu: made by benchmarks/gpu.py -->\n", "<!-- end of gpu -->\n"
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 
@@ -115,7 +146,337 @@ def compare(name, build, shape, count, *, device, precisions=PRECISIONS, side=MA
 
 
 def rows():
-    """Every network, where there is a GPU."""
+    """Logits of every network, where there is a GPU."""
     if torch.cuda.is_available():
         for name, (build, shape, count) in NETWORKS.items():
             yield from compare(name, build, shape, count, device="cuda")
+
+
+# ---- parts ----
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a part computes: device, share of the full numbers of images, and side of matrices."""
+
+    device: str = "cuda"
+    scale: float = 1.0
+
+    @property
+    def small(self) -> bool:
+        """Whether networks are small stand-ins, and audits are planned only."""
+        return self.scale < 1
+
+    def images(self, count: int) -> int:
+        """Number of images, of `count` at full size."""
+        return max(4, round(count * self.scale))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of the benchmark: its time limit in seconds, and the function that yields its rows."""
+
+    seconds: int
+    rows: Callable[[Size], Iterator[dict]]
+
+
+STEPS, EPS = 10, 1e-6
+"""Gradient steps of an attack, in a ball so small that no image falls and every step is done."""
+
+
+def logits(size, *, network, precision):
+    """Logits of one network in one precision."""
+    build, shape, count = NETWORKS[network]
+    if size.small:
+        build, shape = partial(_wide_resnet, 10, 1), (3, 32, 32)
+    side = 256 if size.small else MATRIX
+    precisions = ("float32",) if size.device == "cpu" and precision == "tf32" else (precision,)
+    yield from compare(network, build, shape, size.images(count), device=size.device, precisions=precisions, side=side)
+
+
+def attacked_network(size):
+    """WideResNet-28-10, images (n, 3, 32, 32), and the labels that it gives them."""
+    torch.manual_seed(0)
+    network = (_wide_resnet(10, 1) if size.small else _wide_resnet(28, 10)).eval().to(size.device)
+    network.requires_grad_(False)
+    pixels = np.random.default_rng(0).random((size.images(128), 3, 32, 32), dtype=np.float32)
+    with torch.no_grad():
+        labels = network(torch.from_numpy(pixels).to(size.device)).argmax(1).cpu().numpy().astype(np.int64)
+    return network, pixels, labels
+
+
+def measured(network, pixels, labels, *, attack, search, eps=EPS):
+    """Columns of the measure `adversarial` by one attack, searched in a given arithmetic."""
+    classifier = replace(from_network(network), search=search)
+    settings = {"norm": "linf", "eps": eps, "attacks": [attack], "seed": 0}
+    seeds = seeds_of_samples(0, "adversarial", np.arange(len(pixels)))
+    return KINDS["adversarial"].load()(classifier, pixels, labels, settings=settings, seeds=seeds)
+
+
+PGD = {"name": "pgd", "steps": STEPS, "step_size": EPS / 8, "restarts": 1}
+AUTO_PGD = {"name": "apgd-ce", "steps": STEPS, "restarts": 1}
+
+
+def attacks(size):
+    """PGD beside bare passes in float32, PGD and Auto-PGD beside libraries as they come."""
+    network, pixels, labels = attacked_network(size)
+    _, x, y = on_device(from_network(network), pixels, labels)
+    wait = torch.cuda.synchronize if size.device == "cuda" else float
+
+    def bare():
+        for _ in range(STEPS):
+            points = x.clone().requires_grad_()
+            loss = torch.nn.functional.cross_entropy(network(points), y, reduction="sum")
+            torch.autograd.grad(loss, points)
+        wait()
+
+    def ours_in_float32():
+        draws = Draws.of(seeds_of_samples(0, "adversarial", np.arange(len(x))), x.device)
+        options = {key: value for key, value in PGD.items() if key != "name"}
+        pgd(network, x, y, ball={"norm": "linf", "eps": EPS}, draws=draws, **options)
+        wait()
+
+    with reproducible_arithmetic():
+        passes, ours = by_the_clock(bare, 2), by_the_clock(ours_in_float32, 2)
+        search = search_precision("auto", from_network(network), device=size.device)
+        searching = {
+            attack["name"]: by_the_clock(partial(measured, network, pixels, labels, attack=attack, search=search), 2)
+            for attack in (PGD, AUTO_PGD)
+        }
+    model = foolbox.PyTorchModel(network, bounds=(0, 1), device=size.device)
+    library = foolbox.attacks.LinfPGD(abs_stepsize=EPS / 8, steps=STEPS, random_start=True)
+
+    def by_foolbox():
+        library.run(model, x, foolbox.criteria.Misclassification(y), epsilon=EPS)
+        wait()
+
+    auto = APGDAttack(network, norm="Linf", eps=EPS, n_iter=STEPS, loss="ce", seed=0, device=size.device)
+
+    def by_pyautoattack():
+        auto.perturb(x, y)
+        wait()
+
+    detail = f"{len(x)} images, {STEPS} steps"
+    yield row(
+        "PGD in float32 beside bare passes", passes / ours, f"{detail}, {ours:.3g} s", target=1 / 1.1,
+        unit="of the rate of bare forward and backward passes",
+    )  # fmt: skip
+    theirs = by_the_clock(by_foolbox, 2)
+    taken = searching["pgd"]
+    yield row(f"PGD, searched in {search}, beside foolbox", theirs / taken, f"{detail}, {taken:.3g} s", target=1)
+    theirs, taken = by_the_clock(by_pyautoattack, 2), searching["apgd-ce"]
+    yield row(
+        f"Auto-PGD, searched in {search}, beside pyautoattack", theirs / taken, f"{detail}, {taken:.3g} s", target=1
+    )
+
+
+def search(size):
+    """The default search beside that in float32, and the share of samples that both judge alike."""
+    network, pixels, labels = attacked_network(size)
+    precision = search_precision("auto", from_network(network), device=size.device)
+    with reproducible_arithmetic():
+        times = {}
+        for name in ("float32", precision):
+            function = partial(measured, network, pixels, labels, attack=PGD, search=name)
+            times[name] = by_the_clock(function, 2)
+        yield row(
+            f"search in {precision} beside float32, PGD", times["float32"] / times[precision],
+            f"{len(pixels)} images, {times[precision]:.3g} s", target=5, unit="times as fast",
+        )  # fmt: skip
+        attack = {**PGD, "step_size": None}
+        values = []
+        for name in ("float32", precision):
+            values.append(measured(network, pixels, labels, attack=attack, search=name, eps=1 / 255)["value"])
+    yield row(
+        f"robust accuracy searched in {precision} beside float32", 1 - abs(values[0].mean() - values[1].mean()),
+        f"{values[1].mean():.4f} beside {values[0].mean():.4f}", target=0.998, unit="1 - difference",
+    )  # fmt: skip
+
+
+def values(size):
+    """Values of measures on the device beside those on the processor."""
+    torch.manual_seed(0)
+    network = _wide_resnet(10, 1).eval()
+    pixels = np.random.default_rng(0).random((size.images(400), 3, 32, 32), dtype=np.float32)
+    with torch.no_grad():
+        labels = network(torch.from_numpy(pixels)).argmax(1).numpy().astype(np.int64)
+    entries = {
+        "adversarial": {"norm": "linf", "eps": 1 / 255, "attacks": [{**PGD, "step_size": None}]},
+        "targeted": {"norm": "linf", "eps": 1 / 255, "steps": STEPS, "step_size": None, "restarts": 1},
+        "minimal": {"norm": "l2", "largest_distance": 3.0, "bisection_steps": 12, "attacks": [{"name": "fmn"}]},
+    }
+    for kind, settings in entries.items():
+        columns = {}
+        for device in ("cpu", size.device):
+            seeds = seeds_of_samples(0, kind, np.arange(len(pixels)))
+            how = {"settings": {**settings, "seed": 0}, "seeds": seeds}
+            with reproducible_arithmetic():
+                columns[device] = KINDS[kind].load()(from_network(network.to(device)), pixels, labels, **how)["value"]
+        difference = np.abs(columns["cpu"] - columns[size.device])
+        yield row(
+            f"values of {kind} beside the processor's", (difference <= 1e-3).mean(),
+            f"{len(difference)} values, largest difference {difference.max():.1e}", target=0.998,
+            unit="of the values within 0.001",
+        )  # fmt: skip
+
+
+TWO_MODELS = ("gfscore.workflow.running", "--configfile", "config.yaml", "tests/workflow/two_models.yaml")
+DEMO = ("gfscore.workflow.running",)
+
+
+def audit(size, *, name, command, statuses=(0,)):
+    """A run with the GPU beside the same with `CUDA_VISIBLE_DEVICES=`, each in a fresh copy of the repository."""
+    seconds = {}
+    for devices in (None, ""):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "repository"
+            skipped = shutil.ignore_patterns("results", ".git", ".snakemake", ".venv", ".gpu", "__pycache__")
+            shutil.copytree(ROOT, copy, ignore=skipped)
+            environment = os.environ | {"PYTHONPATH": "workflow_scripts"}
+            if devices is not None or size.device == "cpu":
+                environment["CUDA_VISIBLE_DEVICES"] = ""
+            planned = ["--dry-run"] if size.small else []
+            start = time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", *command, "--cores", str(os.cpu_count()), *planned],
+                cwd=copy, env=environment, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            seconds[devices] = time.perf_counter() - start
+        if done.returncode not in statuses:
+            raise SystemExit(f"{name}: status {done.returncode}\n{(done.stdout + done.stderr)[-2000:]}")
+    planned = ", planned only" if size.small else ""
+    yield row(
+        f"{name} beside the same without a GPU", seconds[""] / seconds[None],
+        f"{seconds[None]:.0f} s, {seconds['']:.0f} s without{planned}", target=1, unit="times as fast",
+    )  # fmt: skip
+
+
+def onnx_file(size):
+    """An ONNX file and CIFAR-10's test images, those of the test data, to a verdict."""
+    data = Path(os.environ.get("GFSCORE_TEST_DATA") or os.environ.get("DATA") or ROOT.parent / "shared/data")
+    files = [data / "verification/cifar_base_kw.onnx", data / "cifar10/test_jpeg_10000.parquet"]
+    missing = [str(file) for file in files if not file.exists()]
+    if missing:
+        raise SystemExit(f"onnx: no {', '.join(missing)}; GFSCORE_TEST_DATA names the folder with the test data")
+    command = ("gfscore.workflow.command", "audit", *map(str, files), "--preprocessing", "imagenet")
+    # By the verdict: PASS, FAIL, INCONCLUSIVE.
+    yield from audit(size, name="ONNX file", command=command, statuses=(0, 1, 2))
+
+
+def _parts():
+    parts = {}
+    for network in NETWORKS:
+        short = network.partition(",")[0].lower()
+        for precision in PRECISIONS:
+            parts[f"{short}-{precision}"] = Part(20, partial(logits, network=network, precision=precision))
+    parts["attacks"] = Part(45, attacks)
+    parts["search"] = Part(35, search)
+    parts["values"] = Part(30, values)
+    parts["two-models"] = Part(75, partial(audit, name="two-model audit", command=TWO_MODELS))
+    parts["onnx"] = Part(55, onnx_file)
+    parts["demo"] = Part(120, partial(audit, name="demo", command=DEMO))
+    return parts
+
+
+PARTS = _parts()
+"""All parts by name, the short ones first; their limits are ten minutes together."""
+
+
+# ---- results ----
+
+
+def device_name(device):
+    """Name by which results are kept: the GPU's, or that of the processor's architecture."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"CPU ({platform.machine()})"
+
+
+def keep(path, device, part, part_rows):
+    """Write the rows of one part on one device; those of other parts and devices stay."""
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    results.setdefault(device, {})[part] = part_rows
+    write_text(path, json.dumps(results, indent=2) + "\n")
+
+
+def table(results):
+    """Markdown table of the rows of all devices."""
+    lines = ["| device | what | measured | wanted |", "| --- | --- | --- | --- |"]
+    for device, parts in results.items():
+        for part_rows in parts.values():
+            for entry in part_rows:
+                wanted = "" if entry["target"] is None else f"{entry['target']:.3g}"
+                value = f"{entry['ratio']:.3g} {entry['unit']} ({entry['detail']})"
+                lines.append(f"| {device} | {entry['name']} | {value} | {wanted} |")
+    if len(lines) == 2:
+        return "No figures are kept yet: `python benchmarks/gpu.py`, on a machine with a GPU, writes them here.\n"
+    return "\n".join(lines) + "\n"
+
+
+def put_into_guide(guide, results):
+    """Text of docs/cluster.md with the table between its two marks."""
+    before, _, rest = guide.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+
+
+def run_here(name, size, output):
+    """Run one part in this process, and keep each row as soon as it is there."""
+    part_rows = []
+    for entry in PARTS[name].rows(size):
+        part_rows.append(entry)
+        keep(output, device_name(size.device), name, part_rows)
+        print(f"{entry['name']}: {entry['ratio']:.3g} {entry['unit']}\n    {entry['detail']}", flush=True)
+
+
+def run_limited(name, size, output):
+    """Run one part in a process of its own until its time limit; whether it came to its end."""
+    command = [sys.executable, __file__, "--part", name, "--in-process", "--device", size.device]
+    command += ["--scale", str(size.scale), "--output", str(output)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        status = process.wait(timeout=PARTS[name].seconds)
+    except subprocess.TimeoutExpired:
+        # Its group: an audit has processes of its own.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        print(f"{name}: stopped after {PARTS[name].seconds} s", flush=True)
+        return False
+    if status:
+        print(f"{name}: ended with status {status}", flush=True)
+    return status == 0
+
+
+def main():
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="parts: " + ", ".join(f"{name} ({part.seconds} s)" for name, part in PARTS.items()),
+    )  # fmt: skip
+    parser.add_argument("--part", action="append", choices=PARTS, metavar="NAME", help="a part, may be repeated")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu for a trial")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the rows go")
+    parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if not 0 < given.scale <= 1:
+        parser.error(f"--scale {given.scale:g}: give a share above 0, at most 1")
+    if given.device == "cuda" and not torch.cuda.is_available():
+        parser.error("torch finds no CUDA device; --device cpu --scale 0.01 --output FILE tries the parts without one")
+    if given.output == RESULTS and (given.device == "cpu" or given.scale < 1):
+        parser.error("a trial is kept in a file of its own: give --output FILE")
+    size, names = Size(given.device, given.scale), given.part or list(PARTS)
+    if given.in_process:
+        for name in names:
+            run_here(name, size, given.output)
+        return
+    stopped = [name for name in names if not run_limited(name, size, given.output)]
+    if given.output == RESULTS and RESULTS.exists():
+        results = json.loads(RESULTS.read_text(encoding="utf-8"))
+        write_text(GUIDE, put_into_guide(GUIDE.read_text(encoding="utf-8"), results))
+    if stopped:
+        raise SystemExit(f"not finished: {', '.join(stopped)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -124,8 +124,10 @@ def version(rule_name):
 
 
 def version_of_measure(wildcards):
-    """The same of the measure that a job computes, whose kind declares it."""
-    return with_torch(of_kind("version")(wildcards))
+    """The same of the measure that a job computes, whose kind declares it, with the arithmetic that its attacks must have."""
+    search = config["inference"]["search"]
+    stated = search != "auto" and of_kind("fast_search")(wildcards)
+    return with_torch(of_kind("version")(wildcards)) + (f", search in {search}" if stated else "")
 
 
 @cache

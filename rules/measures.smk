@@ -62,6 +62,8 @@ rule measure_model:
         gpu=gpus_of_model,
         gpu_percent=percent_of_gpu,
         device=device_of_model,
+        # No parameter: a device that changes is no reason to measure again. What is set explicitly is in the version.
+        search=config["inference"]["search"],
         mem_mb=by_attempt(of_kind("mem_mb")),
         runtime=by_attempt(of_kind("runtime")),
     params:

@@ -42,6 +42,7 @@ def pretended():
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
+        "get_device_capability": lambda *_: (9, 0),
         "mem_get_info": lambda *_: (40 << 30, 80 << 30),
         "get_rng_state": lambda *_: None,
         "set_rng_state": lambda *_: None,

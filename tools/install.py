@@ -28,6 +28,9 @@ CPU_BUILDS = {
 }
 """Packages and PyTorch's page of builds of each alone; the registry has none for the CPU alone on Linux."""
 
+OF_THE_REGISTRY = "TORCH_BUILD=cuda takes the builds of the registry, in place of those on PyTorch's own pages"
+"""Remedy where a build for the CPU cannot be had."""
+
 REPLACED = "DO NOT MATCH THE HASHES"
 """What pip says of a file that is another than the lock pins."""
 
@@ -90,8 +93,7 @@ def install_torch(options: str, wanted: dict[str, str], build: str) -> None:
             install(options, entry.replace("==", "===", 1))
         return
     if "torch" in wanted:
-        remedy = "TORCH_BUILD=cuda takes the build of the registry, where PyTorch's own page cannot be reached"
-        install(options, cpu_build(wanted["torch"]), *from_page("torch"), remedy=remedy)
+        install(options, cpu_build(wanted["torch"]), *from_page("torch"), remedy=OF_THE_REGISTRY)
     if "torchvision" in wanted:
         install_torchvision_for_cpu(options, wanted["torchvision"])
 
@@ -108,7 +110,7 @@ def install_torchvision_for_cpu(options: str, wanted: str) -> None:
     said = LOG.read_bytes()[start:].decode(errors="replace")
     if REPLACED in said:
         # Once more, for its last lines and the remedy.
-        install(options, cpu_build(wanted), *from_page("torchvision"))
+        install(options, cpu_build(wanted), *from_page("torchvision"), remedy=OF_THE_REGISTRY)
         return
     install(options, wanted)
     print(FOREIGN_TORCHVISION, flush=True)

@@ -7,6 +7,7 @@ from typing import Any
 from gfscore.measures import kind_of
 from gfscore.measures.job import measure_in_batches, of_job
 from gfscore.measures.samples import table_of
+from gfscore.networks.precision import FULL
 from gfscore.workflow.jobs import logged_job
 
 
@@ -16,14 +17,20 @@ def measure_model(
     path_to_progress: Path | str,
     *,
     settings: Mapping[str, Any],
+    search: str = FULL,
     **how: Any,
 ) -> None:
-    """Write the samples table of one model; files, `settings` and all else as `measure_in_batches` takes them."""
+    """Write the samples table of one model; files, `settings` and all else as `measure_in_batches` takes them.
+
+    `search` is the setting `inference: search`, for kinds whose attacks follow it.
+    """
     kind = kind_of(settings)
+    if kind.fast_search:
+        how["search"] = search
     how |= {"table": table_of(kind.name), "settings": settings, "with_copies": kind.copies}
     measure_in_batches(files, path_to_samples, path_to_progress, kind.load(), **how)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        measure_model(**of_job(snakemake))
+        measure_model(**of_job(snakemake), search=snakemake.resources.search)

@@ -134,3 +134,87 @@ def test_shortest_of_several_calls(gpu):
     calls = []
     assert gpu.by_the_clock(partial(calls.append, None), repeats=3) >= 0
     assert len(calls) == 4
+
+
+# ---- parts of gpu.py ----
+
+
+TRIAL = ["--device", "cpu", "--scale", "0.01"]
+
+
+def gpu_script(*arguments):
+    """What a process that runs benchmarks/gpu.py gives."""
+    command = [sys.executable, BENCHMARKS / "gpu.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_parts_of_the_gpu_take_two_minutes_at_most_and_ten_together(gpu):
+    limits = [part.seconds for part in gpu.PARTS.values()]
+    assert max(limits) <= 120
+    assert sum(limits) <= 600
+
+
+def test_gpu_parts_are_listed(gpu):
+    listed = gpu_script("--help").stdout
+    assert all(name in listed for name in gpu.PARTS)
+
+
+def test_every_gpu_part_runs_on_the_processor_at_a_hundredth_of_its_size(gpu, tmp_path):
+    """Audits are planned only; the others compute."""
+    size = gpu.Size("cpu", 0.01)
+    computed = [name for name in gpu.PARTS if name not in ("onnx", "demo", "two-models")]
+    assert {"attacks", "search", "values", "resnet-50-tf32"} <= set(computed)
+    for name in computed:
+        gpu.run_here(name, size, tmp_path / "gpu.json")
+    (parts,) = json.loads((tmp_path / "gpu.json").read_text()).values()
+    assert list(parts) == computed
+    assert all(row["ratio"] > 0 for rows in parts.values() for row in rows)
+
+
+@pytest.mark.usefixtures("real_data")
+@pytest.mark.parametrize("name", ["two-models", "onnx"])
+def test_a_gpu_part_with_an_audit_is_tried_by_its_plan(name, tmp_path):
+    done = gpu_script("--part", name, *TRIAL, "--output", tmp_path / "gpu.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (parts,) = json.loads((tmp_path / "gpu.json").read_text()).values()
+    assert "planned only" in parts[name][0]["detail"]
+
+
+def test_rows_of_other_devices_and_parts_are_kept(gpu, tmp_path):
+    path = tmp_path / "gpu.json"
+    path.write_text(json.dumps({"NVIDIA H100": {"values": [{"ratio": 1}]}, "other": {"search": [{"ratio": 2}]}}))
+    gpu.keep(path, "NVIDIA H100", "search", [{"ratio": 3}])
+    assert json.loads(path.read_text()) == {
+        "NVIDIA H100": {"values": [{"ratio": 1}], "search": [{"ratio": 3}]},
+        "other": {"search": [{"ratio": 2}]},
+    }
+
+
+def test_a_part_that_takes_too_long_is_stopped_and_keeps_its_rows(gpu, tmp_path, monkeypatch):
+    path = tmp_path / "gpu.json"
+    monkeypatch.setitem(gpu.PARTS, "values", gpu.Part(0.01, gpu.values))
+    gpu.keep(path, "CPU", "values", [{"ratio": 1}])
+    assert not gpu.run_limited("values", gpu.Size("cpu", 0.01), path)
+    assert json.loads(path.read_text()) == {"CPU": {"values": [{"ratio": 1}]}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--part", "nothing"], "values"),
+        (["--part", "values", "--device", "cpu"], "--output"),
+        (["--part", "values", "--scale", "2"], "--scale"),
+    ],
+)
+def test_what_gpu_parts_cannot_do_is_refused(arguments, named):
+    done = gpu_script(*arguments)
+    assert done.returncode == 2
+    assert named in done.stderr
+
+
+def test_the_guide_shows_what_is_kept_of_gpus(gpu):
+    results = json.loads(gpu.RESULTS.read_text()) if gpu.RESULTS.exists() else {}
+    guide = gpu.GUIDE.read_text()
+    assert gpu.put_into_guide(guide, results) == guide
+    row = {"name": "PGD", "ratio": 2.5, "unit": "times as fast", "detail": "128 images", "target": 1}
+    assert "| H100 | PGD | 2.5 times as fast (128 images) | 1 |" in gpu.table({"H100": {"attacks": [row]}})

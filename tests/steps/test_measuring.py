@@ -17,6 +17,7 @@ from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.workflow.catalogue import CATALOGUE
+from measure_model import measure_model
 
 NAMES = [str(digit) for digit in range(10)]
 MODEL = {"dataset": "digits", "threat": "none", "model": "tiny"}
@@ -243,3 +244,22 @@ def test_too_large_a_subset_names_the_measure(files, tmp_path):
     settings = SETTINGS | {"subset": {"samples": 5000, "seed": 0}}
     with pytest.raises(InputError, match="measures: targeted-8: subset: samples 5000"):
         run(files, tmp_path, Recorder(), settings=settings)
+
+
+@pytest.mark.parametrize(("search", "stated"), [("auto", None), ("float32", None), ("bfloat16", "bfloat16")])
+def test_the_identity_states_the_arithmetic_of_the_search_where_it_is_not_float32(search, stated, files, tmp_path):
+    attack = {"name": "pgd", "steps": 10, "step_size": None, "restarts": 1}
+    settings = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [attack], "subset": None, "seed": 0}
+    path = tmp_path / "samples.parquet"
+    how = {"settings": settings, "measure": "adversarial", "how": HOW, "device": "cpu", "search": search}
+    measure_model(files, path, tmp_path / "progress", **how)
+    assert read_identity(path).get("search") == stated
+    assert json.loads(read_identity(path)["settings"]) == settings
+
+
+def test_tf32_on_the_processor_is_refused_before_a_pass(files, tmp_path):
+    settings = {"kind": "targeted", "norm": "linf", "eps": 0.1, "subset": None, "seed": 0}
+    how = {"settings": settings, "measure": "targeted", "how": HOW, "device": "cpu", "search": "tf32"}
+    with pytest.raises(InputError, match="search: auto"):
+        measure_model(files, tmp_path / "samples.parquet", tmp_path / "progress", **how)
+    assert not (tmp_path / "samples.parquet").exists()

@@ -63,6 +63,15 @@ def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(au
     assert rules["train_model"] == 0
 
 
+def test_an_arithmetic_of_the_search_that_is_stated_reruns_the_attacks_alone(audited):
+    with (audited.path / "config.yaml").open("a") as file:
+        file.write("\ninference: {search: bfloat16}\n")
+    rules, files = audited.planned()
+    attacked = {name.split("/")[2].split("-")[0] for name in files if name.startswith("results/samples/")}
+    assert attacked == {"adversarial", "minimal", "targeted"}
+    assert rules["extract_logits"] == rules["train_model"] == 0
+
+
 def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
     audited.edit("config.yaml", "method: TRADES, coefficients: {beta: 6", "method: TRADES, coefficients: {beta: 5")
     rules, files = audited.planned()

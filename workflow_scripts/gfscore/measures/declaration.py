@@ -122,6 +122,8 @@ class Kind(Generic[S]):
     """Whether the network is differentiated."""
     attacks: bool = False
     """Whether an adversary looks for what the classifier gets wrong."""
+    fast_search: bool = False
+    """Whether its attacks search in the arithmetic of the setting `inference: search`, `classifier.search`."""
     named: Callable[[S], tuple[str, ...]] = lambda settings: ()
     """Modules that declare what its settings name, attacks say."""
     predicts: bool = False

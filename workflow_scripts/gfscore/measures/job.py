@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gfscore.measures import progress
 from gfscore.networks import inference, passes
 from gfscore.networks.gpus import lift_limit
 from gfscore.networks.opening import open_classifier
+from gfscore.networks.precision import FULL, search_precision
 from gfscore.networks.thread_count import threads_for
 from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.margins import predictions
@@ -38,6 +40,7 @@ def measure_in_batches(
     with_copies: bool = False,
     device: str = "auto",
     gpu_percent: int | None = None,
+    search: str = FULL,
 ) -> None:
     """Write the samples table of one measure of one model.
 
@@ -50,13 +53,19 @@ def measure_in_batches(
     `measure_batch`; `with_copies`: where the dataset brings corrupted copies, those of the batch are one, `copies`.
     Finished batches are kept in `path_to_progress` until the table is written; of a subset of so many of each class its
     samples stay there, for a larger one. A batch that does not fit into memory is halved. `device` "auto" is a GPU if
-    there is one, of which `gpu_percent` are held.
+    there is one, of which `gpu_percent` are held. `search` is the setting `inference: search`: where attacks search in
+    another arithmetic than float32, the table's identity says so.
     """
     images, rows, classifier, identity = _opened(
         files, settings, measure, with_copies, device=device, gpu_percent=gpu_percent
     )
     threads, device = identity.pop("threads"), identity["device"]
     where = files["checkpoint"] or files["model"]
+    precision = search_precision(search, classifier, device=device)
+    if precision != FULL:
+        identity["search"] = precision
+        print(f"attacks search in {precision}; what they find counts if float32 confirms it")
+    classifier = replace(classifier, search=precision)
     # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
     kept = progress.KeptSamples(path_to_progress, table, identity, version=how["version"])

@@ -42,7 +42,8 @@ class Classifier:
     words, empty for none; `original` what the network was converted from, None if it was not; `number_type` that of
     its answers, where gradients are always those of float32 (see gfscore.networks.number_types); `outputs` what the
     logits are made of in words, empty for the output as it is; `one_column`: whether that is one number, which tells
-    two classes apart; `head` the operator after the logits that was left out, if any.
+    two classes apart; `head` the operator after the logits that was left out, if any; `search` the arithmetic in which
+    attacks search (see gfscore.attacks.fast_search).
     """
 
     architecture: str
@@ -56,6 +57,7 @@ class Classifier:
     outputs: str = ""
     one_column: bool = False
     head: Head | None = None
+    search: str = "float32"
 
     @property
     def in_words(self) -> dict[str, str]:

@@ -19,6 +19,11 @@ class InferenceSettings(Closed):
         "float32",
         description="Arithmetic of extract_logits only; unless float32, its deviation is recorded in the logits file.",
     )
+    search: Literal["auto", "float32", "tf32", "bfloat16"] = Field(
+        "auto",
+        description="Arithmetic in which attacks search; what they find counts only if the network confirms it in "
+        "float32. auto: tf32 on a GPU that has it, else float32.",
+    )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
         description="Device of the models: auto for a GPU where there is one and it saves more time than it takes to "

@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.classifier import Classifier, around
 from gfscore.statistics.margins import ACTIVATIONS, predictions, scores
 
 if TYPE_CHECKING:
-    from gfscore.networks.classifier import Classifier
+    import torch
 
-FULL = "float32"
-"""Other precisions are tf32, which rounds factors to 10 bits on a GPU, and bfloat16, which rounds numbers to 8 bits."""
+FULL, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
+"""Precisions: tf32 rounds factors to 10 bits on a GPU, bfloat16 rounds numbers to 8 bits."""
+
+TF32_CAPABILITY = 8
+"""Least compute capability of a GPU with TF32."""
 
 DRIFT_SAMPLES = 256
 """Number of samples that are computed in float32 too, spread over all."""
@@ -63,6 +67,74 @@ def tensor_float(allowed: bool) -> Iterator[None]:
         yield
     finally:
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def search_precision(setting: str, classifier: Classifier, *, device: str) -> str:
+    """Arithmetic in which attacks on a classifier search.
+
+    Parameters
+    ----------
+    setting : str
+        `inference: search`: "auto", "float32", "tf32" or "bfloat16".
+    classifier : Classifier
+        One in another number type than float32 answers in that type and searches in float32, whatever the setting.
+    device : str
+        Where its network is, "cpu" or "cuda".
+
+    Returns
+    -------
+    str
+        "float32", "tf32" or "bfloat16"; for "auto" tf32 on a GPU that has it, else float32.
+
+    Raises
+    ------
+    InputError
+        For tf32 where the network runs on a device that does not have it.
+    """
+    if classifier.network is None or classifier.number_type != FULL:
+        return FULL
+    if setting == "auto":
+        return TF32 if _has_tf32(device) else FULL
+    if setting == TF32 and not _has_tf32(device):
+        raise InputError(
+            f"inference: search: tf32, but this model runs on a device without TF32 ({device}); write search: auto, "
+            "which takes TF32 where there is some, or device: cuda beside it on a machine with a GPU that has TF32"
+        )
+    return setting
+
+
+def _has_tf32(device: str) -> bool:
+    import torch
+
+    if device == "cpu" or not torch.cuda.is_available():
+        return False
+    return torch.cuda.get_device_capability()[0] >= TF32_CAPABILITY
+
+
+@contextmanager
+def search_arithmetic(network: torch.nn.Module, precision: str) -> Iterator[torch.nn.Module]:
+    """Yield a network with the same weights whose passes are in a given precision, with logits in float32.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        From images (n, C, H, W) float32 to logits (n, K).
+    precision : str
+        "float32", "tf32" or "bfloat16". Only its own passes, forward and backward, are in bfloat16; what an attack
+        computes beside them stays in float32. TF32 holds for everything until the context ends.
+    """
+    if precision != BFLOAT16:
+        with tensor_float(precision == TF32):
+            yield network
+        return
+    import torch
+
+    def in_bfloat16(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(images.device.type, dtype=torch.bfloat16):
+            logits: torch.Tensor = network(images)
+        return logits.float()
+
+    yield around(network, in_bfloat16)
 
 
 def drift(

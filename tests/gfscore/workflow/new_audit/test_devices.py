@@ -36,22 +36,23 @@ def said(model, *, device="auto", installed=H100, shape=(3, 32, 32)):
 
 
 def test_a_large_network_runs_on_the_gpu_and_a_tiny_one_on_the_cpu(opened):
-    (large,) = said(opened(146_000_000))
+    large, search = said(opened(146_000_000))
     assert "NVIDIA H100" in large and "logits, adversarial" in large
+    assert "TF32" in search and "float32" in search
     (tiny,) = said(opened(190_000), shape=(1, 8, 8))
     assert "CPU" in tiny and "GPU" not in tiny
 
 
 def test_jobs_of_one_network_may_run_apart(opened):
     """On 10,000 images one pass each, on 20 of them many."""
-    (line,) = devices.lines([opened(1_080_000)], ATTACK, "auto", H100, counts=[100] * 10, clean=None, shape=(3, 32, 32))
+    line, _ = devices.lines([opened(1_080_000)], ATTACK, "auto", H100, counts=[100] * 10, clean=None, shape=(3, 32, 32))
     assert "GPU" in line and "for adversarial;" in line and "CPU for the rest" in line
 
 
 def test_the_option_decides_and_is_named(opened):
     (line,) = said(opened(146_000_000), device="cpu")
     assert "CPU, as --device says" in line
-    (line,) = said(opened(190_000), device="cuda", shape=(1, 8, 8))
+    line, _ = said(opened(190_000), device="cuda", shape=(1, 8, 8))
     assert "GPU (NVIDIA H100)" in line
 
 

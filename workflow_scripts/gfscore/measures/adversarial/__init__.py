@@ -80,6 +80,7 @@ KIND = Kind(
     random_draws=True,
     gradients=lambda settings: True,
     attacks=True,
+    fast_search=True,
     named=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),
     predicts=True,
     function="gfscore.measures.adversarial.batch:measure_batch",

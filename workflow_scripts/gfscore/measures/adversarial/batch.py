@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.attacks.balls import ball_of
+from gfscore.attacks.fast_search import confirmed_attack
 from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import distances, logits_of, on_device
@@ -48,7 +49,7 @@ def measure_batch(
         if len(rows) == 0:
             break
         options = {key: value for key, value in entry.items() if key != "name"}
-        attack = BALL_ATTACKS[entry["name"]].load()
+        attack = confirmed_attack(BALL_ATTACKS[entry["name"]].load(), misclassified, precision=classifier.search)
         # Of its own for each attack, so that one that leaves the list changes no other.
         points, passes = attack(network, x[rows], y[rows], ball=ball, draws=draws.stream(number)[rows], **options)
         points = points.detach()

@@ -88,6 +88,7 @@ KIND = Kind(
     needs="network",
     gradients=lambda settings: True,
     attacks=True,
+    fast_search=True,
     named=lambda settings: modules_of(settings.attacks, MINIMAL_ATTACKS),
     function="gfscore.measures.minimal.batch:measure_batch",
     columns=(

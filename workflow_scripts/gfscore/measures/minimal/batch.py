@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.gradient_ascent import correct
+from gfscore.attacks.fast_search import confirmed_attack
+from gfscore.attacks.gradient_ascent import correct, misclassified
 from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
 from gfscore.attacks.search import distances, logits_of, on_device
@@ -44,7 +45,8 @@ def measure_batch(
     if right.any():
         x, y = x[right], y[right]
         for name, run in attacks:
-            candidates, passes = run(network, x, y, norm=norm, largest_distance=largest_distance)
+            search = confirmed_attack(run, misclassified, precision=classifier.search)
+            candidates, passes = search(network, x, y, norm=norm, largest_distance=largest_distance)
             points, found = refine(network, x, candidates.detach(), y, steps=settings["bisection_steps"])
             distance = np.where(found.cpu().numpy(), distances(points, x, norm).cpu().numpy(), math.inf)
             # The check at the end of refinement, the passes of bisection, and the prediction.

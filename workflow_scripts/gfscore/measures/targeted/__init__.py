@@ -54,6 +54,7 @@ KIND = Kind(
     random_draws=True,
     gradients=lambda settings: True,
     attacks=True,
+    fast_search=True,
     function="gfscore.measures.targeted.batch:measure_batch",
     columns=(
         Column("target", "int32", "class that the attack aims at"),

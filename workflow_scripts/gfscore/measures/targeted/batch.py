@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.balls import ball_of
-from gfscore.attacks.goals import INTO_TARGET
+from gfscore.attacks.fast_search import confirmed_attack
+from gfscore.attacks.goals import INTO_TARGET, target_reached
 from gfscore.attacks.gradient_ascent import assert_allowed
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.networks.classifier import Classifier
@@ -46,13 +47,14 @@ def measure_batch(
     # A copy for each class, so that a target's starts do not depend on the others.
     draws = Draws.of(seeds, x.device).copies(classes)
     attack = {name: settings[name] for name in ("steps", "step_size", "restarts")}
+    search = confirmed_attack(pgd, target_reached, precision=classifier.search)
     parts = []
     for start in range(0, len(row), TARGETS_AT_ONCE * len(images)):
         part = slice(start, start + TARGETS_AT_ONCE * len(images))
         of = torch.from_numpy(row[part]).to(x.device)
         aims = torch.stack([y[of], torch.from_numpy(target[part]).to(x.device)], dim=1)
         own = draws[of * classes + aims[:, 1]]
-        points, _ = pgd(network, x[of], aims, ball=ball, draws=own, goal=INTO_TARGET, **attack)
+        points, _ = search(network, x[of], aims, ball=ball, draws=own, goal=INTO_TARGET, **attack)
         assert_allowed(points, x[of], **ball)
         parts.append((logits_of(network, points).cpu().numpy(), distances(points, x[of], ball["norm"]).cpu().numpy()))
     logits, distance = (np.concatenate(column) for column in zip(*parts, strict=True))

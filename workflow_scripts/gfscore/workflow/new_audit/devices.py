@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
+from gfscore.measures import kind_of
 from gfscore.networks.device_choice import Network
 from gfscore.networks.inference_settings import InferenceSettings
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
@@ -57,10 +58,15 @@ def lines(
         where = f"GPU ({installed.usable[0].name}) for {', '.join(on_gpu)}" if on_gpu and model.gradients else "CPU"
         if where != "CPU" and len(on_gpu) < len(work):
             where += "; CPU for the rest"
+        searching = [name for name in on_gpu if name in measures and kind_of(measures[name]).fast_search]
         reason = {
             "auto": "where it saves more time than a job takes to start there",
             "cpu": "as --device says",
             "cuda": "as --device says",
         }
         said.append(f"device    {model.found.name}: {where}, {reason[device]}")
+        if searching and model.gradients:
+            said.append(
+                "device    attacks search in TF32 where the GPU has it; what they find counts if float32 confirms it"
+            )
     return said
