@@ -37,6 +37,10 @@ class DrawnChart(Drawing):
         whole = len(self.printed[0]) == len(self.frame)
         return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
 
+    def draw(self) -> tuple[dict[str, Any], str]:
+        """Specification and static picture, made now: the library numbers what it draws in this order."""
+        return self.specification, self.still
+
 
 def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]]:
     """Every chart that an audit has data for, in the order of the page, and those whose drawing failed."""
@@ -45,8 +49,7 @@ def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]
     for place, drawing in enumerate(drawings(subject, undrawn=undrawn)):
         chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{place}")
         with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
-            # Drawn in this order, since the library numbers what it draws.
-            assert chart.specification and chart.still
+            chart.draw()
             charts.append(chart)
     return charts, undrawn
 
