@@ -13,7 +13,7 @@ from gfscore.networks.classifier import Classifier, first_line
 from gfscore.networks.heads import Head, probe_images, program_head, remove_head, require_head
 from gfscore.networks.number_types import in_float32_unless_other, taking_float32
 from gfscore.networks.onnx_conversion import in_blocks
-from gfscore.networks.outputs import Output, output_words, selected_output, tensors_in
+from gfscore.networks.outputs import output_words, outputs_of, selected_output, tensors_in
 from gfscore.networks.torch_models import with_preprocessing
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def _place_of_output(network, settings, batch, path):
     images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
     with torch.inference_mode():
         tensors = tensors_in(taking_float32(network, images)(images))
-    outputs = [Output(name, place, tuple(one.shape)) for place, (name, one) in enumerate(tensors.items())]
-    return selected_output(outputs, settings.get("output"), where=path, images=len(images)).place
+    return selected_output(outputs_of(tensors), settings.get("output"), where=path, images=len(images)).place
 
 
 def _before_head(network, settings, path, *, architecture, batch):
