@@ -448,6 +448,28 @@ def build():
     torch.save({f"network.{name}": value for name, value in weights.items()}, folder / "weights.pth")
 
 
+def onnx_with_predicted_classes(real, folder):
+    """As skl2onnx writes binary classifiers: the class that is predicted, and a probability."""
+    two_folders(real, folder)
+    graph = graph_of(real.binary, folder)
+    nodes = [
+        helper.make_node("Greater", [LOGITS, "zero"], ["second"]),
+        helper.make_node("Cast", ["second"], ["label"], to=TensorProto.INT64),
+        helper.make_node("Sigmoid", [LOGITS], ["probability"]),
+    ]
+    with_tail(graph, nodes, {"probability": [1]}, [("zero", np.zeros(1, np.float32))])
+    label = helper.make_tensor_value_info("label", TensorProto.INT64, ["n", 1])
+    graph.graph.output.insert(0, label)
+    saved(graph, folder)
+    return real.plain_binary
+
+
+def onnx_of_predicted_classes(real, folder):
+    """A graph that ends in ArgMax."""
+    node = helper.make_node("ArgMax", [LOGITS], ["label"], axis=1, keepdims=0)
+    saved(with_tail(graph_of(real.network, folder), [node], {"label": []}, kind=TensorProto.INT64), folder)
+
+
 def file_of_probabilities(real, folder):
     """An .npz of softmax outputs and labels, under the name `logits`."""
     probabilities = torch.softmax(torch.from_numpy(real.plain.logits), dim=1).numpy()
@@ -1039,6 +1061,22 @@ def labels_as_objects(real, folder):
     write_arrays(real, folder, x=real.pixels, y=np.array([CLASSES[label] for label in real.labels], dtype=object))
 
 
+def arrays_beside_objects(real, folder):
+    """.npz of images and labels, with a dict of notes beside them, which numpy pickles."""
+    notes = np.array({"camera": "none"}, dtype=object)
+    return write_arrays(real, folder, x=real.pixels, y=real.labels, notes=notes)
+
+
+def npy_files_beside_objects(real, folder):
+    """The same as .npy files of a folder."""
+    own_files.write_onnx(real.network, folder / "net.onnx")
+    (folder / "arrays").mkdir()
+    np.save(folder / "arrays/images.npy", real.pixels)
+    np.save(folder / "arrays/labels.npy", real.labels)
+    np.save(folder / "arrays/notes.npy", np.array([{}] * len(real.labels), dtype=object))
+    return real.plain
+
+
 # ---- 8. CSV ----
 
 
@@ -1073,6 +1111,13 @@ def csv_with_two_files_for_a_name(real, folder):
     ids, names = write_listed(real, folder, ".")
     Image.new("RGB", (32, 32)).save(folder / "data/img0007.jpg")
     write_csv(folder / "data/labels.csv", [["id", "label"], *zip(ids, names, strict=True)])
+
+
+def csv_with_an_image_twice(real, folder):
+    """The first image once more, under another label."""
+    ids, names = write_listed(real, folder, ".")
+    other = "ship" if names[0] != "ship" else "frog"
+    write_csv(folder / "data/labels.csv", [["id", "label"], *zip(ids, names, strict=True), [ids[0], other]])
 
 
 def csv_with_a_missing_image(real, folder):

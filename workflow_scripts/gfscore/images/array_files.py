@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.tables.numpy_files import declared_array, opened, whole_array
+from gfscore.tables.numpy_files import declared_array, declared_header, opened, whole_array
 
 ENDING = ".npy"
 
@@ -34,7 +34,8 @@ class DeclaredArray:
 def declared_arrays(path: Path | str) -> list[DeclaredArray]:
     """Arrays of an .npz file, or of the .npy files of a folder, in the order of their names; no pixel is read.
 
-    Raises InputError, naming the file and the remedy, for damaged files and for arrays of Python objects.
+    Arrays of Python objects, which are not read, are listed too. Raises InputError, naming the file and the remedy, for
+    damaged files.
     """
     path = Path(path)
     if path.is_dir():
@@ -69,13 +70,16 @@ def read_array(path: Path | str, name: str) -> NDArray[Any]:
 
 
 def _declared_in_npy(file):
+    shape, dtype = declared_header(file)
+    if dtype.hasobject:
+        return DeclaredArray(file.name.removesuffix(ENDING), shape, dtype)
     array = opened(file, mmap_mode="r")
     return DeclaredArray(file.name.removesuffix(ENDING), array.shape, array.dtype)
 
 
 def _declared_in_npz(file):
     with opened(file) as archive:
-        return [DeclaredArray(name, *declared_array(archive, name)) for name in archive.files]
+        return [DeclaredArray(name, *declared_array(archive, name, with_objects=True)) for name in archive.files]
 
 
 def _read(path: Path, read: Callable[[Path], Result]) -> Result:

@@ -67,7 +67,10 @@ Rates = Annotated[
 
 # ---- settings of images ----
 
-Side = Annotated[int, Field(ge=1, le=8192, description="Side of the result in pixels.")]
+LARGEST_SIDE = 8192
+"""Pixels of the largest side that images are resized to."""
+
+Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE, description="Side of the result in pixels.")]
 Interpolation = Annotated[Literal["bilinear", "bicubic"], Field(description="Filter of the resizing, antialiased.")]
 
 
@@ -85,7 +88,7 @@ class CenterCrop(Decoding):
     """Resize the shorter side, then crop the centre."""
 
     method: Literal["center_crop"]
-    resize: Annotated[int, Field(ge=1, le=8192)] | None = Field(
+    resize: Annotated[int, Field(ge=1, le=LARGEST_SIDE)] | None = Field(
         256, description="Shorter side before the crop; null to crop only."
     )
     size: Side = 224

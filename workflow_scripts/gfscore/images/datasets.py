@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, few, unknown
 from gfscore.core.files import read_json, require_pinned
 from gfscore.core.names import spelled_alike
 from gfscore.core.regular import require_regular
@@ -60,8 +60,10 @@ def open_images(
     _require_classes(images, classes, where)
     if names_of_data is None or not dataset_sources()[source].empty_classes(settings):
         _require_samples(images, classes, where)
-    if len(np.unique(images.sample_id)) != len(images):
-        raise InputError(f"{where}: sample identifiers are repeated; make them unique")
+    identifiers, counts = np.unique(images.sample_id, return_counts=True)
+    repeated = [str(identifier) for identifier in identifiers[counts > 1]]
+    if repeated:
+        raise InputError(f"{where}: sample identifiers are repeated ({few(repeated)}); give each sample once")
     if with_copies and settings.get("corrupted"):
         images = replace(images, copies=open_copies(settings["corrupted"], images))
     if settings.get("subset"):

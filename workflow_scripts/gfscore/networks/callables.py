@@ -92,6 +92,10 @@ def resolve(name: str) -> Callable[..., Any]:
     else:
         target = _listed(module_name, attribute)
         allowed = target is not None
+    if target is None and module_name.split(".")[0] == PACKAGE:
+        file = source_file_of(name)
+        where = file.name if file else module_name
+        raise InputError(f"architecture {name}: {where} defines no {attribute}; {ALLOWED}")
     if not allowed:
         raise InputError(f"architecture {name}: does not exist, or a configuration may not name it; {ALLOWED}")
     return target

@@ -180,7 +180,7 @@ def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequen
     if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
         kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
         raise InputError(
-            f"{where}: returns {kind} for 2 images; name an architecture that returns only logits, of shape (2, K)"
+            f"{where}: returns {kind} for 2 images; export or name a network that returns only logits, of shape (2, K)"
         )
     return int(shape[1])
 

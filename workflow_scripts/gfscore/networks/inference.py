@@ -19,7 +19,7 @@ from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread
 from gfscore.networks.batch_size import fitting_batch_size
 from gfscore.networks.classifier import FLOAT32, Classifier, from_network
 from gfscore.networks.gpus import hold_gpu, lift_limit
-from gfscore.networks.number_types import COMPARED, search_agreement, searched_logits
+from gfscore.networks.number_types import COMPARED, rounds_finely, search_agreement, searched_logits
 from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def extract_logits(
 
 
 def _is_plain(classifier: Classifier, precision: str, compiled: bool) -> bool:
-    # Whether logits are rounded as finely as float32 at least, nearly so in float16.
-    return precision == FULL and not compiled and classifier.number_type != "bfloat16"
+    return precision == FULL and not compiled and rounds_finely(classifier.number_type)
 
 
 def measured_drift(

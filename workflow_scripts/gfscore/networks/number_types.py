@@ -32,6 +32,11 @@ COMPARED = 64
 """Images at a time that are compared."""
 
 
+def rounds_finely(number_type: str) -> bool:
+    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
+    return number_type != "bfloat16"
+
+
 def number_type_of(network: torch.nn.Module) -> str:
     """Number type in which a network of `confirmed` answers, "float32" for any other network."""
     for module in _confirmed_in(network):

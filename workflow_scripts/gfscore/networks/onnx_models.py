@@ -39,6 +39,10 @@ READS_DIGESTS = True
 """open_classifier compares the digests itself, with the bytes that run."""
 
 
+REAL_NUMBERS = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
+"""Types of outputs that may be logits, as onnxruntime calls them."""
+
+
 @dataclass(frozen=True)
 class GraphInput:
     """The images that a graph takes.
@@ -397,7 +401,8 @@ def _grey_images(shape: tuple[int, ...], image_input: GraphInput) -> NDArray[Any
 def _output_of(session: Any, wanted: str | int | None, images: NDArray[Any], path: Path | str) -> str:
     # Name of the output with the logits. It is run on images, since files need not state the shapes of outputs.
     names = [output.name for output in session.get_outputs()]
-    if len(names) == 1 and wanted in (None, names[0]):
+    real = session.get_outputs()[0].type in REAL_NUMBERS
+    if len(names) == 1 and wanted in (None, names[0]) and real:
         return names[0]
     try:
         values = session.run(names, {session.get_inputs()[0].name: images})
@@ -406,7 +411,8 @@ def _output_of(session: Any, wanted: str | int | None, images: NDArray[Any], pat
         raise failed_on(images.shape[1:], error, where=path) from error
     outputs = []
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
-        outputs.append(Output(name, place, np.shape(value)))
+        whole = np.asarray(value).dtype.kind in "iub"
+        outputs.append(Output(name, place, np.shape(value), whole_numbers=whole))
     return selected_output(outputs, wanted, where=path, images=len(images)).name
 
 

@@ -23,22 +23,33 @@ DEEPEST = 4
 
 @dataclass(frozen=True)
 class Output:
-    """One of the arrays that a network returns: its name, its place from 0, and its shape for a batch of images."""
+    """One of the arrays that a network returns: its name, its place from 0, and its shape for a batch of images.
+
+    `whole_numbers`: whether it holds integers.
+    """
 
     name: str
     place: int
     shape: tuple[int, ...]
+    whole_numbers: bool = False
 
     def classes(self, images: int) -> int | None:
         """Number of classes whose logits it may hold for so many images; None for another shape.
 
-        K of (n, K), and 2 of (n, 1) and (n,).
+        K of (n, K), and 2 of (n, 1) and (n,) unless they are the classes that are predicted.
         """
+        if self.predicts_classes:
+            return None
         if self.shape in ((images, 1), (images,)):
             return 2
         if len(self.shape) == 2 and self.shape[0] == images and self.shape[1] > 1:
             return self.shape[1]
         return None
+
+    @property
+    def predicts_classes(self) -> bool:
+        """Whether it is one integer for each image: the class that is predicted."""
+        return self.whole_numbers and self.shape[1:] in ((), (1,))
 
     def __str__(self) -> str:
         """Name and shape, in which n stands for the number of images."""
@@ -92,19 +103,28 @@ def selected_output(outputs: Sequence[Output], wanted: str | int | None, *, wher
     """Output of a name, or of a place from 0 where no output has that name; the only one if nothing is wanted.
 
     Raises SeveralOutputs if nothing is wanted and there are several, InputError, naming `where` and all outputs, for
-    one that does not exist.
+    one that does not exist, and for predicted classes in place of logits.
     """
     if wanted is None:
         if len(outputs) != 1:
             raise SeveralOutputs(where, outputs, images)
-        return outputs[0]
+        return _require_logits(outputs[0], where)
     place = place_of([output.name for output in outputs], wanted)
     if place is not None:
-        return outputs[place]
+        return _require_logits(outputs[place], where)
     raise InputError(
         f"{where}: no output {wanted!r}; it has {', '.join(map(str, outputs))}; correct `output` (gfscore audit: "
         "--output)"
     )
+
+
+def _require_logits(output: Output, where: object) -> Output:
+    if output.predicts_classes:
+        raise InputError(
+            f"{where}: its output {output} is a whole number for each image, the class that it predicts; export the "
+            "logits, from which that was chosen, or name another output (gfscore audit: --output)"
+        )
+    return output
 
 
 def place_of(names: Sequence[str], wanted: str | int) -> int | None:
@@ -159,7 +179,8 @@ def outputs_in(value: Any) -> list[Output]:
     """Outputs of a network by the tensors in what it returns, in their order."""
     outputs = []
     for place, (name, tensor) in enumerate(tensors_in(value).items()):
-        outputs.append(Output(name, place, tuple(tensor.shape)))
+        whole_numbers = not tensor.is_floating_point()
+        outputs.append(Output(name, place, tuple(tensor.shape), whole_numbers=whole_numbers))
     return outputs
 
 
@@ -186,7 +207,7 @@ def logits_of_network(
     if not tensors:
         return NetworkLogits()
     selected = None
-    if wanted is not None or not isinstance(value, torch.Tensor):
+    if wanted is not None or not isinstance(value, torch.Tensor) or not value.is_floating_point():
         selected = selected_output(outputs_in(value), wanted, where=where, images=len(images)).name
         value = tensors[selected]
     values = value.double().numpy()

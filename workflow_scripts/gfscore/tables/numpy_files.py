@@ -25,8 +25,12 @@ def opened(path: Path | str, **how: Any) -> Any:
         raise
 
 
-def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def declared_array(
+    archive: np.lib.npyio.NpzFile, name: str, *, with_objects: bool = False
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type of an array of an open .npz file by its header, before any of its data are read.
+
+    `with_objects`: also of an array of Python objects, which is not to be read.
 
     Raises
     ------
@@ -45,10 +49,22 @@ def declared_array(archive: np.lib.npyio.NpzFile, name: str) -> tuple[tuple[int,
         # Version 3 is only for field names outside ASCII, which are not supported.
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
         expected = file.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject and with_objects:
+        return tuple(shape), dtype
     if dtype.hasobject:
         raise _of_objects(f"array {name}")
     if expected != member.file_size:
         raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
+    return tuple(shape), dtype
+
+
+def declared_header(path: Path | str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array of a .npy file by its header; ValueError where that cannot be read."""
+    with Path(path).open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version} of the format is not read")
+        shape, _, dtype = _HEADERS[version](file)
     return tuple(shape), dtype
 
 

@@ -12,6 +12,7 @@ from gfscore.core.addresses import without_queries
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import MODEL, label_of
+from gfscore.core.names import shell_word
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow import layout, plan
@@ -23,7 +24,8 @@ from gfscore.workflow.resolved_file import origins
 SAMPLES = "results/samples/"
 """Where the values per sample of each measure are."""
 
-ANEW = "run make audit, to judge anew"
+DEMO = ("config.yaml",)
+"""Files of the configuration that make audit runs by default."""
 
 
 def current_verdict(audit: str) -> dict[str, Any]:
@@ -48,13 +50,24 @@ def current_verdict(audit: str) -> dict[str, Any]:
     return verdict
 
 
+def judge_anew(audit: str) -> str:
+    """What to do where an audit of results/ is not current: the command that runs its own configuration again."""
+    stated = origins(Path(f"results/audits/{audit}/config.yaml").read_text(encoding="utf-8"))
+    files = DEMO if stated is None else tuple(stated[0])
+    if files == DEMO:
+        return "run make audit, to judge anew"
+    if len(files) == 1:
+        return f"run make audit CONFIG={shell_word(files[0])}, to judge anew"
+    return f"run snakemake with --configfile {' '.join(map(shell_word, files))}, to judge anew"
+
+
 # ---- what is asked ----
 
 
 def _require_stated(config: Mapping[str, Any], audit: str, path: Path) -> None:
     stated = origins(path.read_text(encoding="utf-8"))
     if stated is None:
-        raise InputError(f"{path}: of an earlier version; {ANEW}")
+        raise InputError(f"{path}: of an earlier version; {judge_anew(audit)}")
     files, given = stated
     gone = [file for file in files if not Path(file).is_file()]
     if gone:
@@ -65,14 +78,14 @@ def _require_stated(config: Mapping[str, Any], audit: str, path: Path) -> None:
         now = configured(files, {**given, "run": [audit]}, thorough=False).config
     except InputError as error:
         raise InputError(
-            f"{error}\nSo the verdict on {audit} may rest on other rules; correct it, and {ANEW}"
+            f"{error}\nSo the verdict on {audit} may rest on other rules; correct it, and {judge_anew(audit)}"
         ) from error
     before, after = dict(_values(_asked(config, audit))), dict(_values(_asked(now, audit)))
     for place in dict.fromkeys([*after, *before]):
         if before.get(place) != after.get(place):
             raise InputError(
                 f"{where}: {place} is {_shown(after.get(place))} by now, but {audit} was judged with "
-                f"{_shown(before.get(place))}; {ANEW}, or restore the file"
+                f"{_shown(before.get(place))}; {judge_anew(audit)}, or restore the file"
             )
 
 
@@ -136,9 +149,10 @@ def _digest_of_given_samples(verdict: Mapping[str, Any], model: Mapping[str, str
 def _require_networks(config: Mapping[str, Any], audit: str, verdict: Mapping[str, Any]) -> None:
     for manifest, entry in fetched_models(config, [audit]).items():
         if manifest not in verdict["made_from"]:
-            raise InputError(f"{manifest}: not among what {audit} was judged on; {ANEW}")
+            raise InputError(f"{manifest}: not among what {audit} was judged on; {judge_anew(audit)}")
         checkpoint = read_json(manifest)
-        again = f"download it again by adding -R {manifest} to the command" if plan.is_downloaded(entry) else ANEW
+        fetched_again = f"download it again by adding -R {manifest} to the command"
+        again = fetched_again if plan.is_downloaded(entry) else judge_anew(audit)
         for file in checkpoint["files"]:
             _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {again}")
         _require_code(checkpoint, audit)
@@ -146,7 +160,7 @@ def _require_networks(config: Mapping[str, Any], audit: str, verdict: Mapping[st
         judged = verdict["models"].get(label_of(model))
         if judged and plan.entry_of(config, **model)["source"] in plan.FITTED:
             weights = str(layout.checkpoint_file(config, **model, extension="safetensors"))
-            remedy = "delete it and run make audit, to judge anew"
+            remedy = f"delete it and {judge_anew(audit)}"
             _require_digest(weights, judged["checkpoint_sha256"], audit, remedy=remedy)
 
 
@@ -158,7 +172,7 @@ def _require_code(manifest: Mapping[str, Any], audit: str) -> None:
     now = {file["path"]: file["sha256"] for file in present}
     for path in sorted(recorded.keys() | now.keys()):
         if recorded.get(path) != now.get(path):
-            raise InputError(f"{path}: not the code that {audit} was judged on; {ANEW}")
+            raise InputError(f"{path}: not the code that {audit} was judged on; {judge_anew(audit)}")
 
 
 def _require_images(config: Mapping[str, Any], audit: str) -> None:
@@ -170,7 +184,7 @@ def _require_images(config: Mapping[str, Any], audit: str) -> None:
         if reads_files(read_json(manifest)):
             _, changed = open_again(manifest)
             if changed is not None:
-                raise InputError(f"{changed}: not the images that {audit} was judged on; {ANEW}")
+                raise InputError(f"{changed}: not the images that {audit} was judged on; {judge_anew(audit)}")
     generator = layout.generator_manifest(config, audit)
     if generator:
         described = read_json(str(generator)).get("generator")
@@ -195,17 +209,19 @@ def _require_attributes(config: Mapping[str, Any], audit: str) -> None:
     reference = settings.get("fixed_on")
     frame, _, _ = attributes_of(settings, opened(plan.dataset_of(config, audit)), reference and opened(reference))
     if not frame.equals(read_attributes(str(table))[0][list(frame.columns)].astype(object)):
-        raise InputError(f"{settings.get('path') or table}: not the attributes that {audit} was judged on; {ANEW}")
+        where = settings.get("path") or table
+        raise InputError(f"{where}: not the attributes that {audit} was judged on; {judge_anew(audit)}")
 
 
 def _require_digest(
-    path: str, digest: str, audit: str, *, remedy: str = ANEW, missing: str = f"put it back, or {ANEW}"
+    path: str, digest: str, audit: str, *, remedy: str | None = None, missing: str | None = None
 ) -> None:
     try:
         same = sha256_of_file(path) == digest
     except OSError as error:
         raise InputError(
-            f"{path}: {audit} was judged on it, and it cannot be read ({error.strerror}); {missing}"
+            f"{path}: {audit} was judged on it, and it cannot be read ({error.strerror}); "
+            f"{missing or f'put it back, or {judge_anew(audit)}'}"
         ) from error
     if not same:
-        raise InputError(f"{path}: not the file that {audit} was judged on; {remedy}")
+        raise InputError(f"{path}: not the file that {audit} was judged on; {remedy or judge_anew(audit)}")

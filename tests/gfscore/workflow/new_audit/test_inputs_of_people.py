@@ -103,6 +103,7 @@ ACCEPTED = [
     Case(people.onnx_with_features_first, ONNX, says=(people.LOGITS,)),
     Case(people.onnx_with_logits_and_probabilities, f"{ONNX} --output {people.LOGITS}", says=(people.LOGITS,)),
     Case(people.onnx_with_logits_and_probabilities, f"{ONNX} --output probabilities", says=("softmax",)),
+    Case(people.onnx_with_predicted_classes, KINDS, says=("probability", "sigmoid")),
     Case(people.onnx_with_an_auxiliary_head, f"{ONNX} --output {people.LOGITS}", says=(people.LOGITS,)),
     Case(people.onnx_with_an_auxiliary_head, f"{ONNX} --output 1", says=("output 1",)),
     Case(people.python_file_with_a_tuple, "weights.pth images --architecture with_tuple.py:build"),
@@ -157,6 +158,8 @@ ACCEPTED = [
     Case(people.npy_files_of_test_data, "net.onnx arrays", says=("test_images", "test_labels")),
     Case(people.arrays_of_two_kinds, "net.onnx data.npz --arrays clean,truth", says=("clean", "truth")),
     Case(people.labels_as_text_numbers, "net.onnx data.npz"),
+    Case(people.arrays_beside_objects, "net.onnx data.npz"),
+    Case(people.npy_files_beside_objects, "net.onnx arrays"),
     # 8. CSV.
     Case(people.csv_as_kaggle_has_it, LISTED, says=("train",)),
     Case(people.csv_as_kaggle_has_it, f"net.onnx data/labels.csv {IMAGE_FOLDER} data/train"),
@@ -204,6 +207,11 @@ REFUSED = [
     Case(people.file_of_probabilities, "answers.npz", ("answers.npz", "--probabilities")),
     Case(people.csv_of_probabilities, "answers.csv", ("answers.csv", "--probabilities")),
     Case(people.onnx_of_logits, f"{ONNX} --probabilities", ("--probabilities",)),
+    Case(
+        people.file_of_probabilities,
+        "answers.npz --probabilities --labels cat,dog",
+        ("answers.npz", "--labels cat,dog", "10"),
+    ),
     # 3. One output.
     Case(people.onnx_with_one_logit_for_ten_classes, ONNX, ("net.onnx", "10")),
     Case(
@@ -217,6 +225,8 @@ REFUSED = [
     Case(people.onnx_with_an_auxiliary_head, ONNX, ("net.onnx", "auxiliary", people.LOGITS, "--output")),
     Case(people.onnx_with_an_auxiliary_head, f"{ONNX} --output logits", ("net.onnx", "auxiliary", people.LOGITS)),
     Case(people.onnx_with_an_auxiliary_head, f"{ONNX} --output 2", ("net.onnx", "auxiliary", people.LOGITS)),
+    Case(people.onnx_with_predicted_classes, f"{KINDS} --output label", ("net.onnx", "label", "--output")),
+    Case(people.onnx_of_predicted_classes, ONNX, ("net.onnx", "label")),
     Case(people.onnx_with_features_alone, ONNX, ("net.onnx", people.FEATURES)),
     Case(
         people.python_file_with_an_auxiliary_head,
@@ -242,6 +252,7 @@ REFUSED = [
     Case(people.labels_as_objects, "net.onnx data.npz", ("data.npz",)),
     # 8. CSV.
     Case(people.csv_with_two_files_for_a_name, LISTED, ("labels.csv", "img0007.jpg", "img0007.png")),
+    Case(people.csv_with_an_image_twice, LISTED, ("labels.csv", "img0000")),
     Case(people.csv_with_a_missing_image, LISTED, ("labels.csv", "img0007")),
     Case(
         people.csv_beside_two_folders_that_fit,

@@ -80,6 +80,8 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
         (["a.onnx", "b", "--eps", "much"], "no number"),
         (["a.onnx", "b", "--minutes", "0"], "--minutes 0"),
         (["a.onnx", "b", "--name", "a/b"], "letters, digits"),
+        (["a.onnx", "b", "--size", "0"], "--size 0"),
+        (["a.onnx", "b", "--size", "100000"], "--size 100000"),
         (["a.onnx", "b"], "a.onnx: there is no such file"),
     ],
 )

@@ -144,6 +144,29 @@ def test_an_exception_of_a_users_code_is_told_in_one_line_with_the_file(project,
     assert not (project / "audits").exists()
 
 
+def test_a_function_that_its_file_does_not_define_is_refused_by_both_names(project, own, capsys):
+    (project / "mine.py").write_text("def small():\n    pass\n")
+    said = refusal(capsys, own / "weights.pth", own / "images.npz", "--architecture", "mine.py:large")
+    assert "mine.py" in said and "large" in said
+    assert not (project / "audits").exists() and not list((project / "architectures").glob("mine.py"))
+
+
+def test_a_network_whose_answers_depend_on_the_batch_is_refused_at_the_look(project, own, capsys):
+    module = (own / "my_networks.py").read_text() + (
+        "\n\nclass Centred(nn.Sequential):\n"
+        "    def forward(self, images):\n"
+        "        logits = super().forward(images)\n"
+        "        return logits - logits.mean(dim=0)\n"
+        "\n\ndef centred():\n"
+        "    return Centred(*marabou())\n"
+    )
+    (project / "centred.py").write_text(module)
+    files = [own / "weights.pth", own / "images.npz"]
+    said = refusal(capsys, *files, "--architecture", "centred.py:centred", "--preprocessing", "none")
+    assert "weights.pth" in said and "batch" in said
+    assert not (project / "audits").exists()
+
+
 def test_an_exception_that_nobody_foresaw_names_the_files(project, logits, capsys):
     """A folder in the place of a file, as archives are unpacked by some systems."""
     (project / "net.npz").mkdir()

@@ -93,6 +93,10 @@ def _pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[DeclaredArray,
         return image, label, words
     listed = ", ".join(map(str, declared)) or "no array"
     if not pairs:
+        for array in declared:
+            if array.dtype.hasobject:
+                # It may be the images, and is refused by the reader, with what to do.
+                read_array(path, array.name)
         raise InputError(
             f"{path}: no array of images with an array of as many labels; it has {listed}. Save x of shape (N, H, W), "
             "(N, H, W, C) or (N, C, H, W) and y of shape (N,), with numpy.savez(path, x=images, y=labels)"

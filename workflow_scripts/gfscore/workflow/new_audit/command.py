@@ -137,6 +137,7 @@ def run(given: argparse.Namespace) -> int:
 def request_of(given: argparse.Namespace) -> Request:
     """Request that the options make; raises InputError for what no file is needed to refuse."""
     from gfscore.core.settings import NAME_FORM, as_number
+    from gfscore.images.dataset_source import LARGEST_SIDE
 
     if not given.files:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
@@ -159,6 +160,8 @@ def request_of(given: argparse.Namespace) -> Request:
             raise InputError(f"--eps {radius}: pixels are in [0, 1]; give a radius such as 8/255")
     if not 0 < given.minutes < 1e5:
         raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
+    if given.size is not None and not 1 <= given.size <= LARGEST_SIDE:
+        raise InputError(f"--size {given.size}: give the side of the images in pixels, 1 to {LARGEST_SIDE}")
     if given.name and not NAME_FORM.fullmatch(given.name):
         raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
     options = {field.name for field in fields(Request)} - {"models", "data", "eps"}

@@ -128,6 +128,8 @@ def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[
         path, member = model.entry["path"], model.entry.get("member")
         asked = list(asked_order(request.labels)) if request.labels else None
         names = list(data.classes) if data else asked or _class_names(Path(path), member)
+        if asked:
+            _require_a_name_each(asked, _class_names(Path(path), member), path, request)
         logits, labels, _ = read_logits_file(path, classes=names, member=member)
         if data is None:
             data = labels_of(request.data or first, names)
@@ -145,6 +147,14 @@ def _logits_and_labels(models: Sequence[FoundModel], request: Request) -> tuple[
         read.append(logits)
     assert data is not None  # there is a model
     return data, read
+
+
+def _require_a_name_each(names: Sequence[str], columns: Sequence[str], path: str, request: Request) -> None:
+    if len(names) != len(columns):
+        raise InputError(
+            f"{path}: logits of {len(columns)} classes, but --labels {request.labels} has {len(names)} names; give one "
+            "for each class, in the order of the columns"
+        )
 
 
 def _class_names(path, member):

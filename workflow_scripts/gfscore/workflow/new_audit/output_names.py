@@ -33,6 +33,11 @@ NUMBERED = re.compile(r"(\d{1,9})(?:\s*[:=,;.)|]\s*|\s+)(\S.*)")
 """A line that starts with the number of its output: 0 airplane, 0: airplane, 0,airplane."""
 
 
+SHORT = reprlib.Repr()
+"""Values as a message shows them: of nested lists the outermost."""
+SHORT.maxlevel = 1
+
+
 @dataclass(frozen=True)
 class OutputNames:
     """One way to read the names of the outputs: `names` (K,) in the order of the outputs, and `words` on the way."""
@@ -214,7 +219,7 @@ def _name(item, where):
     # A wnid and a name, as imagenet_class_index.json has them, are one name here.
     parts = item if isinstance(item, list) else [item]
     if not parts or not all(isinstance(part, str) or _is_number(part) for part in parts):
-        raise InputError(f"{where}: {reprlib.repr(item)} is no name of an output; write texts")
+        raise InputError(f"{where}: {SHORT.repr(item)} is no name of an output; write texts")
     return " ".join(map(str, parts))
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import spread_over
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
 from gfscore.networks.heads import require_head
+from gfscore.networks.number_types import rounds_finely
 from gfscore.workflow.new_audit import audit_file, pixels
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
 from gfscore.workflow.new_audit.data_files import FoundData
@@ -95,10 +96,13 @@ def _shown(model, data, images, labels, request, *, threads):
         model, run, images, labels, data_classes=data.classes, seconds=seconds, request=request
     )
     shaped = {**settings, "image_shape": images.shape[1:]}
-    logits = run(pixels.preprocess(images, shaped, where=where))
+    shown = pixels.preprocess(images, shaped, where=where)
+    logits = run(shown)
     check_logits(logits, labels, where=where)
+    rows, fine = spread_over(len(shown), SAMPLES), rounds_finely(classifier.number_type)
+    require_invariant(run, shown, rows, logits, plain=fine, where=where)
     if classifier.head is not None:
-        require_head(classifier.head, pixels.preprocess(images, shaped, where=where), where=where)
+        require_head(classifier.head, shown, where=where)
         output_words.append(f"checked on {len(images)} images")
     accuracy = check_order(logits, labels, data.classes, where=where)
     written = audit_file.model_settings(entry, settings, indices, outputs)
