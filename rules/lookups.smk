@@ -124,10 +124,8 @@ def version(rule_name):
 
 
 def version_of_measure(wildcards):
-    """The same of the measure that a job computes, whose kind declares it, with the arithmetic that its attacks must have."""
-    search = config["inference"]["search"]
-    stated = search != "auto" and of_kind("fast_search")(wildcards)
-    return with_torch(of_kind("version")(wildcards)) + (f", search in {search}" if stated else "")
+    """The same of the measure that a job computes, whose kind declares it."""
+    return with_torch(kind_of(of_measure(wildcards)).version_with(config["inference"]["search"]))
 
 
 @cache

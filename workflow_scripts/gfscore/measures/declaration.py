@@ -162,6 +162,15 @@ class Kind(Generic[S]):
         """Columns of its samples table beside those of every measure."""
         return self.columns if self.needs == "logits" else (CLEAN_PREDICTION, *self.columns)
 
+    def version_with(self, search: str) -> str:
+        """Version, with the setting `inference: search` where it is stated and the attacks of the kind follow it.
+
+        "auto" is not stated: where a job runs is no reason to measure again.
+        """
+        if search == "auto" or not self.fast_search:
+            return str(self.version)
+        return f"{self.version}, search in {search}"
+
     def parse(self, entry: Mapping[str, Any]) -> S:
         """Settings of an entry of the configuration, with its defaults; raises pydantic's ValidationError."""
         return self.settings.model_validate(dict(entry))
