@@ -5,6 +5,7 @@ from typing import Any
 
 from gfscore.audit.audit_tables import AuditTables
 from gfscore.core import numbers
+from gfscore.statistics.logits import LOGARITHMS_TAKEN
 
 TEMPERATURE = (
     "A temperature divides the logits before the activation. It changes the score but not the classifier, so a "
@@ -37,8 +38,8 @@ REFUTED = {
 """What a page shows -> what of the papers about it is refuted, with the numbers of the claims in the ledger."""
 
 
-def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Limits of an audit, in sentences."""
+def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]], *, outputs: str = "") -> list[str]:
+    """Limits of an audit, in sentences; `outputs`: what logits of its models are made of, by their identity."""
     kinds = {settings["kind"] for settings in measures.values()}
     rates = tables.class_scores["label_error_rate"].dropna()
     found = []
@@ -47,6 +48,12 @@ def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]) ->
             "The score is not a certificate: it measures how far the true class leads in the output, not how far an"
             " image must move to be misclassified. Dividing the logits by a constant changes the score and leaves "
             "the classifier as it is, and undefended networks often score above adversarially trained ones."
+        )
+    if LOGARITHMS_TAKEN in outputs:
+        found.append(
+            "Where a model gives probabilities alone, its logits are their logarithms. They do not tell the size of the "
+            "model's own logits, so no score by a sigmoid is shown of it; where a probability was rounded to 0 or 1, "
+            "attacks by gradients are weaker than on the model's own logits."
         )
     if "certified" in kinds:
         found.append(

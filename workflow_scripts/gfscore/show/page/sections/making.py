@@ -40,7 +40,9 @@ def of_making(c: Contents) -> Iterator[Detail | None]:
     here = f" Here lambda is {c.fp_lambda:g}."
     terms = [(one.title, f"{one.explanation}{here if 'lam' in one.needs else ''}") for one in METRICS.values()]
     yield Detail("What each metric means", terms=terms)
-    yield Detail("Limits: what this page does not say", text=limits.limits_of(c.tables, c.measures))
+    outputs = c.provenance.get("Data and versions", {}).get("outputs", "")
+    limit_sentences = limits.limits_of(c.tables, c.measures, outputs=outputs)
+    yield Detail("Limits: what this page does not say", text=limit_sentences)
     excluded = [(printable(model["model"]), text(model["reason"])) for model in c.verdict.get("excluded", [])]
     if excluded:
         yield Detail("Models left out, and why", terms=excluded)
