@@ -51,9 +51,9 @@ def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]], *,
         )
     if LOGARITHMS_TAKEN in outputs:
         found.append(
-            "Where a model gives probabilities alone, its logits are their logarithms. They do not tell the size of the "
-            "model's own logits, so no score by a sigmoid is shown of it; where a probability was rounded to 0 or 1, "
-            "attacks by gradients are weaker than on the model's own logits."
+            "Where a model gives probabilities alone, its logits are their logarithms. They do not tell the size of "
+            "the model's own logits, so no score by a sigmoid is shown of it. Where a probability was rounded to 0 or "
+            "1, attacks by gradients are weaker than on the model's own logits."
         )
     if "certified" in kinds:
         found.append(
