@@ -20,7 +20,7 @@ HEAD = """\
 # To run it again: snakemake --configfile with this file.
 """
 
-FILES = "# Configuration files, later ones overriding earlier ones: "
+FILES = "# Configuration files that it has values of, later ones overriding earlier ones: "
 GIVEN = "# Values of --config, which override them: "
 """Starts of the lines that hold them, as JSON."""
 
@@ -59,15 +59,18 @@ def rendered(resolution: Resolution, audit: str) -> str:
     """
     # Which other audits ran along with this one does not matter to it.
     given = {name: value for name, value in without_queries(resolution.given).items() if name != "run"}
-    head = [f"{FILES}{json.dumps(resolution.files)}"]
+    lines = list(_lines(of_audit(resolution.config, audit), resolution, ()))
+    # Nor do files of which it has no value.
+    stated = {line.rpartition(" # ")[2] for line in lines}
+    files = [file for file in resolution.files if on_one_line(file) in stated] or list(resolution.files)
+    head = [f"{FILES}{json.dumps(files)}"]
     if given:
         head.append(f"{GIVEN}{json.dumps(given)}")
-    lines = _lines(of_audit(resolution.config, audit), resolution, ())
     return HEAD.format(audit=audit) + "\n".join([*head, *lines]) + "\n"
 
 
 def origins(text: str) -> tuple[list[str], dict[str, Any]] | None:
-    """Configuration files and values of --config, but `run`, from a text of `rendered`; None for an earlier version."""
+    """Files and values of --config, but `run`, that a text of `rendered` names; None for one of an earlier version."""
     stated = {}
     for line in text.splitlines():
         for start in (FILES, GIVEN):
