@@ -5,7 +5,7 @@ from copy import deepcopy
 import yaml
 
 from foreign_models import place_logits, place_network
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from made import gate_rule
 
 

@@ -8,8 +8,7 @@ from gfscore.core.files import write_json
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import obtain
 from gfscore.networks.conditional_generators import open_generator
-from gfscore.training.drawing import draw_images
-from gfscore.training.generators import write_samples
+from gfscore.training.generators import draw_images, write_samples
 from gfscore.workflow.jobs import logged_job
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.files import read_json
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from gfscore.networks import inference
 from gfscore.networks.opening import open_classifier
 from gfscore.networks.passes import counted

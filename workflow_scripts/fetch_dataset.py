@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from gfscore.core.files import write_json
-from gfscore.images.datasets import image_digests, open_and_describe
 from gfscore.images.image_set import ImageSet
-from gfscore.images.reading_again import store_digest
+from gfscore.images.manifests import image_digests, open_and_describe, store_digest
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job

@@ -9,9 +9,9 @@ from gfscore.core.files import read_json, sha256_of_file
 from gfscore.measures.job import measure_in_batches, of_job
 from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.networks.inference import resolve_device
-from gfscore.projection.mappers.conditioned import conditions_by_sample
-from gfscore.projection.mappers.stored import open_mapper
-from gfscore.projection.projecting import KIND, measure_batch, require_same_shape
+from gfscore.projection.boundaries import KIND, measure_batch, require_same_shape
+from gfscore.projection.mappers.conditions import conditions_by_sample
+from gfscore.projection.mappers.fitting import open_mapper
 from gfscore.workflow.jobs import logged_job
 
 

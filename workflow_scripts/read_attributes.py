@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.images.attribute_values import Dataset, attributes_of, identity_of
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.workflow.jobs import logged_job
 

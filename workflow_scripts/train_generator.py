@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.files import sha256_of_file, write_json
-from gfscore.images.datasets import load_all, open_described
+from gfscore.images.datasets import load_all
+from gfscore.images.manifests import open_described
 from gfscore.training import generators
 from gfscore.workflow.jobs import logged_job
 

@@ -7,12 +7,11 @@ from typing import Any
 from gfscore.core.files import write_json
 from gfscore.measures.progress import forget
 from gfscore.networks.inference import reproducible_arithmetic
-from gfscore.projection.mappers.conditioned import chosen_categories, conditioned_images, names_of
+from gfscore.projection.boundaries import require_same_shape
+from gfscore.projection.mappers.conditions import chosen_categories, names_of
 from gfscore.projection.mappers.description import MOST_DESCRIBED, describe_mapper
+from gfscore.projection.mappers.fitting import conditioned_images, fit_mapper, of_network, save_mapper
 from gfscore.projection.mappers.pictures import write_pictures
-from gfscore.projection.mappers.stored import of_network, save_mapper
-from gfscore.projection.mappers.training import fit_mapper
-from gfscore.projection.projecting import require_same_shape
 from gfscore.workflow.jobs import logged_job
 
 

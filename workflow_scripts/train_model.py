@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.files import write_json
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from gfscore.measures.progress import forget
 from gfscore.networks.resuming import TrainingProgress
 from gfscore.networks.trained import save_classifier
-from gfscore.training.images import training_images
-from gfscore.training.loop import describe_training, train_classifier
+from gfscore.training.loop import describe_training, train_classifier, training_images
 from gfscore.workflow.jobs import logged_job
 
 

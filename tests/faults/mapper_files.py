@@ -7,8 +7,7 @@ SETTINGS = {"latent": 3, "width": 4, "features": 8, "beta": 1.0, "pixel_sd": 0.1
 
 
 def made_mapper():
-    from gfscore.projection.mappers import build_mapper
-    from gfscore.projection.mappers.stored import of_network
+    from gfscore.projection.mappers.fitting import build_mapper, of_network
 
     network = build_mapper("beta_vae", SHAPE, **SETTINGS).eval()
     return of_network(network, images())
@@ -19,7 +18,7 @@ def images():
 
 
 def mapper(folder):
-    from gfscore.projection.mappers.stored import save_mapper
+    from gfscore.projection.mappers.fitting import save_mapper
 
     save_mapper(folder / "vae.safetensors", made_mapper(), metadata={})
     return folder / "vae.safetensors"
@@ -28,7 +27,7 @@ def mapper(folder):
 def read_mapper(path):
     """As a search does, but for the digest, which would refuse every damage."""
     from gfscore.core.files import sha256_of_file
-    from gfscore.projection.mappers.stored import open_mapper
+    from gfscore.projection.mappers.fitting import open_mapper
 
     found = open_mapper(path, sha256=sha256_of_file(path))
     codes, spread = found.encode(images())

@@ -67,7 +67,7 @@ def read_scores_table(path):
 
 def dataset_manifest(folder):
     from gfscore.core.files import write_json
-    from gfscore.images.datasets import open_and_describe
+    from gfscore.images.manifests import open_and_describe
 
     settings = {"source": "npz", "value_range": 255, "channels": "last", "subset": None}
     made = open_and_describe(settings, npz_images(folder), dataset="made", classes=CLASSES)[1]
@@ -76,7 +76,8 @@ def dataset_manifest(folder):
 
 
 def read_dataset_manifest(path):
-    from gfscore.images.datasets import load_all, open_described
+    from gfscore.images.datasets import load_all
+    from gfscore.images.manifests import open_described
 
     images, manifest = open_described(path)
     load_all(images)

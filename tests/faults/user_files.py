@@ -183,7 +183,7 @@ def cifar_pickle(folder):
 
 
 def read_cifar(path):
-    from gfscore.images.pickles import load_plain
+    from gfscore.images.published_files import load_plain
 
     content = load_plain(path)
     plain = (dict, list, tuple, int, float, str, bytes, bool, type(None), np.ndarray)

@@ -7,7 +7,7 @@ from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from gfscore.networks import passes
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.tables.table import DATASET

@@ -16,7 +16,8 @@ from gfscore.audit.projections.tasks import Task, differences_between_groups, re
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
-from gfscore.images.datasets import load_all, open_described
+from gfscore.images.datasets import load_all
+from gfscore.images.manifests import open_described
 from gfscore.networks.opening import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures

@@ -20,7 +20,8 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
-from gfscore.images.datasets import load_all, open_and_describe, open_images
+from gfscore.images.datasets import load_all, open_images
+from gfscore.images.manifests import open_and_describe
 from gfscore.images.sources.generator_file import GeneratorFile
 from gfscore.measures import KINDS
 from gfscore.networks.compatibility import import_torchvision
@@ -29,10 +30,9 @@ from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.opening import from_network
 from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
-from gfscore.projection.mappers.stored import of_network
-from gfscore.projection.mappers.training import fit_mapper
+from gfscore.projection.mappers.fitting import fit_mapper, of_network
 from gfscore.training import generators
-from gfscore.training.drawing import draw_images
+from gfscore.training.generators import draw_images
 from gfscore.training.loop import train_classifier
 from gfscore.training.objectives import METHODS
 from made_generators import known_network

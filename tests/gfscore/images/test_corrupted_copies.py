@@ -7,7 +7,8 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.images.datasets import load_all, open_and_describe, open_described, open_images
+from gfscore.images.datasets import load_all, open_images
+from gfscore.images.manifests import open_and_describe, open_described
 
 PAIR = ["cat", "dog"]
 LABELS = np.array([0, 1, 1, 0])

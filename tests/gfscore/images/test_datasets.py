@@ -6,8 +6,9 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.images.datasets import image_digests, load_all, open_and_describe, open_described, open_images
+from gfscore.images.datasets import load_all, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
+from gfscore.images.manifests import image_digests, open_and_describe, open_described
 
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0}
 NAMES = [str(digit) for digit in range(10)]

@@ -8,7 +8,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
-from gfscore.images.pickles import load_plain
+from gfscore.images.published_files import load_plain
 
 TEN = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 TEST = {"source": "cifar", "variant": "cifar10", "split": "test"}

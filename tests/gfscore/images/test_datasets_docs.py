@@ -12,7 +12,8 @@ import yaml
 from gfscore.core.errors import InputError
 from gfscore.images import dataset_source as _declared
 from gfscore.images.dataset_source import dataset_sources
-from gfscore.images.datasets import load_all, open_and_describe, open_images
+from gfscore.images.datasets import load_all, open_images
+from gfscore.images.manifests import open_and_describe
 from gfscore.workflow.sources import sources_of
 from shipped_configuration import ROOT, completed
 

@@ -13,8 +13,9 @@ from PIL import Image
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.images import encoded as _encoded
-from gfscore.images.datasets import load_all, open_and_describe, open_described, open_images
+from gfscore.images.datasets import load_all, open_images
 from gfscore.images.decoding import prepare
+from gfscore.images.manifests import open_and_describe, open_described
 
 NONE = {"method": "none"}
 CROP = {"method": "center_crop", "resize": 256, "size": 224, "interpolation": "bilinear"}
@@ -434,7 +435,8 @@ def test_a_reader_that_stops_early_leaves_no_work_behind(root):
 MEASURE = """
 import sys
 from pathlib import Path
-from gfscore.images.datasets import open_and_describe, open_images
+from gfscore.images.datasets import open_images
+from gfscore.images.manifests import open_and_describe
 settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": %r}
 names = [str(label) for label in range(10)]
 open_and_describe(settings, sys.argv[1], dataset="x", classes=names)

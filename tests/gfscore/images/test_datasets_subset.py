@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfscore.core.errors import InputError
-from gfscore.images.datasets import open_and_describe, open_images
+from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet, from_arrays
+from gfscore.images.manifests import open_and_describe
 from gfscore.images.subsets import draw_of_each_class, draw_subset
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}

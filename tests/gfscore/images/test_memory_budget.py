@@ -12,8 +12,7 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.images import decoding
-from gfscore.images.decoding import LARGEST_IMAGE, prepare
-from gfscore.images.memory_budget import MemoryBudget
+from gfscore.images.decoding import LARGEST_IMAGE, MemoryBudget, prepare
 from memory import most_memory
 
 

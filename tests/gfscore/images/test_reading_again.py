@@ -13,7 +13,7 @@ from PIL import Image
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.images.reading_again import files_behind, open_again
+from gfscore.images.manifests import files_behind, open_again
 
 STORED = {"preprocessing": {"method": "none"}}
 MANIFEST = "d.json"

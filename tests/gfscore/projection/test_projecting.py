@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.audit.projections.rows import Projected
 from gfscore.networks.opening import Classifier
-from gfscore.projection.projecting import measure_batch, resized
+from gfscore.projection.boundaries import measure_batch, resized
 from gfscore.statistics.margins import predictions
 
 SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated"}

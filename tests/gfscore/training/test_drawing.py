@@ -14,7 +14,7 @@ from gfscore.images.datasets import load_all, open_images
 from gfscore.images.sources.generator_file import GeneratorFile
 from gfscore.networks.conditional_generators import open_generator
 from gfscore.statistics.draws import Draws, seeds_of_samples
-from gfscore.training.drawing import draw_images
+from gfscore.training.generators import draw_images
 from made_generators import CODE, FORMATS, Returning, known_network, place_generator
 
 CLASSES = ["a", "b", "c"]

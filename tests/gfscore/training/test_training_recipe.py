@@ -15,9 +15,8 @@ from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.opening import build_network
 from gfscore.networks.resuming import TrainingProgress
 from gfscore.networks.trained import load_network, save_classifier
-from gfscore.training import images as reading
-from gfscore.training.images import ReadImages, in_batches, training_images
-from gfscore.training.loop import train_classifier
+from gfscore.training import loop as reading
+from gfscore.training.loop import ReadImages, in_batches, train_classifier, training_images
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
 from shipped_configuration import shipped_configuration
 from studies.reference import projection_tables

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.core.files import read_json, require_pinned
 from gfscore.core.names import spelled_alike
 from gfscore.core.regular import require_regular
 from gfscore.images.corrupted_copies import open_copies
@@ -69,100 +68,6 @@ def open_images(
     if settings.get("subset"):
         images = images.select(subset_rows(images.labels, settings["subset"], where=where))
     return images
-
-
-def open_and_describe(
-    settings: Mapping[str, Any],
-    path: Path | str | None = None,
-    *,
-    dataset: str,
-    classes: Sequence[str] | None,
-    pinned: str | None = None,
-) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set of a dataset, and its manifest: a mapping for JSON with its description, digest and settings.
-
-    Raises InputError as `open_images` does, and when a digest is `pinned` and the data have another one. The manifest
-    does not record the pinned digest, since it does not change the data.
-    """
-    images = open_images(settings, path, classes=classes, with_copies=True)
-    require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
-    names = classes or images.class_names or ()
-    return images, {
-        "dataset": dataset,
-        "settings": dict(settings),
-        "path": str(path) if path else None,
-        "digest": images.digest,
-        "digest_covers": images.digest_covers,
-        "samples": len(images),
-        "classes": list(names),
-        "samples_per_class": np.bincount(images.labels, minlength=len(names)).tolist(),
-        "image_shape": list(images.image_shape),
-        "preprocessing": images.preprocessing,
-        **({"corrupted": images.copies.describe()} if images.copies else {}),
-    }
-
-
-def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[np.str_] | None]:
-    """Digests of the N images in the columns of the table `dataset`.
-
-    Parameters
-    ----------
-    images : ImageSet
-        Every image is decoded.
-    where : Path or str
-        File or folder that errors name.
-
-    Returns
-    -------
-    dict
-        `image_digest`, that of each image as it is stored, and `pixel_digest`, that of its pixels after preprocessing:
-        (N,) str, or None for labels without images.
-
-    Raises
-    ------
-    InputError
-        Naming two samples, for equal pixels under different labels: one label is wrong.
-    """
-    stored = images.image_digests()
-    pixels = stored if images.decoded is None else images.pixel_digests()
-    if pixels is not None:
-        require_one_label(images, pixels, where=where)
-    return {"image_digest": stored, "pixel_digest": pixels}
-
-
-def require_one_label(images: ImageSet, digests: NDArray[Any], *, where: Path | str) -> None:
-    """Raise InputError, naming two samples, if images of equal digests (N,) have different labels."""
-    _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
-    wrong = images.labels != images.labels[first[inverse]]
-    if wrong.any():
-        row = int(wrong.argmax())
-        other = int(first[inverse[row]])
-        names = (f"{images.sample_id[at]} (label {images.labels[at]})" for at in (other, row))
-        raise InputError(
-            f"{where}: {' and '.join(names)} are one image under two labels, as {int(wrong.sum())} of {len(images)} "
-            "samples repeat an image of another label; remove one of each, or correct its label"
-        )
-
-
-def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
-
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes, and so is
-    that of corrupted copies, which the image set has `with_copies`. Raises InputError as `open_images` does, and when a
-    digest differs from that of the manifest.
-    """
-    manifest = read_json(path_to_manifest)
-    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=with_copies)
-    found = [(manifest["path"] or manifest["dataset"], images.digest, manifest["digest"])]
-    if images.copies:
-        found.append((manifest["settings"]["corrupted"]["path"], images.copies.digest, manifest["corrupted"]["digest"]))
-    for where, digest, known in found:
-        if digest != known:
-            raise InputError(
-                f"{where}: the data have digest {digest[:12]}, but {path_to_manifest} records {known[:12]}; if they "
-                "were changed on purpose, delete that manifest and run the workflow again"
-            )
-    return images, manifest
 
 
 def load_all(images: ImageSet) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

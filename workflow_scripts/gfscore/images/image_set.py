@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.images.arrays import whole_labels
+from gfscore.images.array_files import whole_labels
 
 DIGEST_BATCH = 256
 DIGITS = 32

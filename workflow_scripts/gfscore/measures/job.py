@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.core.files import read_json
-from gfscore.images.datasets import open_described
+from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
 from gfscore.networks import inference, passes

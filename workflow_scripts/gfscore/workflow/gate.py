@@ -177,7 +177,7 @@ def _require_code(manifest: Mapping[str, Any], audit: str) -> None:
 
 def _require_images(config: Mapping[str, Any], audit: str) -> None:
     # Imported late: a gate on logits alone opens no image.
-    from gfscore.images.reading_again import open_again
+    from gfscore.images.manifests import open_again
 
     for task in plan.tasks_of(config, audit):
         manifest = f"results/datasets/{task}.json"
@@ -199,7 +199,7 @@ def _require_attributes(config: Mapping[str, Any], audit: str) -> None:
     if not table:
         return
     from gfscore.images.attribute_values import Dataset, attributes_of
-    from gfscore.images.datasets import open_described
+    from gfscore.images.manifests import open_described
 
     def opened(name: str) -> Dataset:
         images, manifest = open_described(f"results/datasets/{name}.json")

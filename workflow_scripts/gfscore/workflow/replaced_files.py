@@ -72,7 +72,7 @@ def _replaced_images(config: Mapping[str, Any], audits: Iterable[str]) -> dict[s
     if not changed:
         return {}
     # In a process of its own: reading images needs numpy, which planning does not load.
-    command = [sys.executable, "-P", "-m", "gfscore.images.reading_again", *changed]
+    command = [sys.executable, "-P", "-m", "gfscore.images.manifests", *changed]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         differing: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])

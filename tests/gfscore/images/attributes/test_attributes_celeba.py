@@ -6,7 +6,8 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.images.attribute_values import Dataset, attributes_of
-from gfscore.images.datasets import load_all, open_and_describe, open_images
+from gfscore.images.datasets import load_all, open_images
+from gfscore.images.manifests import open_and_describe
 
 NAMES = [f"{number:06d}.jpg" for number in range(1, 7)]
 ROWS = ["-1  1 -1", " 1  1  1", "-1 -1  1", " 1 -1 -1", "-1  1  1", " 1  1 -1"]

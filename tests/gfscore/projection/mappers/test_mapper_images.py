@@ -8,10 +8,11 @@ import train_mapper as step
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.images.datasets import load_all, open_described
-from gfscore.projection.mappers.conditioned import conditioned_images, conditions_by_sample
+from gfscore.images.datasets import load_all
+from gfscore.images.manifests import open_described
+from gfscore.projection.mappers.conditions import conditions_by_sample
 from gfscore.projection.mappers.description import fitted_attributes, image_traits
-from gfscore.projection.mappers.stored import open_mapper
+from gfscore.projection.mappers.fitting import conditioned_images, open_mapper
 from gfscore.tables.parquet_tables import write_attributes
 from memory import most_memory
 

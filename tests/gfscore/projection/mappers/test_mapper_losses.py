@@ -7,11 +7,9 @@ import pytest
 import torch
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
-from gfscore.projection.mappers import build_mapper
 from gfscore.projection.mappers.conditional import MOMENTUM
 from gfscore.projection.mappers.description import effects_of
-from gfscore.projection.mappers.stored import of_network
-from gfscore.projection.mappers.training import fit_mapper
+from gfscore.projection.mappers.fitting import build_mapper, fit_mapper, of_network
 
 IMAGES = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 CONDITIONS = torch.tensor([[0, 1], [1, 0], [1, 1], [0, 0], [np.nan, 1], [1, np.nan]], dtype=torch.float32)

@@ -6,12 +6,10 @@ import pytest
 import torch
 
 from gfscore.core.errors import InputError
-from gfscore.projection.mappers import build_mapper
 from gfscore.projection.mappers.conditions import condition_names, conditions_of, placed
 from gfscore.projection.mappers.description import describe_mapper, effects_of, fitted_attributes, image_traits
+from gfscore.projection.mappers.fitting import Mapper, build_mapper, fit_mapper, of_network, open_mapper, save_mapper
 from gfscore.projection.mappers.pictures import POSITIONS, moved, read_pictures, write_pictures
-from gfscore.projection.mappers.stored import Mapper, of_network, open_mapper, save_mapper
-from gfscore.projection.mappers.training import fit_mapper
 
 VAE = {"kind": "beta_vae", "latent": 3, "width": 4, "features": 8, "beta": 1.0, "pixel_sd": 0.1}
 GAN = {"kind": "conditional", "latent": 4, "width": 4, "features": 16}

@@ -23,6 +23,6 @@ SOURCE = AttributeSource(name="celeba", settings=CelebA)
 
 def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
     """Attributes "yes" or "no" by file name of the image; all 40 if `columns` is null. Source: Liu et al. 2015."""
-    from gfscore.images.celeba_files import read_attribute_list
+    from gfscore.images.published_files import read_attribute_list
 
     return read_attribute_list(settings["path"]).replace({1: "yes", -1: "no"})

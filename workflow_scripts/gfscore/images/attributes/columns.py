@@ -28,7 +28,7 @@ def open_source(settings: dict[str, Any], dataset: Any) -> Any:
     """
     import pandas as pd
 
-    from gfscore.images.attributes.categories import name_of
+    from gfscore.images.attribute_values import name_of
 
     if dataset.manifest["settings"]["source"] != "parquet":
         raise InputError(
@@ -40,7 +40,7 @@ def open_source(settings: dict[str, Any], dataset: Any) -> Any:
 
 
 def _columns(file, names):
-    from gfscore.images.encoded_parquet import opened
+    from gfscore.images.encoded import opened
 
     for name in names:
         with opened(file, name) as parquet:

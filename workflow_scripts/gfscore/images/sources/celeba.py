@@ -57,8 +57,8 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     `settings`: `images`, `split`, `task` and `preprocessing`. Raises InputError, naming the file, for lists that are
     missing or damaged, an unknown attribute, and images that are missing. Source: Liu et al. 2015.
     """
-    from gfscore.images.celeba_files import read_attribute_list, read_partition
     from gfscore.images.encoded import from_files
+    from gfscore.images.published_files import read_attribute_list, read_partition
 
     root, task = Path(path), settings["task"]
     attributes = read_attribute_list(root / "list_attr_celeba.txt")

@@ -82,7 +82,7 @@ def _files(folders, stems):
 def _read(file, variant):
     import numpy as np
 
-    from gfscore.images.pickles import load_plain
+    from gfscore.images.published_files import load_plain
 
     if file.suffix == ".bin":
         before = 1 if variant == "cifar10" else 2  # CIFAR-100: coarse label, fine label
@@ -101,7 +101,7 @@ def _read(file, variant):
 
 
 def _class_names(folders, file, key):
-    from gfscore.images.pickles import load_names
+    from gfscore.images.published_files import load_names
 
     for path in (folder / file for folder in folders):
         if path.is_file():

@@ -28,7 +28,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     """
     import numpy as np
 
-    from gfscore.images.arrays import whole_labels
+    from gfscore.images.array_files import whole_labels
     from gfscore.images.image_set import ImageSet
     from gfscore.tables.logit_files import read_labels_file
 

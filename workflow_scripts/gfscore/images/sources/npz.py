@@ -50,8 +50,15 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     import numpy as np
 
     from gfscore.core.label_numbers import class_indices
-    from gfscore.images.array_files import read_array
-    from gfscore.images.arrays import SIGNED, channels_first, channels_of, plain_labels, require_pixels, whole_labels
+    from gfscore.images.array_files import (
+        SIGNED,
+        channels_first,
+        channels_of,
+        plain_labels,
+        read_array,
+        require_pixels,
+        whole_labels,
+    )
     from gfscore.images.image_set import from_arrays
 
     image, label = settings.get("image") or IMAGE, settings.get("label") or LABEL

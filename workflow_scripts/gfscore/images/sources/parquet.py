@@ -47,8 +47,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     """
     import numpy as np
 
-    from gfscore.images.encoded import from_encoded
-    from gfscore.images.encoded_parquet import class_indices, encoded_images, labels_in
+    from gfscore.images.encoded import class_indices, encoded_images, from_encoded, labels_in
     from gfscore.images.subsets import in_test_part
 
     path = Path(path or "")
@@ -81,7 +80,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 
 
 def _class_names(file, column):
-    from gfscore.images.encoded_parquet import opened
+    from gfscore.images.encoded import opened
 
     with opened(file, column) as parquet:
         stored = (parquet.schema_arrow.metadata or {}).get(b"huggingface")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
+from gfscore.tables.parquet_tables import read_attributes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,3 +61,50 @@ def placed(conditions: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _coded(values):
     return {1: [], 2: values[1:]}.get(len(values), values)
+
+
+# ---- Images of a dataset and the conditions of a mapper for them.
+
+
+"""Images read per batch."""
+
+
+def chosen_categories(path_to_attributes: Path | str, attributes: Sequence[str] | None) -> dict[str, list[str]]:
+    """Ordered categories of the attributes that condition a mapper; those of all attributes in the table for None.
+
+    Raises InputError for an attribute that is not in the table.
+    """
+    _, categories = read_attributes(path_to_attributes)
+    for name in attributes or ():
+        if name not in categories:
+            raise InputError(f"{path_to_attributes}: {unknown('attribute', name, categories)}")
+    return {name: categories[name] for name in attributes or categories}
+
+
+def conditions_by_sample(
+    path_to_attributes: Path | str | None, categories: Mapping[str, Sequence[str]] | None, *, dataset: str | None = None
+) -> Callable[[Iterable[str]], dict[str, NDArray[np.float32]]]:
+    """Function from sample identifiers (n,) to the keyword argument `conditions` (n, A); {} without attributes.
+
+    `dataset` is that of the table, None for any. Raises InputError, naming the file, for attributes or categories that
+    differ between mapper and table, and for a sample that is not in the table.
+    """
+    if not path_to_attributes:
+        return lambda sample_id: {}
+    assert categories is not None  # a mapper without conditions reads no attributes
+    frame, _ = read_attributes(path_to_attributes, expect={"dataset": dataset} if dataset else {})
+    place = {name: row for row, name in enumerate(frame["sample_id"])}
+    conditions = conditions_of(frame, categories, source=path_to_attributes)
+
+    def of_samples(sample_id: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        absent = [name for name in sample_id if name not in place]
+        if absent:
+            raise InputError(f"{path_to_attributes}: no sample {str(absent[0])!r}; delete the file, and run again")
+        return {"conditions": conditions[[place[name] for name in sample_id]]}
+
+    return of_samples
+
+
+def names_of(categories: Mapping[str, Sequence[str]] | None) -> list[str] | None:
+    """Names of the conditions; None for a mapper without conditions."""
+    return None if categories is None else condition_names(categories)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.images.attributes.digits import measurements
+from gfscore.projection.mappers.fitting import Mapper
 from gfscore.projection.mappers.pictures import moved
-from gfscore.projection.mappers.stored import Mapper
 
 Shown = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 """Images (N, C, H, W) with their conditions (N, A), or None."""

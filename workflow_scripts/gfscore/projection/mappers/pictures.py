@@ -14,7 +14,7 @@ from gfscore.core.files import atomic
 from gfscore.tables.numpy_files import opened, whole_array
 
 if TYPE_CHECKING:
-    from gfscore.projection.mappers.stored import Mapper
+    from gfscore.projection.mappers.fitting import Mapper
 
 POSITIONS = np.linspace(-1, 1, 9)
 """Moves shown in a traversal, in units of sigma, over the range of the search."""

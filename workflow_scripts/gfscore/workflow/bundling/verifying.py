@@ -254,7 +254,7 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
         import pandas as pd
 
         from gfscore.audit.sample_list import SampleList
-        from gfscore.images.datasets import image_digests, open_and_describe
+        from gfscore.images.manifests import image_digests, open_and_describe
 
         settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]
         images, described = open_and_describe(

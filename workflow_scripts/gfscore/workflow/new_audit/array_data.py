@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.images.array_files import DeclaredArray, declared_arrays, read_array
-from gfscore.images.arrays import SIGNED
+from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
 from gfscore.images.sources.npz import IMAGE, LABEL
 
 IMAGE_NAMES = {"x", "image", "images", "img", "imgs", "data", "input", "inputs", "pixels"}

@@ -119,7 +119,7 @@ def looked_at(data: FoundData) -> tuple[FoundData, NDArray[np.int64]]:
     Raises InputError for a damaged image and for one image under two labels. Of more than ALL images only those of the
     rows are decoded, and the others are compared by their files.
     """
-    from gfscore.images.datasets import require_one_label
+    from gfscore.images.manifests import require_one_label
     from gfscore.images.subsets import draw_of_each_class
 
     labels = data.images.labels
@@ -158,7 +158,7 @@ def _digests_of_one_size(images: ImageSet) -> NDArray[Any] | None:
 
 def require_labels_agree(data: FoundData) -> None:
     """Raise InputError for one image under two labels: of equal pixels, or, of more than ALL images, of equal files."""
-    from gfscore.images.datasets import require_one_label
+    from gfscore.images.manifests import require_one_label
 
     images = data.images
     digests = images.pixel_digests() if len(images) <= ALL else images.image_digests()
