@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from gfscore.core.errors import InputError
-from gfscore.measures import KINDS, complete, measure_of
+from gfscore.measures import KINDS, complete, measure_of, named_measures
 from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import seeds_of_samples
@@ -67,6 +67,19 @@ def test_settings_have_defaults_are_closed_and_complete_to_themselves(name):
         kind.parse(entry | {"zzz": 1})
     with pytest.raises(ValidationError):
         kind.parse({"kind": "zzz"})
+
+
+def test_named_measures_hold_parsed_settings_in_the_order_of_the_entries():
+    entries = {"attacked": {"kind": "adversarial", "eps": "8/255"}, "right": {"kind": "clean"}}
+    measures = named_measures(entries)
+    assert list(measures) == ["attacked", "right"]
+    attacked, right = measures.values()
+    assert (attacked.name, attacked.kind, attacked.settings.eps) == ("attacked", KINDS["adversarial"], 8 / 255)
+    assert attacked.entry() == complete(entries["attacked"]) and attacked.measure == measure_of(entries["attacked"])
+    assert not attacked.from_logits and right.from_logits
+    assert attacked.subset is None and right.subset is None
+    with pytest.raises(InputError, match="kind"):
+        named_measures({"wrong": {"kind": "zzz"}})
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -1,19 +1,87 @@
-"""The measures: each gives one number per sample. One module or folder per kind, found by itself.
+"""The measures: each gives one number per sample. One module or folder per kind, discovered by its file.
 
-A kind is a module, or a folder where it is long, that holds a `KIND` (gfscore.measures.declaration.Kind) named as its
-file is, and imports nothing heavy; none imports another. Beside them stand declaration, and what runs them: job and
-progress.
+A kind is a module, or a folder where it is long, that holds a `KIND` (gfscore.measures.declaration.Kind) of the same
+name as the file, and imports nothing heavy; no kind imports another. `declaration` defines what a kind declares, `job`
+computes a measure of one model.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown
-from gfscore.measures.declaration import Kind, Measure
+from gfscore.core.settings import Subset
+from gfscore.measures.declaration import Kind, Measure, Settings
 
 KINDS: Mapping[str, Kind[Any]] = declarations(__name__, "KIND")
 """Every kind of measure by its name, the value of `kind` in the configuration."""
+
+
+@dataclass(frozen=True)
+class NamedMeasure:
+    """A measure of the configuration: its name, its kind, and its settings.
+
+    Parameters
+    ----------
+    name : str
+        Key of the measure in the configuration's section `measures`.
+    kind : Kind
+        What the kind of measure declares.
+    settings : Settings
+        Settings of the kind's class, with the defaults of what the configuration leaves out.
+    """
+
+    name: str
+    kind: Kind[Any]
+    settings: Settings
+
+    @cached_property
+    def measure(self) -> Measure:
+        """Range, unit, title and direction of the measure."""
+        return self.kind.describe(self.settings)
+
+    @property
+    def from_logits(self) -> bool:
+        """Whether the measure is computed from the logits of a model alone."""
+        return self.kind.needs == "logits"
+
+    @property
+    def subset(self) -> Subset | None:
+        """Subset of the samples that is measured; None for all of them."""
+        return getattr(self.settings, "subset", None)
+
+    def entry(self) -> dict[str, Any]:
+        """All settings as plain values, as params and the resolved configuration hold them."""
+        return self.settings.explicit()
+
+
+def named_measures(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, NamedMeasure]:
+    """Measures of the configuration's section `measures`, or of a part of it, by their names.
+
+    Parameters
+    ----------
+    entries : mapping
+        Settings by the name of the measure, each with its `kind`.
+
+    Returns
+    -------
+    dict
+        NamedMeasure by name, in the order of the entries.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind.
+    ValidationError
+        For settings that the kind does not have (pydantic).
+    """
+    measures = {}
+    for name, entry in entries.items():
+        kind = kind_of(entry)
+        measures[name] = NamedMeasure(name, kind, kind.parse(entry))
+    return measures
 
 
 def kind_of(entry: Mapping[str, Any]) -> Kind[Any]:
@@ -24,7 +92,7 @@ def kind_of(entry: Mapping[str, Any]) -> Kind[Any]:
 
 
 def measure_of(entry: Mapping[str, Any]) -> Measure:
-    """Measure that an entry of the configuration's section `measures` describes; what it leaves out has its default."""
+    """Measure that an entry of the configuration's section `measures` describes."""
     kind = kind_of(entry)
     return kind.describe(kind.parse(entry))
 
@@ -41,4 +109,7 @@ def from_logits(entry: Mapping[str, Any]) -> bool:
 
 def reference_measure(measures: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Name of the first measure that is computed from logits alone, or None; takes entries by name."""
-    return next((name for name, entry in measures.items() if from_logits(entry)), None)
+    for name, entry in measures.items():
+        if from_logits(entry):
+            return name
+    return None
