@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings import evidence
+from gfscore.audit.findings.evidence import proven_measure, shown_model
 from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST
 from gfscore.audit.findings.in_verdict import as_data, beside, first_findings, with_findings
 from gfscore.audit.findings.making import findings_of
@@ -98,7 +98,7 @@ def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_n
     tables, verdict = disagreeing(judged=ATTACK)
     found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
     weakest = found["weakest_class"]
-    assert evidence.shown_model(verdict) == ("none", "model_5")
+    assert shown_model(verdict) == ("none", "model_5")
     assert weakest.subject["model"] == "model_5" and weakest.subject["class"] == classes_of(tables.class_scores)[0]
     assert weakest.numbers["gap"] == pytest.approx(0.2 * 0.8)
     assert weakest.numbers["suspects"] == 1 and weakest.numbers["times"] == 6
@@ -131,16 +131,16 @@ def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():
     for model in models:
         model["verdict"] = "FAIL"
     models[2]["verdict"] = "INCONCLUSIVE"
-    assert evidence.shown_model(verdict) == ("none", "model_2")
+    assert shown_model(verdict) == ("none", "model_2")
     models[1]["verdict"] = "PASS"
-    assert evidence.shown_model(verdict) == ("none", "model_1")
+    assert shown_model(verdict) == ("none", "model_1")
 
 
 def test_a_proof_of_another_ball_is_no_evidence_beside_an_attack():
     ball = {"norm": "linf", "eps": 0.1}
     measures = {"attack": {"kind": "adversarial", **ball}, "proof": {"kind": "proven", **ball}}
-    assert evidence.proven_measure("attack", measures) == "proof"
-    assert evidence.proven_measure("attack", measures | {"proof": {"kind": "proven", "norm": "l2", "eps": 0.1}}) is None
+    assert proven_measure("attack", measures) == "proof"
+    assert proven_measure("attack", measures | {"proof": {"kind": "proven", "norm": "l2", "eps": 0.1}}) is None
 
 
 def test_the_terminal_says_it_in_at_most_twelve_lines():

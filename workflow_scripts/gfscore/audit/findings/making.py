@@ -11,7 +11,16 @@ import pandas as pd
 
 from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.calibration.model_evidence import ROBUST, alone
-from gfscore.audit.findings import evidence
+from gfscore.audit.findings.evidence import (
+    ATTACK_FREE,
+    ATTACKED,
+    Measures,
+    headline_of,
+    judged_measure,
+    judged_models,
+    ran_attacks,
+    shown_model,
+)
 from gfscore.audit.findings.finding import Finding
 from gfscore.audit.findings.relations import FEW_MODELS, REFUTED, mean_scores_against_distances, rank_relation
 from gfscore.audit.groups.gaps import group_gaps
@@ -32,9 +41,9 @@ FEW = 20
 KEY = ["threat", "model"]
 
 
-def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures) -> list[Finding]:
+def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: Measures) -> list[Finding]:
     """Every finding of an audit by rank, from AuditTables, the contents of verdict.json and settings by measure."""
-    judged = evidence.judged_measure(verdict, measures)
+    judged = judged_measure(verdict, measures)
     scores = tables.of("class_scores", judged)
     found = [
         *_of_attacks(tables, verdict, measures, judged),
@@ -53,18 +62,18 @@ def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: evide
 
 def _of_attacks(tables, verdict, measures, judged):
     bounded, stated = _measured(tables, measures), _stated(tables, measures)
-    if not evidence.ran_attacks(measures):
-        attack_free = measures[judged]["kind"] == evidence.ATTACK_FREE
+    if not ran_attacks(measures):
+        attack_free = measures[judged]["kind"] == ATTACK_FREE
         source = stated["source"].iloc[0] if len(stated) else None
         yield Finding("no_attack", {"measure": judged, "attack_free": attack_free, "stated": source})
-    if measures[judged]["kind"] != evidence.ATTACKED:
+    if measures[judged]["kind"] != ATTACKED:
         yield from _passing_model_falls(bounded if len(bounded) else stated, verdict)
-    for name in (name for name, settings in measures.items() if settings["kind"] == evidence.ATTACK_FREE):
+    for name in (name for name, settings in measures.items() if settings["kind"] == ATTACK_FREE):
         yield from _order_reversed(tables, name, stated if stated[KEY].drop_duplicates().shape[0] > 1 else bounded)
 
 
 def _passing_model_falls(rows, verdict):
-    words = evidence.judged_models(verdict)
+    words = judged_models(verdict)
     passing = {model for model, word in words.items() if word == "PASS"}
     # As an array: of no rows, a list would select no columns.
     passes = np.array([key in passing for key in zip(rows["threat"], rows["model"], strict=True)], dtype=bool)
@@ -93,7 +102,7 @@ def _order_reversed(tables, measure, rows):
 
 def _measured(tables, measures):
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
-    names = [name for name, settings in measures.items() if settings["kind"] == evidence.ATTACKED]
+    names = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
     summary = tables.model_summary
     rows = summary[summary["measure"].isin(names)].assign(label=model_labels)
     rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
@@ -102,7 +111,7 @@ def _measured(tables, measures):
 
 def _stated(tables, measures):
     # Robust accuracies that checkpoints or leaderboards state.
-    rows = tables.of("model_summary", evidence.headline_of(measures)).assign(label=model_labels)
+    rows = tables.of("model_summary", headline_of(measures)).assign(label=model_labels)
     rows = rows[rows["robust_accuracy"].notna()]
     source = rows["robust_accuracy_source"].where(rows["robust_accuracy_source"] != "published", "as published")
     source = source.fillna("robust accuracy")
@@ -143,7 +152,7 @@ def _of_certificates(tables):
 
 def _of_classes(scores, verdict, measure):
     scores = scores.assign(class_name=_readable(scores))
-    shown = evidence.shown_model(verdict)
+    shown = shown_model(verdict)
     models = {key: rows for key, rows in scores.groupby(KEY, sort=False) if (rows["n"] > 0).any()}
     if not models:
         return

@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings import evidence
+from gfscore.audit.findings.evidence import (
+    Measures,
+    attacked_measure,
+    judged_measure,
+    judged_models,
+    proven_measure,
+    ran_attacks,
+)
 from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
@@ -40,12 +47,12 @@ class Evidence:
 
 
 def evidence_by_class(
-    tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures, index: ModelsAndClasses
+    tables: AuditTables, verdict: Mapping[str, Any], measures: Measures, index: ModelsAndClasses
 ) -> Evidence:
     """Range in which each class's robust accuracy must lie, of every model; else the judged measure's class values."""
-    attacked = evidence.attacked_measure(verdict, measures)
-    measure = attacked or evidence.judged_measure(verdict, measures)
-    proven = evidence.proven_measure(attacked, measures)
+    attacked = attacked_measure(verdict, measures)
+    measure = attacked or judged_measure(verdict, measures)
+    proven = proven_measure(attacked, measures)
     meaning = measure_of(measures[measure])
     scores = tables.of("class_scores", measure)
     value, low, high, n, clean = (index.grid(scores, name) for name in ("value", "low", "high", "n", "accuracy"))
@@ -82,7 +89,7 @@ def _about(attacked, proven, measures):
             f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: "
             "the band is open to the left, since a stronger attack may leave less"
         )
-    if evidence.ran_attacks(measures):
+    if ran_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
@@ -115,12 +122,12 @@ class Strip:
 
 
 def strip_of_models(
-    tables: AuditTables, verdict: Mapping[str, Any], measures: evidence.Measures, index: ModelsAndClasses
+    tables: AuditTables, verdict: Mapping[str, Any], measures: Measures, index: ModelsAndClasses
 ) -> Strip:
     """What the first rule judges of every model; without a rule the worst class of the headline measure."""
-    measure = evidence.judged_measure(verdict, measures)
+    measure = judged_measure(verdict, measures)
     rule = next(iter(verdict["rules"]), None)
-    words = evidence.judged_models(verdict)
+    words = judged_models(verdict)
     if rule:
         found = {(model["threat"], model["model"]): model for model in rule["models"]}
         ends, threshold, title = rule["range"], float(rule["threshold"]), rule["title"][:1].upper() + rule["title"][1:]
@@ -158,7 +165,7 @@ def strip_of_models(
     return Strip(title, scale, rows, rule is not None, about)
 
 
-def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: evidence.Measures) -> dict[str, Any]:
+def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: Measures) -> dict[str, Any]:
     """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
     rules = []
     for rule in verdict["rules"]:
@@ -180,7 +187,7 @@ def _named(models, rule, index):
     return enumeration([*names, f"{len(models) - MOST_NAMED:,} more"] if len(models) > MOST_NAMED else names)
 
 
-def demand(rule: Mapping[str, Any], measures: evidence.Measures) -> str:
+def demand(rule: Mapping[str, Any], measures: Measures) -> str:
     """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
     meaning = measure_of(measures[rule["measure"]])
     limit = f"{rule['direction'].replace('_', ' ')} {numbers.setting(rule['threshold'])}"

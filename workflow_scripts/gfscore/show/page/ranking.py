@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings import evidence
+from gfscore.audit.findings.evidence import Measures
 from gfscore.audit.metrics import METRICS
 from gfscore.core import numbers
 from gfscore.core.names import printable
@@ -24,9 +24,7 @@ MOST_CLASSES = 20
 """Classes of a pair that are shown: those that differ most."""
 
 
-def ranking_data(
-    tables: AuditTables, index: ModelsAndClasses, measures: evidence.Measures, lam: float
-) -> dict[str, Any]:
+def ranking_data(tables: AuditTables, index: ModelsAndClasses, measures: Measures, lam: float) -> dict[str, Any]:
     """Every metric of every model by measure: arrays `value`, `low`, `high` (M,), and the scale it is drawn on."""
     return {name: _of_measure(tables, index, name, settings, lam) for name, settings in measures.items()}
 

@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings import evidence
+from gfscore.audit.findings.evidence import judged_measure, shown_model
 from gfscore.audit.findings.in_verdict import beside, first_findings, with_findings
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import printable
@@ -105,7 +105,7 @@ def render_page(
 
 def _first_screen(tables, verdict, measures, index):
     # What the template writes at the top of the page.
-    measure, shown = evidence.judged_measure(verdict, measures), evidence.shown_model(verdict)
+    measure, shown = judged_measure(verdict, measures), shown_model(verdict)
     said = beside(verdict["findings"])
     others = [finding for finding in verdict["findings"] if finding["sentence"] not in said]
     return {
