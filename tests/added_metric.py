@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.summary_tables import MODEL_SUMMARY
-from gfscore.audit.verdicts.gate_statistics import REFUSED, STATISTICS, direction_of
+from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.csv_export import write_table_and_csv

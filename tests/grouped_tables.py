@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.metrics import MACRO, WORST
+from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.comparison.sensitivity import lambda_swaps
 from gfscore.audit.measured import Measured
+from gfscore.audit.sensitivity import lambda_swaps
 from gfscore.measures import measure_of
 from gfscore.show.charts.declaration import Subject
 from grouped_tables import grouped_tables

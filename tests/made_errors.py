@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.columns import ALL, ALL_NAME
-from gfscore.audit.agreement.radius_rows import curve_rows
+from gfscore.audit.agreement.radii import curve_rows
 from gfscore.audit.classwise.confusion_rows import Predicted, confusions_and_errors, similarity_rows
+from gfscore.tables.keys import ALL, ALL_NAME
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 

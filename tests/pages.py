@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings.in_verdict import with_findings
+from gfscore.audit.verdicts.findings import with_findings
 from gfscore.show.page.rendering import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of

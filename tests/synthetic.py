@@ -8,14 +8,15 @@ import pandas as pd
 from gfscore.audit.calibration.model_evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
-from gfscore.audit.comparison.sensitivity import model_sensitivity, with_places
 from gfscore.audit.measured import Measured
 from gfscore.audit.model_rows import model_rows
+from gfscore.audit.sensitivity import model_sensitivity, with_places
 from gfscore.audit.summaries import class_rows, vulnerability_rows
 from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.audit.verdicts.evidence import digests_of
-from gfscore.audit.verdicts.verdict import candidates_of, judge
+from gfscore.audit.verdicts.candidates import candidates_of
+from gfscore.audit.verdicts.judging import judge
+from gfscore.audit.verdicts.verdict import digests_of
 from gfscore.core.files import write_json
 from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
@@ -180,7 +181,7 @@ def synthetic_audit(
 
 
 def _basis(subjects, drawn, judged):
-    # What gfscore.audit.verdicts.evidence says of files, which are none here.
+    # What gfscore.audit.verdicts.judging says of files, which are none here.
     models = {
         label_of(subject): {
             "checkpoint_sha256": "c" * 64,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gfscore.audit.verdicts.evidence import require_current
+from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.files import read_json, write_text
 from gfscore.show.page.index import render_index
 from gfscore.workflow.jobs import logged_job

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.verdicts.evidence import require_current
+from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json
 from gfscore.show.page.drawing import drawn_page

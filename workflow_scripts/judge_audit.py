@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.audit_tables import AuditTables, read_audit_tables
-from gfscore.audit.findings.in_verdict import with_findings
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.judgement import judgement
 from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core.files import write_json
 from gfscore.workflow.jobs import logged_job
 

@@ -133,7 +133,7 @@ def verdict_file(folder):
 
 def read_verdict(path):
     from gate import gate
-    from gfscore.audit.verdicts.evidence import require_current
+    from gfscore.audit.verdicts.verdict import require_current
     from gfscore.core.files import read_json
 
     verdict = read_json(path)

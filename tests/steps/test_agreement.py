@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
-from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS, ALL
+from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
 from gfscore.audit.agreement.falsification import falsification_rows
 from gfscore.audit.agreement.rows import names_of_training
 from gfscore.audit.groups.columns import GROUP_COLUMNS
@@ -19,6 +19,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.keys import ALL
 from made import gate_rule
 
 MEASURES = {

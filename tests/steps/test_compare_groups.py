@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
-from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
@@ -14,6 +13,7 @@ from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing import drawing_of
+from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import write_attributes
 from made import gate_rule
 from made_charts import subject_of

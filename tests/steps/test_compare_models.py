@@ -6,7 +6,7 @@ import pytest
 
 from audit_inputs import audit_inputs, frames_of, models_named
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.comparison.rows import comparison_tables, tables_of
+from gfscore.audit.comparison import comparison_tables, tables_of
 from gfscore.audit.measured import Measured
 from gfscore.measures import measure_of
 

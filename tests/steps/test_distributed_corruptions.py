@@ -9,7 +9,7 @@ import pytest
 from audit_inputs import audit_inputs, frames_of, models_named
 from distributed_copies import write_copies
 from fetch_dataset import fetch_dataset
-from gfscore.audit.classwise.corruption_rows import ModelErrors, corruption_tables
+from gfscore.audit.classwise.corruptions import ModelErrors, corruption_tables
 from gfscore.core.files import write_json
 from gfscore.measures import complete
 from gfscore.measures.samples import table_of

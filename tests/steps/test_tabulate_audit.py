@@ -9,7 +9,7 @@ from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
-from gfscore.audit.verdicts.evidence import require_current
+from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.statistics.binomial import clopper_pearson

@@ -7,7 +7,7 @@ from PIL import Image, PngImagePlugin
 
 from audit_inputs import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
 from fetch_dataset import fetch_dataset
-from gfscore.audit.comparison.rows import comparison_of
+from gfscore.audit.comparison import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.sample_list import SampleList
 from gfscore.core.errors import InputError

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gfscore.audit.verdicts.gate_statistics import STATISTICS, direction_of
+from gfscore.audit.verdicts.gate_rules import STATISTICS, direction_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.configuration import case_mistakes

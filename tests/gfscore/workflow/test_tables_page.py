@@ -1,6 +1,6 @@
 """The page of columns: current, and naming every table and every column where it lies."""
 
-from gfscore.audit.comparison.rows import tables_of
+from gfscore.audit.comparison import tables_of
 from gfscore.workflow.catalogue import CATALOGUE
 from write_tables_page import PAGE, PLACES, READING, page, with_metrics
 

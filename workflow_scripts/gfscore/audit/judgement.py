@@ -5,11 +5,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gfscore.audit.agreement.falsification import add_contradictions
-from gfscore.audit.groups.scores import add_group_bounds
 from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.verdicts.evidence import evidence
-from gfscore.audit.verdicts.verdict import candidates_of, judge
+from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
+from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
 

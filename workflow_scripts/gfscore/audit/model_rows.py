@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.metrics import BOUNDED, MAIN, METRICS
 from gfscore.audit.noise import noise_floors
-from gfscore.audit.verdicts.planner import detectable_rdi
+from gfscore.audit.verdicts.planning import detectable_rdi
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import worst_class_set, worst_classes

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
-from gfscore.audit.comparison.columns import COMPARISON_COLUMNS
+from gfscore.audit.comparison import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.tables.keys import MEASURED, SUMMARISED

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gfscore.audit.agreement.falsification import falsification_rows
-from gfscore.audit.agreement.radius_rows import radius_tables
+from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rows import agreement_tables, class_share_rows
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.classwise.confusion_rows import confusion_tables
-from gfscore.audit.classwise.corruption_rows import corruption_tables
-from gfscore.audit.classwise.target_rows import target_tables
-from gfscore.audit.comparison.rows import comparison_tables
+from gfscore.audit.classwise.corruptions import corruption_tables
+from gfscore.audit.classwise.targets import target_tables
+from gfscore.audit.comparison import comparison_tables
 from gfscore.audit.costs import cost_rows
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows

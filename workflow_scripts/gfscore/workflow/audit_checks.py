@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE
-from gfscore.audit.verdicts import gate_rules, gate_statistics
+from gfscore.audit.verdicts import gate_rules
 from gfscore.core.errors import unknown
 from gfscore.core.settings import LOGARITHMS
 from gfscore.measures import KINDS, kind_of, measure_of
@@ -116,7 +116,7 @@ def _rule_mistakes(
     if names and "class" in rule and rule["class"] not in names:
         yield ConfigMistake((*place, "class"), unknown("class", rule["class"], names))
     direction, threshold = gate_rules.threshold_of(rule)
-    low, high = gate_statistics.range_of(
+    low, high = gate_rules.range_of(
         rule["statistic"],
         measure_of(config["measures"][rule["measure"]]).value_range,
         # The number of classes is unknown if only the data contain their names.

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE, OBJECTIVES, CalibrationSettings
 from gfscore.audit.settings import GroupSettings
-from gfscore.audit.verdicts.rule_settings import RuleSettings
+from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.core.settings import Closed, Name, Text, Unique
 
 DEFAULT_CLEAN_ACCURACY = 0.5

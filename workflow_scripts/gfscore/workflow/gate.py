@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.scores_file import ScoresFile
-from gfscore.audit.verdicts.evidence import require_current
+from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.addresses import without_queries
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file

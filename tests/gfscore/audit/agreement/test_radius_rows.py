@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.agreement.columns import ALL
-from gfscore.audit.agreement.radius_rows import POINTS, curve_rows
+from gfscore.audit.agreement.radii import POINTS, curve_rows
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import radii
+from gfscore.tables.keys import ALL
 
 SMOOTHING = {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001}
 CERTIFIED = {"kind": "certified", "smoothing": SMOOTHING}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gfscore.audit.classwise.target_rows import predictors, target_success
+from gfscore.audit.classwise.targets import predictors, target_success
 from gfscore.core.errors import InputError
 from gfscore.measures.targeted.batch import other_classes
 

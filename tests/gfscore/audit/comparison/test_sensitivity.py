@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gfscore.audit.comparison import sensitivity
-from gfscore.audit.comparison.sensitivity import (
+from gfscore.audit import sensitivity
+from gfscore.audit.sensitivity import (
     METRICS,
     changed_statistics,
     changes,

@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings.evidence import proven_measure, shown_model
 from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST
-from gfscore.audit.findings.in_verdict import as_data, beside, first_findings, with_findings
-from gfscore.audit.findings.making import findings_of
 from gfscore.audit.findings.templates import TEMPLATES
+from gfscore.audit.verdicts.findings import as_data, beside, findings_of, first_findings, with_findings
+from gfscore.audit.verdicts.verdict import proven_measure, shown_model
 from gfscore.core.class_names import classes_of
 from gfscore.show.last_words import MOST_LINES, last_words
 from synthetic import synthetic_audit

@@ -18,8 +18,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
-from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of, range_of, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import class_samples

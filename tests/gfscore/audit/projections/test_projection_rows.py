@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.projections.rows import (
     LEAST_SAMPLES,
     Projected,
@@ -15,6 +14,7 @@ from gfscore.audit.projections.rows import (
     score_rows,
 )
 from gfscore.audit.projections.tasks import differences_between_groups, group_means
+from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 

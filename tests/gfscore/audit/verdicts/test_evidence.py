@@ -1,7 +1,7 @@
 import pytest
 
 from gfscore import InputError
-from gfscore.audit.verdicts.evidence import digests_of, require_current
+from gfscore.audit.verdicts.verdict import digests_of, require_current
 
 
 def test_a_verdict_stands_while_its_files_do(tmp_path):

@@ -4,9 +4,9 @@ from scipy.stats import binom
 
 from gfscore import InputError
 from gfscore.audit.measured import Measured
-from gfscore.audit.verdicts.gate_rules import alpha_of, verdict_of
-from gfscore.audit.verdicts.gate_statistics import statistic_of
-from gfscore.audit.verdicts.verdict import Candidate, candidates_of, combine, judge
+from gfscore.audit.verdicts.candidates import Candidate, candidates_of
+from gfscore.audit.verdicts.gate_rules import alpha_of, statistic_of, verdict_of
+from gfscore.audit.verdicts.judging import combine, judge
 from gfscore.core.software import software
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.comparison.sensitivity import lambda_swaps
+from gfscore.audit.sensitivity import lambda_swaps
 from gfscore.show.charts import CHARTS, calibration_curves
 from gfscore.show.drawing import MOST_ROWS, drawing_of
 from made_charts import GREAT, MODEL, drawn_of, scores_of, subject_of

@@ -6,37 +6,34 @@ nearer than g disproves this for its sample; a failed attack proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.inputs import chosen_temperature
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, evidence_of
 from gfscore.core.errors import InputError
 from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.measures import Measure
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.bounded_means import one_sided_p_values
-from gfscore.statistics.class_bounds import bounds_of
 from gfscore.statistics.margins import own_and_rival, scores
 from gfscore.statistics.scale import SCALE
 from gfscore.statistics.splits import choosing_samples
+from gfscore.tables.keys import ALL, ALL_NAME
 
 if TYPE_CHECKING:
     from gfscore.audit.inputs import AuditInputs
-    from gfscore.audit.verdicts.verdict import Candidate
+import math
+from typing import TYPE_CHECKING
 
-CONTRADICTION = Measure(
-    title="Score contradicted by an attack",
-    value_range=(0.0, 1.0),
-    unit="share of correct samples",
-    explanation="1 when an adversarial example was found nearer than the score, else 0.",
-    binary=True,
-)
+from gfscore.statistics.multiplicity import SIGNIFICANT, holm
+from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value_of, spearman
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
 
 
 def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha: float) -> list[dict[str, Any]]:
@@ -121,7 +118,7 @@ def falsification(
     g = scores(logits, labels, activation=activation, temperature=temperature)
     value, censored = distances["value"].to_numpy(np.float64), distances["censored"].to_numpy(bool)
     own, rival = own_and_rival(logits, labels)
-    right, violated = _contradicted(g, own > rival, value, censored)
+    right, violated = contradicted(g, own > rival, value, censored)
     # The difference of score and distance is between -largest and SCALE.
     bound = max(SCALE, largest)
     excess = np.clip(g - value, -bound, bound)
@@ -141,61 +138,50 @@ def falsification(
     return [*(group(labels == k) for k in range(logits.shape[1])), group(np.ones(len(labels), dtype=bool))]
 
 
-def _contradicted(score, correct, value, censored):
-    # Samples that both measures classify correctly, and those of them whose score is contradicted: two (N,) bool.
+def contradicted(
+    score: NDArray[np.float64], correct: NDArray[np.bool_], value: NDArray[np.float64], censored: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Samples that both measures classify correctly, and those of them whose score is contradicted: two (N,) bool."""
     right = correct & ((value > 0) | censored)
     return right, right & ~censored & (score > value)
 
 
-def add_contradictions(
-    candidates: Iterable[Candidate],
-    inputs: AuditInputs,
-    *,
-    rules: Sequence[Mapping[str, Any]],
-    class_names: Sequence[str],
-    intervals: Mapping[str, Any],
-) -> None:
-    """Add bounds of the falsification rate at T = 1 to each Candidate, for the rules that judge it.
+FEW_MODELS = 5
+"""With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
 
-    Takes AuditInputs of an audit with one l2 measure of kind minimal. Uses the samples that both measures classify
-    correctly.
-    # ASSUME: labels are correct, and correct samples are independent draws from the correct samples of the class.
+ROUNDING = 1e-12
+
+REFUTED, NOT_SETTLED, NOT_REFUTED = "refuted", "not settled", "not refuted"
+"""Outcomes of the comparison of a mean score with attack distances."""
+
+
+def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
+    """Spearman rank correlation over models and whether it is clear, as a pair.
+
+    Clear: two-sided p at most SIGNIFICANT, by every permutation up to EXACT_UP_TO models, by Student's t approximation
+    beyond; never where models are few. Descriptive, since models share the samples.
     """
-    judged = [rule for rule in rules if rule["statistic"] == FALSIFICATION]
-    if not judged:
-        return
-    (against,) = falsifying(inputs.measures)
-    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for model, own in inputs.by_model():
-        for rule in judged:
-            labels, violated, may_be = _contradictions(own, rule["measure"], against)
-            together = rule.get("class") is None
-            by_model[model["threat"], model["model"]].bounds[evidence_of(rule)] = bounds_of(
-                violated.astype(np.float64),
-                np.zeros_like(labels) if together else labels,
-                1 if together else len(class_names),
-                measure=CONTRADICTION,
-                intervals=intervals,
-                upper_values=may_be.astype(np.float64),
-            )
+    rho = float(spearman(x, y))
+    pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
+    if math.isnan(rho) or pairs < FEW_MODELS:
+        return rho, False
+    if pairs <= EXACT_UP_TO:
+        return rho, exact_p_value_of(x, y) <= SIGNIFICANT
+    from scipy.special import stdtr
+
+    statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
+    return rho, float(2 * stdtr(pairs - 2, -statistic)) <= SIGNIFICANT
 
 
-def _contradictions(own, measure, against):
-    # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
-    # too whose distance is missing.
-    scores = own[measure][["sample_id", "label", "value", "correct"]]
-    distances = own[against][["sample_id", "value", "censored"]]
-    both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
-    if len(both) < len(distances):
-        raise InputError(
-            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on the same dataset"
-        )
-    right, violated = _contradicted(
-        *(both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
-    )
-    expected = own.expected(against).sample_id
-    missing = expected[~np.isin(expected, distances["sample_id"])]
-    lacking = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
-    labels = np.concatenate([both["label"].to_numpy()[right], lacking])
-    violated = np.concatenate([violated[right], np.zeros(len(lacking), dtype=bool)])
-    return labels, violated, violated | (np.arange(len(labels)) >= right.sum())
+def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
+    """Whether the mean score of each model is REFUTED, NOT_SETTLED or NOT_REFUTED by its mean distance, as words (M,).
+
+    Takes falsification rows at T = 1 of all samples, one per model, of one score and one measure of distances. Refuted
+    where the mean score surely exceeds the mean distance, by Holm over the models at the confidence of the rows, and
+    every sample was broken. One that was not counts at the largest distance searched, which may lie below its true
+    distance, so that the mean distance no longer bounds the true mean from above.
+    """
+    above = rows["mean_score"].to_numpy() > rows["mean_distance"].to_numpy()
+    sure = holm(rows["p_mean"], family=len(rows)) <= 1 - rows["confidence"].to_numpy() + ROUNDING
+    broken = rows["censored"].to_numpy() == 0
+    return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)

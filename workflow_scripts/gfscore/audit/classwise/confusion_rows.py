@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
-from gfscore.audit.classwise.corruption_rows import conditions_of
+from gfscore.audit.classwise.corruptions import conditions_of
 from gfscore.audit.classwise.similarity import similarities
 from gfscore.audit.measured import row_generator
 from gfscore.core.identity import label_of

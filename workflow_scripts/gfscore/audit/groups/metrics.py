@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.groups.fairness import (
     METRICS,
     group_counts,
@@ -20,6 +19,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.inputs import AuditInputs
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
+from gfscore.tables.keys import ALL
 
 MACRO, WORST = "macro", "worst"
 """Values of class_name for the mean and the largest of a metric over the classes."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of
 from gfscore.statistics.classes import class_values
+from gfscore.tables.keys import ALL, ALL_NAME
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gfscore.audit.inputs import AuditInputs
     from gfscore.audit.measured import Measured
-    from gfscore.audit.verdicts.verdict import Candidate
+import numpy as np
+import pandas as pd
+
+from gfscore.audit.metrics.rdi import largest_gap
 
 
 def group_score_rows(
@@ -65,30 +64,50 @@ def _cells(measured, cells, count, part, intervals):
     return [shared | {name: column[cell] for name, column in columns.items()} for cell in range(count)]
 
 
-def add_group_bounds(
-    candidates: Iterable[Candidate],
-    inputs: AuditInputs,
-    path_to_attributes: Path | str,
-    *,
-    rules: Sequence[Mapping[str, Any]],
-    intervals: Mapping[str, Any],
-) -> None:
-    """Add bounds and names of its groups to each Candidate, for the rules that judge group_gap.
+def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
+    """Differences between the groups of each attribute, a data frame with one row per model, measure and attribute.
 
-    Takes AuditInputs and the table of attributes of the dataset, which is read only if there is such a rule. The bounds
-    of a group without samples are the range of the measure; samples without a value of the attribute are in no group.
-    # ASSUME: labels are correct, and samples of a group are independent draws from it.
+    Takes group_scores rows. `lowest` and `highest` name the groups with the smallest and largest value, `gap` is the
+    difference of these values, and `gap_low`, `gap_high` bound the true one with the joint confidence of the groups'
+    own bounds. Groups without samples count in the bounds alone; `small` says that one of the two has few samples;
+    `sampled_gap` and the like compare the groups with enough samples, NaN for fewer than two of them.
     """
-    judged = [rule for rule in rules if rule["statistic"] == GROUP_GAP]
-    if not judged:
-        return
-    attributes = list(dict.fromkeys(rule["attribute"] for rule in judged))
-    grouping = Grouping.read(path_to_attributes, dataset=inputs.models[0]["dataset"], attributes=attributes)
-    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for measured in inputs.uncalibrated(dict.fromkeys(rule["measure"] for rule in judged)):
-        candidate = by_model[measured.key["threat"], measured.key["model"]]
-        for rule in judged:
-            if rule["measure"] == measured.key["measure"]:
-                names, group = grouping.groups[rule["attribute"]], grouping.of(rule["attribute"], measured.sample_id)
-                candidate.names[evidence_of(rule)] = names
-                candidate.bounds[evidence_of(rule)] = measured.bounds(len(names), intervals=intervals, cells=group)
+    whole = scores[scores["class_index"] == ALL]
+    rows = []
+    for (threat, model, measure, attribute), own in whole.groupby(
+        ["threat", "model", "measure", "attribute"], sort=False
+    ):
+        known = own[own["n"] > 0]
+        if len(own) < 2 or known.empty:
+            continue
+        low, high = (own[name].to_numpy() for name in ("low", "high"))
+        ends = known.loc[known["value"].idxmin()], known.loc[known["value"].idxmax()]
+        sampled = known[~known["small"]]
+        rows.append(
+            {
+                "dataset": own["dataset"].iloc[0], "threat": threat, "model": model, "measure": measure,
+                "attribute": attribute, "groups": len(own), **_ends(known),
+                **{f"sampled_{name}": value for name, value in _ends(sampled).items() if len(sampled) > 1},
+                "gap_low": largest_gap(low, high),
+                "gap_high": largest_gap(high, low), "small": bool(ends[0]["small"] or ends[1]["small"]),
+                "confidence": own["confidence"].iloc[0], "value": float(np.average(known["value"], weights=known["n"])),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _ends(groups):
+    if groups.empty:
+        return {}
+    low, high = (groups.loc[place] for place in (groups["value"].idxmin(), groups["value"].idxmax()))
+    return {
+        "lowest": low["group"], "highest": high["group"], "low_value": low["value"], "high_value": high["value"],
+        "gap": high["value"] - low["value"],
+    }  # fmt: skip
+
+
+def widest_attributes(gaps: pd.DataFrame, most: int) -> list[str]:
+    """Names of the `most` attributes with the largest differences in any model, in the order of the table."""
+    largest = gaps.groupby("attribute", sort=False)["gap"].max()
+    kept = set(largest.sort_values(ascending=False, kind="stable").index[:most])
+    return [name for name in largest.index if name in kept]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.projections.columns import GROUP_METRICS, PROJECTION_COLUMNS, SCALED
 from gfscore.audit.projections.tasks import Projections, group_means
 from gfscore.core.identity import label_of
@@ -21,6 +20,7 @@ from gfscore.projection.scores import (
 )
 from gfscore.statistics.bounded_means import mean_bounds
 from gfscore.statistics.ranking import spearman
+from gfscore.tables.keys import ALL, ALL_NAME
 
 RANKED = {
     "accuracy": True,

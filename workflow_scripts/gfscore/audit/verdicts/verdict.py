@@ -1,249 +1,107 @@
-"""The verdict on an audit: PASS, FAIL or INCONCLUSIVE, with a stated confidence."""
+"""The contents of verdict.json, and what a page shows first because of it. Imports nothing heavy."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from gfscore.audit.verdicts.gate_rules import combine
+from gfscore.core.errors import InputError
+from gfscore.core.files import sha256_of_file
+from gfscore.measures import KINDS
 
-from gfscore.audit.measured import Measured
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, alpha_of, combine, evidence_of, threshold_of, verdict_of
-from gfscore.audit.verdicts.gate_statistics import range_of, statistic_of, words_of
-from gfscore.audit.verdicts.planner import samples_for_rule
-from gfscore.core.names import enumeration
-from gfscore.core.numbers import model_count
-from gfscore.core.software import software
-
-NOTE = (
-    "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
-    "that was chosen, tuned or retrained because of an audit on these samples needs a gate on fresh ones."
-)
+Measures = Mapping[str, Mapping[str, Any]]
 
 
-MOST_NAMED = 3
-
-MOST_REPEATED = 0.01
-"""Share of rows that may repeat an image before the sentence says so."""
-
-TOGETHER = "all classes"
-"""Stands for the class in rules that judge all samples together."""
+ATTACKED, PROVEN, ATTACK_FREE = "adversarial", "proven", "great"
+"""Kinds of measures: accuracy that attacks leave, accuracy that is proven, scores that need no attack."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A model at the gate.
+def headline_of(measures: Measures) -> str:
+    """The measure that is shown first where no rule judges one: an attack-free score, else a certified radius."""
+    kinds = [settings["kind"] for settings in measures.values()]
+    first = next((kind for kind in (ATTACK_FREE, "certified") if kind in kinds), kinds[0])
+    return next(measure for measure, settings in measures.items() if settings["kind"] == first)
 
-    `bounds` maps what each rule rests on (gate_rules.evidence_of) to bounds of its K classes, or of all
-    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds; `counts` maps
-    each measure to the numbers of its samples; `names` maps the keys of bounds of groups to the names of these.
+
+def judged_measure(verdict: Mapping[str, Any], measures: Measures) -> str:
+    """The measure of the first rule of the gate, else headline_of."""
+    return next((rule["measure"] for rule in verdict["rules"] if rule["measure"] in measures), headline_of(measures))
+
+
+def attacked_measure(verdict: Mapping[str, Any], measures: Measures) -> str | None:
+    """The measure whose class values are the robust accuracy that attacks leave, or None without one.
+
+    The one that the gate judges, else the first of the audit.
     """
-
-    threat: str
-    model: str
-    class_names: list[str]
-    bounds: dict[str | tuple[str, str, str], Any]
-    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
-    names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
+    names = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
+    judged = [rule["measure"] for rule in verdict["rules"] if rule["measure"] in names]
+    return next(iter([*judged, *names]), None)
 
 
-def candidates_of(
-    measured: Iterable[Measured],
-    class_names: Sequence[str],
-    *,
-    rules: Sequence[Mapping[str, Any]],
-    intervals: Mapping[str, Any],
-    label_error_rates: ArrayLike | None,
-) -> list[Candidate]:
-    """Candidates from Measured values, those at a chosen temperature left out.
-
-    Takes an iterable of Measured, K names, the rules, config's section `intervals`, and the rates of wrong labels, (K,)
-    or None.
-    """
-    judged = {rule["measure"] for rule in rules}
-    found: dict[tuple[str, str], Candidate] = {}
-    for item in measured:
-        name = item.key["measure"]
-        if name not in judged or item.calibrated:
-            continue
-        key = item.key["threat"], item.key["model"]
-        candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
-        candidate.bounds[name] = item.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
-        candidate.counts[name] = item.counts(len(class_names))
-    return list(found.values())
-
-
-def judge(
-    candidates: Sequence[Candidate],
-    rules: Sequence[Mapping[str, Any]],
-    *,
-    lam: float,
-    selection: Mapping[str, Any] | None = None,
-    cautions: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Judge every rule of a gate for every Candidate; returns the contents of verdict.json.
-
-    Takes `rules` as config.yaml writes them, `lam` of FP, `selection`, the contents of models.json, and
-    `cautions`, sentences on the measures that readers of the verdict must know. With probability at least the smallest
-    `confidence` of the rules no model passes or fails wrongly, at any of the planned looks: alpha is split evenly over
-    rules, models and looks. A model passes when the statistic's bound on the safe side reaches the threshold and fails
-    when the bound on the other side misses it; each needs the whole alpha of the model, since the truth lies on one
-    side only. `samples_needed_per_class` would probably settle what is undecided: `further_samples_needed` more in all
-    while a look is left; after the last one that is None, and only a new audit on fresh samples may ask again.
-    Label-error rates of a generator are bounds that fail with a probability of their own, 5%, which comes on top of
-    1 - `confidence`. Source: audit rule of GF-Score, Definition 4; intersection-union test for a minimum, Berger 1982.
-    """
-    excluded, warned, guessing = ((selection or {}).get(name, []) for name in ("excluded", "warned", "guessing"))
-    judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
-    verdict = combine([model["verdict"] for rule in judged for model in rule["models"]])
-    return {
-        "verdict": verdict,
-        "sentence": " ".join([_sentence(verdict, judged, len(excluded), warned), *(f"{words}." for words in cautions)]),
-        "stops": not judged or any(_stops(rule) for rule in judged),
-        "note": " ".join([NOTE, *(f"{words}." for words in cautions)]),
-        "rules": judged,
-        "excluded": excluded,
-        "warned": warned,
-        "guessing": guessing,
-        "software": software(),
-    }
-
-
-def _stops(rule):
-    return rule["verdict"] == "FAIL" or (rule["verdict"] == "INCONCLUSIVE" and rule["on_inconclusive"] == "stop")
-
-
-def _judge_rule(candidates, rule, *, rules, lam):
-    alpha = alpha_of(rule, rules=rules, models=len(candidates))
-    models = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
-    direction, threshold = threshold_of(rule)
-    bounds = candidates[0].bounds[evidence_of(rule)]
-    title = statistic_of(rule, class_names=candidates[0].class_names, lam=lam).title
-    return {
-        "measure": rule["measure"],
-        "statistic": rule["statistic"],
-        "class": rule.get("class"),
-        "attribute": rule.get("attribute"),
-        "direction": direction,
-        "threshold": threshold,
-        direction: threshold,
-        "confidence": rule["confidence"],
-        "looks": rule["looks"],
-        "alpha": alpha,
-        "on_inconclusive": rule["on_inconclusive"],
-        "interval": bounds.method,
-        "range": range_of(rule["statistic"], bounds.value_range, classes=len(bounds.n), lam=lam),
-        "title": title,
-        "words": words_of(rule, title),
-        "verdict": combine([model["verdict"] for model in models]),
-        "without_samples": _without_samples(models),
-        "missing": _missing(models),
-        "repeated": _repeated(models),
-        "models": models,
-    }
-
-
-def _judge_model(candidate, rule, alpha, lam):
-    bounds = candidate.bounds[evidence_of(rule)]
-    names = candidate.names.get(evidence_of(rule), candidate.class_names)
-    if len(bounds.n) != len(names):
-        names = [TOGETHER]
-    statistic = statistic_of(rule, class_names=names, lam=lam)
-    values, only = bounds.samples.summary, statistic.only
-    low, high = (float(end) for end in statistic.bounds(bounds, alpha))
-    verdict = verdict_of(rule, low, high)
-    needed = None
-    if verdict == "INCONCLUSIVE":
-        needed = samples_for_rule(bounds, rule, alpha=alpha, class_names=names, lam=lam)
-    return {
-        "threat": candidate.threat,
-        "model": candidate.model,
-        "verdict": verdict,
-        "value": float(statistic.value(values)),
-        "low": low,
-        "high": high,
-        "worst_class": _worst_class(values.mean, names, rule["statistic"]),
-        "samples": _samples(candidate.counts.get(rule["measure"])),
-        "classes_without_samples": [names[place] for place in np.flatnonzero(bounds.n == 0) if only in (None, place)],
-        "samples_needed_per_class": needed,
-        "further_samples_needed": needed and _further(needed, bounds.n, only) if _look_left(rule) else None,
-    }
-
-
-def _worst_class(means, names, statistic):
-    if np.isnan(means).all():
+def proven_measure(attacked: str | None, measures: Measures) -> str | None:
+    """The measure of what is proven in the ball of `attacked`, or None."""
+    if attacked is None:
         return None
-    return names[int(np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means))]
-
-
-def _look_left(rule):
-    # After the last planned look, samples that are added to these may not be asked again.
-    return rule["looks"]["this"] < rule["looks"]["planned"]
-
-
-def _further(needed, n, only):
-    missing = np.maximum(needed - n, 0)
-    return int(missing.sum() if only is None else missing[only])
-
-
-def _without_samples(models):
-    # Which classes no samples were drawn of, whatever the verdict on the model: None where each has some.
-    lacking = [model["classes_without_samples"] for model in models if model["classes_without_samples"]]
-    if not lacking:
-        return None
-    names = list(dict.fromkeys(name for own in lacking for name in own))
-    more = [f"{len(names) - MOST_NAMED:,} more"] if len(names) > MOST_NAMED else []
-    whose = "" if len(lacking) == len(models) else f" for {len(lacking)} of {len(models)} models"
-    return (
-        f"no samples of {enumeration(names[:MOST_NAMED] + more)}{whose}, so that values there may be "
-        "anything in the measure's range: only samples of them can show more"
+    same = ("norm", "eps")
+    ball = [measures[attacked].get(key) for key in same]
+    return next(
+        (
+            name
+            for name, settings in measures.items()
+            if settings["kind"] == PROVEN and [settings.get(key) for key in same] == ball
+        ),
+        None,
     )
 
 
-def _samples(counts):
-    # By class in the order of the class names, and together.
-    if counts is None:
+def ran_attacks(measures: Measures) -> bool:
+    """Whether any measure attacks images."""
+    return any(KINDS[settings["kind"]].attacks for settings in measures.values())
+
+
+def judged_models(verdict: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """Verdict of each model over all rules, by (threat, model)."""
+    words: dict[tuple[str, str], list[str]] = {}
+    for rule in verdict["rules"]:
+        for model in rule["models"]:
+            words.setdefault((model["threat"], model["model"]), []).append(model["verdict"])
+    return {model: combine(own) for model, own in words.items()}
+
+
+def shown_model(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The model whose classes are shown first: the best that passes, else the best undecided, else the best.
+
+    Best by the first rule of the gate. None without a rule.
+    """
+    if not verdict["rules"]:
         return None
-    found = {name: of_classes.tolist() for name, of_classes in counts.items()}
-    return {name: sum(by_class) for name, by_class in found.items()} | {"by_class": found}
+    rule, words = verdict["rules"][0], judged_models(verdict)
+    sign = 1 if rule["direction"] == "at_least" else -1
+    order = ["PASS", "INCONCLUSIVE", "FAIL"]
+
+    def place(model: Mapping[str, Any]) -> tuple[int, float]:
+        worth = -math.inf if math.isnan(model["value"]) else sign * model["value"]
+        return order.index(words[model["threat"], model["model"]]), -worth
+
+    best = min(rule["models"], key=place)
+    return best["threat"], best["model"]
 
 
-def _missing(models):
-    # How many samples have no value, and what they count as; None where each has one.
-    counted = [model for model in models if model["samples"]]
-    lacking = [model for model in counted if model["samples"]["measured"] < model["samples"]["expected"]]
-    if not lacking:
-        return None
-    least = min(lacking, key=lambda model: model["samples"]["measured"] / model["samples"]["expected"])
-    measured, expected = (f"{least['samples'][name]:,}" for name in ("measured", "expected"))
-    whose = "" if len(models) == 1 else f"for {len(lacking)} of {len(models)} models, at worst {least['model']}, "
-    return (
-        f"{whose}only {measured} of {expected} samples have a value; a missing one counts as the worst for PASS and as "
-        "the best for FAIL"
-    )
+def digests_of(files: Iterable[Path | str]) -> dict[str, str]:
+    """SHA-256 (hex) of files by their paths."""
+    return {str(file): sha256_of_file(file) for file in files}
 
 
-def _repeated(models):
-    # How many rows of the dataset repeat an image; None up to MOST_REPEATED.
-    for model in models:
-        if model["samples"] and model["samples"]["rows"] > (1 + MOST_REPEATED) * model["samples"]["expected"]:
-            rows, expected = (f"{model['samples'][name]:,}" for name in ("rows", "expected"))
-            return f"{rows} rows of the dataset are {expected} images, each of which counts once"
-    return None
-
-
-def _sentence(verdict, rules, excluded, warned):
-    parts = []
-    for rule in rules:
-        count = Counter(model["verdict"] for model in rule["models"])
-        parts.append(
-            f"of {model_count(len(rule['models']))} {count['PASS']} pass, {count['FAIL']} fail, "
-            f"{count['INCONCLUSIVE']} undecided (rule: {rule['words']})"
-        )
-        parts += [rule[name] for name in ("without_samples", "missing", "repeated") if rule[name]]
-    left_out = f"; {excluded} left out, which failed the gate on published accuracy" if excluded else ""
-    warnings = [f"Warning: {model['model']}: {model['reason']}." for model in warned[:MOST_NAMED]]
-    if len(warned) > MOST_NAMED:
-        warnings.append(f"Warnings of {len(warned) - MOST_NAMED} more.")
-    return " ".join([f"{verdict}: {'; '.join(parts)}{left_out}.", *warnings])
+def require_current(verdict: Mapping[str, Any], *, source: Path | str) -> None:
+    """Raise InputError unless the files that a verdict, read from `source`, rests on are those that are there now."""
+    if "made_from" not in verdict:
+        raise InputError(f"{source}: of an earlier version; delete it and run the same command again, to judge anew")
+    for file, digest in verdict["made_from"].items():
+        if not Path(file).is_file() or sha256_of_file(file) != digest:
+            raise InputError(
+                f"{source}: rests on another {file} than is there now; delete it and run the same command again, to "
+                "judge anew"
+            )

@@ -16,9 +16,9 @@ def groups(subject: Subject) -> Frame | None:
     `gap` is the largest difference of values of groups that have enough samples, `sure_gap` the lower bound of the
     largest difference.
     """
-    from gfscore.audit.agreement.columns import ALL
-    from gfscore.audit.groups.gaps import group_gaps, widest_attributes
+    from gfscore.audit.groups.scores import group_gaps, widest_attributes
     from gfscore.core.names import model_labels
+    from gfscore.tables.keys import ALL
 
     rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
     if rows is None or not (rows["n"] > 0).any():

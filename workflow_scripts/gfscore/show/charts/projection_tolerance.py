@@ -16,8 +16,8 @@ def tolerances(subject: Subject) -> Frame | None:
     """
     import pandas as pd
 
-    from gfscore.audit.agreement.columns import ALL
     from gfscore.core.numbers import percent
+    from gfscore.tables.keys import ALL
 
     rows = subject.rows("projection_scores")
     rows = None if rows is None else rows[rows["class_index"] == ALL]

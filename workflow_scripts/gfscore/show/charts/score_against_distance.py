@@ -12,9 +12,9 @@ def claims(subject: Subject) -> Frame | None:
     """
     import pandas as pd
 
-    from gfscore.audit.agreement.columns import ALL
-    from gfscore.audit.findings.relations import mean_scores_against_distances
+    from gfscore.audit.agreement.falsification import mean_scores_against_distances
     from gfscore.core.numbers import number
+    from gfscore.tables.keys import ALL
 
     rows = subject.rows("falsification")
     if rows is None or (rows := rows[rows["class_index"] == ALL]).empty:

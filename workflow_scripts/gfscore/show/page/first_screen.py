@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings.evidence import (
+from gfscore.audit.verdicts.judging import MOST_REPEATED
+from gfscore.audit.verdicts.verdict import (
     Measures,
     attacked_measure,
     judged_measure,
@@ -16,7 +17,6 @@ from gfscore.audit.findings.evidence import (
     proven_measure,
     ran_attacks,
 )
-from gfscore.audit.verdicts.verdict import MOST_REPEATED
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of

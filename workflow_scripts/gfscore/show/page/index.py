@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.audit.findings.evidence import shown_model
+from gfscore.audit.verdicts.verdict import shown_model
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
 from gfscore.show.page import judged

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings.evidence import Measures
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.verdicts.verdict import Measures
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import measure_of

@@ -15,9 +15,9 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.findings.evidence import judged_measure, shown_model
-from gfscore.audit.findings.in_verdict import beside, first_findings, with_findings
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.verdicts.findings import beside, first_findings, with_findings
+from gfscore.audit.verdicts.verdict import judged_measure, shown_model
 from gfscore.core.names import printable
 from gfscore.core.numbers import count, setting
 from gfscore.show.charts.declaration import Subject

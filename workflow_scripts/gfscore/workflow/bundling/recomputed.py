@@ -11,7 +11,6 @@ import numpy as np
 
 from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.checks import check_answers, selection_of
-from gfscore.audit.findings.in_verdict import with_findings
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.judgement import judgement
 from gfscore.audit.scores_file import ScoresFile
@@ -19,6 +18,7 @@ from gfscore.audit.scoring import score
 from gfscore.audit.summaries import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tabulation import tabulate
+from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.verdicts.evidence import require_current
+from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
 from gfscore.workflow.bundling.configurations import resolved_configuration

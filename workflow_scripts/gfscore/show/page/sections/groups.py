@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from gfscore.audit.groups.gaps import group_gaps
+from gfscore.audit.groups.scores import group_gaps
 from gfscore.core.names import model_labels, printable
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from gfscore.audit.agreement.columns import ALL
 from gfscore.audit.calibration.model_evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
 from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
+from gfscore.tables.keys import ALL
 
 SIGNED, P = numbers.signed, numbers.p_value
 

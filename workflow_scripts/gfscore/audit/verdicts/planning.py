@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gfscore.audit.verdicts.gate_rules import verdict_of
-from gfscore.audit.verdicts.gate_statistics import statistic_of
+from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
 from gfscore.core.errors import InputError
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds

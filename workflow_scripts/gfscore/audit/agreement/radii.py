@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.columns import ALL, ALL_NAME
 from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.measured import row_generator
 from gfscore.measures import measure_of
@@ -14,6 +13,7 @@ from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
+from gfscore.tables.keys import ALL, ALL_NAME
 
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""

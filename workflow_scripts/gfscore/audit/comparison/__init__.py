@@ -1,1 +1,0 @@
-"""Comparison of models: paired tests, ranks, and the dependence of rankings on metric and lambda."""
