@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from gfscore.attacks.auto_pgd import auto_pgd
-from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.ball_attacks import auto_pgd, pgd
 from gfscore.attacks.goals import LESS_LIKELY
 from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
-from gfscore.measures.certified.smoothed_attacks import pgd_of_smoothed
+from gfscore.measures.certified.batch import pgd_of_smoothed
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.opening import build_network, from_network

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from gfscore.attacks.fast_search import confirmed_attack, shortened
 from gfscore.attacks.gradient_ascent import misclassified
 from gfscore.attacks.registry import BALL_ATTACKS
+from gfscore.attacks.search import confirmed_attack, shortened
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network

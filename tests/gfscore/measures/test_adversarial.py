@@ -3,8 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from gfscore.attacks.auto_pgd import auto_pgd, auto_pgd_on_cross_entropy, checkpoints
-from gfscore.attacks.ball_attacks import fgsm, pgd
+from gfscore.attacks.ball_attacks import auto_pgd, auto_pgd_on_cross_entropy, checkpoints, fgsm, pgd
 from gfscore.attacks.goals import (
     LESS_LIKELY,
     difference_of_logits_ratio,
@@ -254,7 +253,7 @@ def test_means_over_passes_keep_the_cross_entropy(curved, monkeypatch):
         goals.append(goal)
         return auto_pgd(*given, goal=goal, **how)
 
-    monkeypatch.setattr("gfscore.attacks.auto_pgd.auto_pgd", noted)
+    monkeypatch.setattr("gfscore.attacks.ball_attacks.auto_pgd", noted)
     x, y = torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
     how = {"ball": {"norm": "linf", "eps": 0.1}, "steps": 1, "restarts": 1}
     for samples in (1, 2):

@@ -7,8 +7,8 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified.batch import attack_certificates, pgd_of_smoothed
 from gfscore.measures.certified.radii import fewest_votes
-from gfscore.measures.certified.smoothed_attacks import attack_certificates, pgd_of_smoothed
 from gfscore.measures.certified.smoothing import certify, count_votes, noisy_copies, select
 from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network

@@ -10,7 +10,7 @@ import yaml
 
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete
-from gfscore.measures.derived import entry_named, name_of
+from gfscore.measures.names import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.resolved_file import flow, of_audit, rendered

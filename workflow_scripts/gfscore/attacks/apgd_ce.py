@@ -14,5 +14,5 @@ class ApgdCe(AttackSettings):
 
 
 ATTACK = Attack(
-    name="apgd-ce", in_ball=Form(settings=ApgdCe, function="gfscore.attacks.auto_pgd:auto_pgd_on_cross_entropy")
+    name="apgd-ce", in_ball=Form(settings=ApgdCe, function="gfscore.attacks.ball_attacks:auto_pgd_on_cross_entropy")
 )

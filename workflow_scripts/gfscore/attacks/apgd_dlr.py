@@ -15,7 +15,7 @@ class ApgdDlr(AttackSettings):
 
 ATTACK = Attack(
     name="apgd-dlr",
-    in_ball=Form(settings=ApgdDlr, function="gfscore.attacks.auto_pgd:auto_pgd_on_logits_ratio"),
+    in_ball=Form(settings=ApgdDlr, function="gfscore.attacks.ball_attacks:auto_pgd_on_logits_ratio"),
     fewest_classes=3,
     with_fewer="apgd-ce",
 )

@@ -15,7 +15,7 @@ class ApgdTargeted(AttackSettings):
 
 ATTACK = Attack(
     name="apgd-targeted",
-    in_ball=Form(settings=ApgdTargeted, function="gfscore.attacks.auto_pgd:auto_pgd_targeted"),
+    in_ball=Form(settings=ApgdTargeted, function="gfscore.attacks.ball_attacks:auto_pgd_targeted"),
     fewest_classes=4,
     with_fewer="apgd-dlr",
 )

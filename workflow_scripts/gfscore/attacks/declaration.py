@@ -3,14 +3,14 @@
 Imports nothing heavy, because declarations are read whenever a run is planned.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from gfscore.core.settings import Closed
+from gfscore.core.settings import FRACTION, WHITE, Closed, as_number, longer_than_white
 
 Steps = Annotated[int, Field(ge=1, description="Gradient steps.")]
 Restarts = Annotated[int, Field(ge=1, description="Random starts; a sample must survive all.")]
@@ -88,3 +88,42 @@ class Attack:
     def module(self) -> str:
         """Module that declares it."""
         return f"gfscore.attacks.{self.name.replace('-', '_')}"
+
+
+SHORT = 4
+"""Characters of a radius that is shown as it is."""
+
+NORMS = {"linf": "l_inf", "l2": "l2"}
+"""Norms by their name in settings, as text shows them."""
+
+Norm = Annotated[Literal["linf", "l2"], Field(description="Norm of the perturbation.")]
+
+Distance = Annotated[
+    float,
+    BeforeValidator(as_number),
+    Field(gt=0),
+    WithJsonSchema({"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": FRACTION}),
+]
+"""A positive distance in pixels of [0, 1], or a fraction of white such as "8/255"."""
+
+Radius = Annotated[Distance, Field(description="Radius of the ball, pixels in [0, 1] or a fraction such as 8/255.")]
+
+
+def ball_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Norm and eps of a measure's settings, as the attacks take them."""
+    return {"norm": settings["norm"], "eps": settings["eps"]}
+
+
+def ball_words(norm: str, eps: float) -> str:
+    """A ball in words, "l_inf 0.15", or "l_inf 8/255" where the radius is so many steps of 8 bits."""
+    plain, steps = f"{eps:g}", eps * WHITE
+    whole = len(plain) > SHORT and abs(steps - round(steps)) < 1e-9
+    return f"{NORMS[norm]} {f'{round(steps)}/{WHITE}' if whole else plain}"
+
+
+def beyond_white(settings: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield those of the `keys` whose distance in l_inf is longer than from black to white, with what to do."""
+    for key in keys:
+        given = settings.get(key) or 0
+        if given > 1:
+            yield key, longer_than_white(given)

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.balls import Distance
-from gfscore.attacks.declaration import Attack, AttackSettings, Form, Restarts, Steps
+from gfscore.attacks.declaration import Attack, AttackSettings, Distance, Form, Restarts, Steps
 
 
 class Pgd(AttackSettings):

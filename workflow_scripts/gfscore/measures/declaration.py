@@ -109,7 +109,7 @@ class Kind(Generic[S]):
     passes: str
     """How many passes of a sample through the network it takes, for the documentation."""
     named_by: tuple[str, ...] = ()
-    """Settings that name a measure which nobody named, such as "smoothing.sigma" (see gfscore.measures.derived)."""
+    """Settings that name a measure which nobody named, such as "smoothing.sigma" (see gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()
     """Columns that its samples table has beside those of every measure, and of every measure of a network."""
     table_version: int = 1

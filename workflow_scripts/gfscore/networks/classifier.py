@@ -43,7 +43,7 @@ class Classifier:
     its answers, where gradients are always those of float32 (see gfscore.networks.number_types); `outputs` what the
     logits are made of in words, empty for the output as it is; `one_column`: whether that is one number, which tells
     two classes apart; `head` the operator after the logits that was left out, if any; `search` the arithmetic in which
-    attacks search (see gfscore.attacks.fast_search).
+    attacks search (see gfscore.attacks.search).
     """
 
     architecture: str

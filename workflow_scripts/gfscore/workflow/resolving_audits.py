@@ -4,7 +4,7 @@ from typing import Any
 
 from gfscore.core.errors import unknown
 from gfscore.measures import KINDS
-from gfscore.measures.derived import entry_named, name_of, usual_names
+from gfscore.measures.names import entry_named, name_of, usual_names
 from gfscore.networks.model_source import model_sources
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
 from gfscore.workflow.config_files import Mark, Marked, MarkedList, Place, marked, shown

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks import declaration
 from gfscore.attacks.apgd_ce import ApgdCe
-from gfscore.attacks.balls import Norm, Radius, ball_words, beyond_white
+from gfscore.attacks.declaration import Norm, Radius, ball_words, beyond_white
 from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
 from gfscore.attacks.square import Square
 from gfscore.core.errors import InputError

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.balls import ball_of
-from gfscore.attacks.fast_search import confirmed_attack
+from gfscore.attacks.declaration import ball_of
 from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
-from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier

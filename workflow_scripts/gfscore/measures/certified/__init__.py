@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gfscore.attacks.balls import Distance
-from gfscore.attacks.declaration import Steps
+from gfscore.attacks.declaration import Distance, Steps
 from gfscore.core.settings import Closed
 from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
 

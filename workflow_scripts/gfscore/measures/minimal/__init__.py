@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gfscore.attacks import declaration
-from gfscore.attacks.balls import NORMS, Distance, Norm, beyond_white
+from gfscore.attacks.declaration import NORMS, Distance, Norm, beyond_white
 from gfscore.attacks.fmn import Fmn
 from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, other_norms
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.attacks.fast_search import confirmed_attack
 from gfscore.attacks.gradient_ascent import correct, misclassified
 from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
-from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.core.tensors import Tensor
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.balls import Distance, beyond_white
+from gfscore.attacks.declaration import Distance, beyond_white
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Closed
 from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities

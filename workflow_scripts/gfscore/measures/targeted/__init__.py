@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.balls import Distance, Norm, Radius, ball_words, beyond_white
-from gfscore.attacks.declaration import Steps
+from gfscore.attacks.declaration import Distance, Norm, Radius, Steps, ball_words, beyond_white
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.balls import ball_of
-from gfscore.attacks.fast_search import confirmed_attack
+from gfscore.attacks.declaration import ball_of
 from gfscore.attacks.goals import INTO_TARGET, target_reached
 from gfscore.attacks.gradient_ascent import assert_allowed
-from gfscore.attacks.search import distances, logits_of, on_device
+from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions

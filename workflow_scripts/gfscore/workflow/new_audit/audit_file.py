@@ -9,7 +9,7 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
-from gfscore.measures.derived import name_of
+from gfscore.measures.names import name_of
 from gfscore.workflow.new_audit.budget import QUERIES, SEARCH_STEPS, STEPS, Sizes
 from gfscore.workflow.new_audit.found import NEUTRAL
 from gfscore.workflow.resolved_file import flow
