@@ -19,8 +19,9 @@ from torch import nn
 
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import from_arrays
-from gfscore.networks.inference import extract_logits, reproducible_arithmetic
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.precision import reproducible_arithmetic
 
 BATCH = 256
 ENCODED_BATCH = {"elsewhere": 64, "here": 4}

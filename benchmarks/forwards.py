@@ -18,10 +18,11 @@ from gfscore.attacks.minimal_norm import fmn
 from gfscore.attacks.perturbations import make_perturbation
 from gfscore.measures.certified.smoothing import certify
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
-from gfscore.networks.batched import BatchedClassifier
-from gfscore.networks.inference import reproducible_arithmetic
-from gfscore.networks.logit_watch import watched
-from gfscore.networks.opening import build_network, from_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import from_network
+from gfscore.networks.inference import BatchedClassifier
+from gfscore.networks.passes import watched
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.draws import Draws, seeds_of_samples
 
 WANTED = 0.9

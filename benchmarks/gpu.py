@@ -42,8 +42,8 @@ from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
 from gfscore.networks.compatibility import import_robustbench, import_torchvision
-from gfscore.networks.inference import extract_logits, reproducible_arithmetic
-from gfscore.networks.precision import search_precision, tensor_float
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.precision import reproducible_arithmetic, search_precision, tensor_float
 from gfscore.statistics.draws import Draws, seeds_of_samples
 
 RESULTS, GUIDE = HERE / "gpu.json", ROOT / "docs/cluster.md"

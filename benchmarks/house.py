@@ -16,7 +16,7 @@ from dag_scale import copy_of_the_repository
 from real_measures import DATA
 
 from every_measure import every_measure
-from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from shared_models import ARCHITECTURES
 
 CORES, LONGEST_DEMO, MOST_BESIDE = 2, 180, 1.5

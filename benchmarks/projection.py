@@ -5,8 +5,8 @@ import time
 import numpy as np
 import torch
 
-from gfscore.networks.inference import reproducible_arithmetic
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.projection.boundaries import search_boundaries
 
 TARGET = 20

@@ -20,7 +20,7 @@ import yaml
 from dag_scale import copy_of_the_repository
 
 from every_measure import MEASURES, every_measure
-from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from shared_models import ARCHITECTURES

@@ -12,8 +12,8 @@ sys.path[:0] = [str(HERE.parent / folder) for folder in ("workflow_scripts", "te
 import numpy as np
 import torch
 
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.opening import open_classifier
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.classifier import open_classifier
 from shared_models import ARCHITECTURES, torch_entry
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")) / "cifar10"

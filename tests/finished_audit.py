@@ -15,7 +15,7 @@ from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.core.identity import MODEL
 from gfscore.measures.samples import table_of
-from gfscore.networks.manifests import model_digest
+from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan

@@ -10,8 +10,8 @@ import numpy as np
 from gfscore.attacks.autoattack import VERSIONS
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal.batch import measure_batch as nearest
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.opening import from_network, open_classifier
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.classifier import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii
 from seeds import seeds_of
 from shared_models import ARCHITECTURES, torch_entry

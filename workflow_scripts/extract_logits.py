@@ -5,10 +5,10 @@ from typing import Any
 
 from gfscore.core.files import read_json
 from gfscore.images.manifests import open_described
-from gfscore.networks import inference
-from gfscore.networks.opening import open_classifier
+from gfscore.networks import devices, inference
+from gfscore.networks.classifier import open_classifier
+from gfscore.networks.device_choice import threads_for
 from gfscore.networks.passes import counted
-from gfscore.networks.thread_count import threads_for
 from gfscore.tables.parquet_tables import write_logits
 from gfscore.workflow.jobs import logged_job
 
@@ -40,7 +40,7 @@ def extract_logits(
     classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
     where = path_to_checkpoint or model["path"]
     inference.require_fit(classifier, dataset, source=where)
-    device = inference.device_of(classifier, device, gpu_percent=gpu_percent)
+    device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
     how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
     how |= {"precision": precision, "compiled": compiled}
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gfscore.core import digest_cache
 from gfscore.core.files import read_json, write_json
-from gfscore.networks.manifests import describe_checkpoint
+from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.workflow.jobs import logged_job
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.measures.job import measure_in_batches, of_job
 from gfscore.measures.samples import PROJECTION_TABLE
-from gfscore.networks.inference import resolve_device
+from gfscore.networks.devices import resolve_device
 from gfscore.projection.boundaries import KIND, measure_batch, require_same_shape
 from gfscore.projection.mappers.conditions import conditions_by_sample
 from gfscore.projection.mappers.fitting import open_mapper

@@ -6,7 +6,7 @@ from typing import Any
 
 from gfscore.core.files import write_json
 from gfscore.measures.progress import forget
-from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.projection.boundaries import require_same_shape
 from gfscore.projection.mappers.conditions import chosen_categories, names_of
 from gfscore.projection.mappers.description import MOST_DESCRIBED, describe_mapper

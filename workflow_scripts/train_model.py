@@ -7,8 +7,7 @@ from typing import Any
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
 from gfscore.measures.progress import forget
-from gfscore.networks.resuming import TrainingProgress
-from gfscore.networks.trained import save_classifier
+from gfscore.networks.trained import TrainingProgress, save_classifier
 from gfscore.training.loop import describe_training, train_classifier, training_images
 from gfscore.workflow.jobs import logged_job
 

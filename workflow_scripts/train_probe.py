@@ -5,8 +5,8 @@ from pathlib import Path
 from gfscore.core.files import read_json, write_json
 from gfscore.images.manifests import open_described
 from gfscore.networks.checkpoint_files import require_digest
+from gfscore.networks.device_choice import threads_for
 from gfscore.networks.probe import fit_probe, name_of, open_backbone
-from gfscore.networks.thread_count import threads_for
 from gfscore.networks.trained import save_classifier
 from gfscore.workflow.jobs import logged_job
 

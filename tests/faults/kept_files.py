@@ -59,7 +59,7 @@ def state():
 def kept_training(folder):
     import torch
 
-    from gfscore.networks.resuming import TrainingProgress
+    from gfscore.networks.trained import TrainingProgress
 
     torch.manual_seed(0)
     TrainingProgress(folder / "epoch.pt", "made", every_s=0).keep(7, **state())
@@ -67,7 +67,7 @@ def kept_training(folder):
 
 
 def read_kept_training(path):
-    from gfscore.networks.resuming import TrainingProgress
+    from gfscore.networks.trained import TrainingProgress
 
     into = state()
     epochs = TrainingProgress(path, "made").restore(**into)

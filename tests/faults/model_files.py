@@ -41,8 +41,7 @@ def read_weights(path):
     import torch
 
     from gfscore.networks.checkpoint_files import require_checkpoint
-    from gfscore.networks.checkpoints import load_checkpoint
-    from gfscore.networks.state_dicts import load_weights, weights_of
+    from gfscore.networks.checkpoints import load_checkpoint, load_weights, weights_of
 
     require_checkpoint(path)
     weights = weights_of(load_checkpoint({"trust_pickle": False, "sha256": None}, path), path, which="model")
@@ -50,7 +49,7 @@ def read_weights(path):
 
 
 def trained(folder):
-    from gfscore.networks.opening import build_network
+    from gfscore.networks.architectures import build_network
     from gfscore.networks.trained import save_classifier
 
     made = build_network("small_convnet", in_channels=3, image_size=[8, 8], classes=len(CLASSES), width=2)
@@ -60,7 +59,7 @@ def trained(folder):
 
 def read_trained(path):
     from gfscore.core.files import sha256_of_file
-    from gfscore.networks.opening import open_classifier
+    from gfscore.networks.classifier import open_classifier
 
     manifest = {"sha256": sha256_of_file(path)}
     classifier = open_classifier(manifest, path, image_shape=(3, 8, 8), classes=len(CLASSES))

@@ -87,7 +87,7 @@ def read_dataset_manifest(path):
 def model_manifest(folder):
     from foreign_models import place_graph
     from gfscore.core.files import write_json
-    from gfscore.networks.manifests import describe_checkpoint
+    from gfscore.networks.checkpoint_files import describe_checkpoint
 
     settings = place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))
     settings |= {"path": str(folder / settings["path"])}
@@ -100,7 +100,7 @@ def model_manifest(folder):
 
 def read_model_manifest(path):
     from gfscore.core.files import read_json
-    from gfscore.networks.opening import open_classifier
+    from gfscore.networks.classifier import open_classifier
 
     manifest = read_json(path)
     classifier = open_classifier(manifest, None, image_shape=(3, 8, 8), classes=len(CLASSES))

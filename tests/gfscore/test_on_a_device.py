@@ -13,9 +13,9 @@ from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.measures.certified.batch import pgd_of_smoothed
-from gfscore.networks.batched import BatchedClassifier
-from gfscore.networks.inference import extract_logits
-from gfscore.networks.opening import build_network, from_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import from_network
+from gfscore.networks.inference import BatchedClassifier, extract_logits
 from gfscore.training.loop import describe_training, train_classifier
 from gfscore.training.objectives import METHODS
 from pretend_device import pretended
@@ -257,7 +257,7 @@ def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, l
     hook.remove()
     assert of_smoothing["smoothing.py:count_votes"] < counted
     # Whether all logits were numbers is asked once, at the end.
-    assert of_smoothing.pop("logit_watch.py:finite") == 1
+    assert of_smoothing.pop("passes.py:finite") == 1
     places = {"batch.py:measure_batch", "draws.py:of", "smoothing.py:certify", "smoothing.py:count_votes"}
     assert of_smoothing.keys() == places
     assert not any("perturbations" in place or "gradient_ascent" in place for place in of_tests)

@@ -14,8 +14,7 @@ from gfscore.core.discovery import declarations
 from gfscore.images.attribute_source import SOURCES as ATTRIBUTE_SOURCES
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import SOURCES, dataset_sources
-from gfscore.networks.model_source import model_sources
-from gfscore.networks.opening import module_of
+from gfscore.networks.model_source import model_sources, module_of
 from gfscore.networks.sources import trained
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.training.objectives import METHODS

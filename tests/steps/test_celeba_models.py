@@ -11,7 +11,7 @@ from torch import nn
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.core.files import read_json
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
 from gfscore.tables.parquet_tables import read_logits
 from gfscore.workflow import plan
 from shipped_configuration import shipped_configuration

@@ -13,8 +13,8 @@ from gfscore.audit.classwise.corruptions import ModelErrors, corruption_tables
 from gfscore.core.files import write_json
 from gfscore.measures import complete
 from gfscore.measures.samples import table_of
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.manifests import describe_checkpoint
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.tables.parquet_tables import read_identity, read_table
 from measure_model import measure_model
 from shared_models import ARCHITECTURES, torch_entry

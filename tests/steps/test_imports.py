@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCH_STEPS = {"train_model", "train_probe", "train_generator", "draw_samples", "extract_logits", "fetch_dataset"}
+TORCH_STEPS = {
+    "draw_samples",
+    "extract_logits",
+    "fetch_dataset",
+    "measure_model",
+    "project_attributes",
+    "train_generator",
+    "train_mapper",
+    "train_model",
+    "train_probe",
+}
 STEPS = sorted(path.stem for path in (ROOT / "workflow_scripts").glob("*.py"))
 
 
@@ -56,7 +66,7 @@ LOGITS_OF_DIGITS = """
 import sys
 from gfscore.images.sources.digits import open_source
 from gfscore.networks.inference import extract_logits
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
 
 images = open_source({"split": "test", "test_share": 0.02, "seed": 0})
 network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, seed=0, width=4, pool=4)

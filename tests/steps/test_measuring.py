@@ -13,7 +13,7 @@ from gfscore.core.files import write_json
 from gfscore.measures import KINDS, job
 from gfscore.measures.job import measure_in_batches
 from gfscore.networks import passes
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.workflow.catalogue import CATALOGUE

@@ -18,7 +18,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show.charts import CHARTS

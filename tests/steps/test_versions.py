@@ -24,10 +24,11 @@ from gfscore.images.datasets import load_all, open_images
 from gfscore.images.manifests import open_and_describe
 from gfscore.images.sources.generator_file import GeneratorFile
 from gfscore.measures import KINDS
+from gfscore.networks.checkpoint_files import describe_checkpoint
+from gfscore.networks.classifier import from_network
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.networks.inference import extract_logits, reproducible_arithmetic
-from gfscore.networks.manifests import describe_checkpoint
-from gfscore.networks.opening import from_network
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.fitting import fit_mapper, of_network

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.opening import open_classifier
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.classifier import open_classifier
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.margins import predictions, scores
 from shared_models import ARCHITECTURES, torch_entry

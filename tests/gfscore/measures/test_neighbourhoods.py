@@ -9,9 +9,9 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.probabilistic.exact_binomial import ExactBinomialTest
 from gfscore.measures.probabilistic.neighbourhoods import predict, run_tests
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import from_network
-from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.networks.inference import BatchedClassifier
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.sequential_tests import boundaries, characteristics
 from seeds import draws_of, seeds_of

@@ -10,9 +10,9 @@ from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.batch import attack_certificates, pgd_of_smoothed
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes, noisy_copies, select
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.inference import reproducible_arithmetic
+from gfscore.networks.inference import BatchedClassifier
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.certificates import allowed_refutations
 from seeds import draws_of, seeds_of
 from small_networks import detached

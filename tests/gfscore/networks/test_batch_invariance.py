@@ -5,9 +5,10 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
+from gfscore.networks.architectures import build_network
 from gfscore.networks.batch_invariance import SAMPLES, spread_over
+from gfscore.networks.classifier import Classifier
 from gfscore.networks.inference import extract_logits
-from gfscore.networks.opening import Classifier, build_network
 
 HOW = {"batch_size": 16, "device": "cpu"}
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from gfscore.images.image_set import from_arrays
-from gfscore.networks.batch_size import MOST, NEAR, fitting_batch_size
-from gfscore.networks.inference import extract_logits
-from gfscore.networks.opening import Classifier, build_network, from_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.inference import MOST, NEAR, extract_logits, fitting_batch_size
 
 
 def convolution(channels, out):

@@ -17,8 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
-from gfscore.networks.checkpoints import ALLOWED, load_checkpoint
-from gfscore.networks.state_dicts import AVERAGED, WRAPPERS, load_weights, weights_of
+from gfscore.networks.checkpoints import ALLOWED, AVERAGED, WRAPPERS, load_checkpoint, load_weights, weights_of
 
 PLAIN = {"trust_pickle": False, "sha256": None}
 WEIGHTS = {"0.weight": torch.arange(6.0).reshape(2, 3), "0.bias": torch.ones(2)}

@@ -15,8 +15,8 @@ import torch  # noqa: E402
 from torchvision import models  # noqa: E402
 from torchvision.models.convnext import CNBlockConfig, ConvNeXt  # noqa: E402
 
-from gfscore.networks.manifests import describe_checkpoint  # noqa: E402
-from gfscore.networks.opening import open_classifier  # noqa: E402
+from gfscore.networks.checkpoint_files import describe_checkpoint  # noqa: E402
+from gfscore.networks.classifier import open_classifier  # noqa: E402
 
 SIDE, CLASSES = 32, 7
 PIXELS = {"image_shape": [3, SIDE, SIDE], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}

@@ -12,13 +12,13 @@ import torch
 
 import gfscore
 from gfscore.core.errors import InputError
-from gfscore.networks import gpus
-from gfscore.networks.gpus import hold_gpu, hold_parts, lift_limit
+from gfscore.networks import devices
+from gfscore.networks.devices import hold_gpu, hold_parts, lift_limit
 
 HOLD = """
 import sys
 from pathlib import Path
-from gfscore.networks.gpus import hold_parts
+from gfscore.networks.devices import hold_parts
 sys.stdout.reconfigure(line_buffering=True)
 print(hold_parts(sys.argv[3:], int(sys.argv[2]), folder=Path(sys.argv[1])), flush=True)
 sys.stdin.read()
@@ -126,9 +126,9 @@ def test_locks_that_another_could_steer_are_refused(tmp_path):
 def two_gpus(monkeypatch, tmp_path):
     """Torch that sees two GPUs of 10 GiB; a list of the calls that set its device and memory."""
     calls = []
-    monkeypatch.setattr(gpus.HeldGpu, "held", False)
-    monkeypatch.setattr(gpus.HeldGpu, "limited", False)
-    monkeypatch.setattr(gpus, "lock_folder", lambda: tmp_path / "locks")
+    monkeypatch.setattr(devices.HeldGpu, "held", False)
+    monkeypatch.setattr(devices.HeldGpu, "limited", False)
+    monkeypatch.setattr(devices, "lock_folder", lambda: tmp_path / "locks")
     cuda = {
         "device_count": lambda: 2,
         "get_device_properties": lambda index: SimpleNamespace(uuid=f"gpu-{index}"),

@@ -9,20 +9,11 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
-from gfscore.networks.inference import (
-    AHEAD,
-    device_of,
-    extract_logits,
-    identity_of,
-    made_ahead,
-    measured_drift,
-    move_to,
-    out_of_memory,
-    reproducible_arithmetic,
-    require_fit,
-    resolve_device,
-)
-from gfscore.networks.opening import Classifier, build_network, from_network
+from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.devices import device_of, move_to, out_of_memory, resolve_device
+from gfscore.networks.inference import AHEAD, extract_logits, identity_of, made_ahead, measured_drift, require_fit
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import scores
 
 

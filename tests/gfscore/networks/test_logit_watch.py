@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
-from gfscore.networks.logit_watch import refusing_nan, watched
-from gfscore.networks.opening import Classifier, from_network
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.passes import refusing_nan, watched
 
 IMAGES = np.ones((2, 1, 2, 2), dtype=np.float32)
 

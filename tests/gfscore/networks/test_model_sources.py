@@ -15,11 +15,11 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
-from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.callables import FOLDER_VARIABLE, build_architecture, resolve, source_file_of
+from gfscore.networks.architecture_files import FOLDER_VARIABLE, describe_network, source_file_of
+from gfscore.networks.callables import build_architecture, resolve
 from gfscore.networks.checkpoint_files import require_checkpoint
-from gfscore.networks.classifier import classes_given
-from gfscore.networks.opening import Classifier, open_classifier
+from gfscore.networks.classifier import Classifier, open_classifier
+from gfscore.networks.outputs import classes_given
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
 from gfscore.tables.parquet_tables import read_identity, read_logits
 

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.networks.architecture_files import describe_network, network_files, require_network
-from gfscore.networks.callables import FOLDER_VARIABLE, resolve
+from gfscore.networks.architecture_files import FOLDER_VARIABLE, describe_network, network_files, require_network
+from gfscore.networks.callables import resolve
 
 NAME = "architectures.nets:small"
 

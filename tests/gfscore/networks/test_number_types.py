@@ -16,9 +16,9 @@ from gfscore.measures.adversarial import KIND as ADVERSARIAL
 from gfscore.measures.minimal import KIND as MINIMAL
 from gfscore.measures.targeted import KIND as TARGETED
 from gfscore.networks import inference
-from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.number_types import confirmed, number_words, search_alone
-from gfscore.networks.opening import open_classifier
 from gfscore.networks.torch_models import with_preprocessing
 
 RNG = np.random.default_rng(0)

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
-from gfscore.networks.manifests import describe_checkpoint, model_digest
+from gfscore.networks.checkpoint_files import describe_checkpoint, model_digest
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.onnx_content import read_model, tensors_of
 from gfscore.networks.onnx_files import MESSAGES, data_files, model_files
-from gfscore.networks.opening import open_classifier
 
 IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)
 RAW = {"image_shape": [3, 8, 8], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None, "output": None}

@@ -15,13 +15,14 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import onnx_models, programs
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.heads import HEADS, onnx_head
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.checkpoint_files import describe_checkpoint
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import extract_logits
-from gfscore.networks.manifests import describe_checkpoint
 from gfscore.networks.model_source import model_sources
-from gfscore.networks.opening import open_classifier
-from gfscore.networks.outputs import SeveralOutputs, tensors_in
+from gfscore.networks.onnx_graphs import onnx_head
+from gfscore.networks.outputs import HEADS, SeveralOutputs
+from gfscore.networks.wrappers import tensors_in
 from gfscore.statistics.logits import FLOOR
 
 IMAGES = np.random.default_rng(0).random((5, 3, 32, 32), dtype=np.float32)

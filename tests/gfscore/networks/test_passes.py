@@ -4,8 +4,8 @@ import torch
 
 from gfscore.attacks.libraries import as_library_expects
 from gfscore.networks import passes
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.inference import BatchedClassifier
 
 IMAGES = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
 

@@ -12,8 +12,8 @@ from fetch_checkpoint import fetch_checkpoint
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.networks.opening import open_classifier
 from gfscore.networks.probe import fit_head, open_backbone
 from gfscore.tables.parquet_tables import read_identity, read_logits
 from train_probe import train_probe

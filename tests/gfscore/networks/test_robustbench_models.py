@@ -11,9 +11,9 @@ import torch
 
 from gfscore.core.errors import InputError
 from gfscore.networks import leaderboard, robustbench_models
+from gfscore.networks.checkpoint_files import describe_checkpoint
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.compatibility import import_robustbench
-from gfscore.networks.manifests import describe_checkpoint
-from gfscore.networks.opening import open_classifier
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOL = ROOT / "studies/survey_robustbench.py"

@@ -7,10 +7,10 @@ import pytest
 
 from gfscore.core.files import sha256_of_file
 from gfscore.images.image_set import from_arrays
-from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import require_checkpoint
+from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import extract_logits
-from gfscore.networks.opening import open_classifier
 from shared_models import ARCHITECTURES, NETWORKS, torch_entry
 
 

@@ -5,8 +5,7 @@ import torch
 from safetensors.torch import save
 
 from gfscore.core.errors import InputError
-from gfscore.networks.architectures import ARCHITECTURES
-from gfscore.networks.opening import build_network
+from gfscore.networks.architectures import ARCHITECTURES, build_network
 from gfscore.networks.trained import load_network, save_classifier
 
 SHAPE = {"in_channels": 3, "image_size": (9, 12), "classes": 5}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.projections.rows import Projected
-from gfscore.networks.opening import Classifier
+from gfscore.networks.classifier import Classifier
 from gfscore.projection.boundaries import measure_batch, resized
 from gfscore.statistics.margins import predictions
 

@@ -11,10 +11,9 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
+from gfscore.networks.architectures import build_network
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.networks.opening import build_network
-from gfscore.networks.resuming import TrainingProgress
-from gfscore.networks.trained import load_network, save_classifier
+from gfscore.networks.trained import TrainingProgress, load_network, save_classifier
 from gfscore.training import loop as reading
 from gfscore.training.loop import ReadImages, in_batches, train_classifier, training_images
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded

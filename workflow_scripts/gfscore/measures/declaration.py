@@ -185,12 +185,12 @@ class Kind(Generic[S]):
     def load(self) -> Callable[..., dict[str, Any]]:
         """The function that computes it; imports what that needs.
 
-        That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.logit_watch).
+        That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.passes).
         """
         function = resolve_name(self.function)
         if self.needs == "logits":
             return function
-        from gfscore.networks.logit_watch import refusing_nan
+        from gfscore.networks.passes import refusing_nan
 
         return refusing_nan(function)
 

@@ -15,11 +15,11 @@ from gfscore.core.files import read_json
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
-from gfscore.networks import inference, passes
-from gfscore.networks.gpus import lift_limit
-from gfscore.networks.opening import open_classifier
-from gfscore.networks.precision import FULL, search_precision
-from gfscore.networks.thread_count import threads_for
+from gfscore.networks import devices, inference, passes
+from gfscore.networks.classifier import open_classifier
+from gfscore.networks.device_choice import threads_for
+from gfscore.networks.devices import lift_limit
+from gfscore.networks.precision import FULL, reproducible_arithmetic, search_precision
 from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
@@ -81,7 +81,7 @@ def measure_in_batches(
         of = {"images": images, "seeds": seeds, "of_samples": of_samples, "table": table, "where": where}
         return _measured(batch, part * size, measure_batch=measure_batch, classifier=running, **of)
 
-    with inference.reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
+    with reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
         started = time.monotonic()
         made = None
         if len(todo):
@@ -112,8 +112,8 @@ def _opened(files, settings, measure, with_copies, *, device, gpu_percent):
     if settings["subset"] is not None:
         rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
         images = images.select(rows)
-    device = inference.device_of(classifier, device, gpu_percent=gpu_percent)
-    inference.move_to(classifier, device, where=files["checkpoint"] or model["path"])
+    device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
+    devices.move_to(classifier, device, where=files["checkpoint"] or model["path"])
     identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
     if images.copies:
@@ -128,10 +128,10 @@ def _measured(batch, start, *, where, **how):
         frame = _rows(batch, start, **how)
     # onnxruntime's errors derive from Exception alone.
     except Exception as error:
-        if not inference.out_of_memory(error):
+        if not devices.out_of_memory(error):
             raise
         if len(batch) == 1 and not lift_limit():
-            inference.refuse_small_gpu(error, where=where)
+            devices.refuse_small_gpu(error, where=where)
             raise
     # Only here, as an error that is being handled keeps the tensors of what failed.
     if frame is None and len(batch) == 1:

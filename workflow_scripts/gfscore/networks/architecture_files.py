@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
 import warnings
 from collections.abc import Mapping
@@ -11,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError, few
-from gfscore.networks.callables import PACKAGE, folder
+
+PACKAGE = "architectures"
+"""First part of module names that refer to the project folder of this name."""
+
+
+FOLDER_VARIABLE = "GFSCORE_ARCHITECTURES"
+"""Environment variable that names another folder."""
 
 OWN = re.compile(rf"{PACKAGE}(\.\w+)+")
 
@@ -122,3 +129,18 @@ def _content(path):
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def source_file_of(name: str) -> Path | None:
+    """File in architectures/ that defines an architecture; None for an architecture of an installed package."""
+    module_name = str(name).split(":", maxsplit=1)[0]
+    if module_name.split(".")[0] != PACKAGE:
+        return None
+    stem = folder().joinpath(*module_name.split(".")[1:])
+    # In the order of Python's import system.
+    return next((file for file in (stem / "__init__.py", stem.with_suffix(".py")) if file.is_file()), None)
+
+
+def folder() -> Path:
+    """Project folder of architectures, in the working directory unless the environment names another."""
+    return Path(os.environ.get(FOLDER_VARIABLE, PACKAGE))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import first_line
+from gfscore.networks.outputs import first_line
 
 SAMPLES = 8
 """Number of images that are computed again, spread over all batches."""
@@ -100,3 +100,8 @@ def _distance(first, second):
     with np.errstate(invalid="ignore"):
         difference = np.abs(first - second).max(axis=1)
     return np.where(np.isnan(difference), np.inf, difference)
+
+
+def rounds_finely(number_type: str) -> bool:
+    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
+    return number_type != "bfloat16"

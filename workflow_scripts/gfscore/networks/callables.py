@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
+from gfscore.networks.architecture_files import PACKAGE, folder, source_file_of
 
 if TYPE_CHECKING:
     from torch import nn
 
-PACKAGE = "architectures"
-"""First part of module names that refer to the project folder of this name."""
-
-FOLDER_VARIABLE = "GFSCORE_ARCHITECTURES"
-"""Environment variable that names another folder."""
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
@@ -99,21 +93,6 @@ def resolve(name: str) -> Callable[..., Any]:
     if not allowed:
         raise InputError(f"architecture {name}: does not exist, or a configuration may not name it; {ALLOWED}")
     return target
-
-
-def source_file_of(name: str) -> Path | None:
-    """File in architectures/ that defines an architecture; None for an architecture of an installed package."""
-    module_name = str(name).split(":", maxsplit=1)[0]
-    if module_name.split(".")[0] != PACKAGE:
-        return None
-    stem = folder().joinpath(*module_name.split(".")[1:])
-    # In the order of Python's import system.
-    return next((file for file in (stem / "__init__.py", stem.with_suffix(".py")) if file.is_file()), None)
-
-
-def folder() -> Path:
-    """Project folder of architectures, in the working directory unless the environment names another."""
-    return Path(os.environ.get(FOLDER_VARIABLE, PACKAGE))
 
 
 def _project_module(module_name, name):

@@ -12,15 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.networks.outputs import FLOAT32
+from gfscore.networks.wrappers import around
 
 if TYPE_CHECKING:
     import torch
 
-    from gfscore.networks.heads import Head
+    from gfscore.networks.outputs import Head
+from collections.abc import Mapping
+from pathlib import Path
 
-
-FLOAT32 = "float32"
-"""Number type of the images, and of most networks."""
+from gfscore.networks.architecture_files import require_network
+from gfscore.networks.checkpoint_files import require_digest
+from gfscore.networks.model_source import module_of
 
 
 @dataclass(frozen=True)
@@ -143,57 +147,39 @@ def _select(network, images, indices):
     return network(images).index_select(1, indices)
 
 
-def around(
-    network: torch.nn.Module, forward: Callable[..., torch.Tensor], **constants: torch.Tensor
-) -> torch.nn.Module:
-    """Torch module in eval mode that maps images to forward(network, images, **constants).
+# ---- Opening of classifiers of any source.
 
-    The constants move with the network, but are not in its state dict, since they are settings, not weights.
+
+def open_classifier(
+    manifest: Mapping[str, Any],
+    path: Path | str | None = None,
+    *,
+    image_shape: Sequence[int],
+    classes: int,
+    threads: int = 1,
+) -> Classifier:
+    """Classifier described by a manifest of train_model, train_probe or fetch_checkpoint, on the CPU in eval mode.
+
+    `path` replaces that of the manifest (trained models have none there); `image_shape` (C, H, W) and `classes` K are
+    those of the data. The SHA-256 of every file is verified before it is parsed, and that of the network's code before
+    it is executed. Raises InputError, naming file and remedy, for an unknown source, another digest, and as the source
+    does.
     """
-    import torch
-
-    class Around(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-            for name, value in constants.items():
-                self.register_buffer(name, value, persistent=False)
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return forward(self.network, images, **{name: getattr(self, name) for name in constants})
-
-    return Around().eval()
-
-
-def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:
-    """Number of classes K of a classifier, from the logits of two grey images.
-
-    `run` maps (2, C, H, W) float32 in [0, 1] to the classifier's output, `where` names the classifier in errors. Raises
-    InputError if it fails on images of `image_shape`, or does not return one row of at least 2 logits per image.
-    """
-    try:
-        output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
-    # The code of a model may raise anything.
-    except Exception as error:
-        raise failed_on(image_shape, error, where=where) from error
-    shape = getattr(output, "shape", None)
-    if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
-        kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
-        raise InputError(
-            f"{where}: returns {kind} for 2 images; export or name a network that returns only logits, of shape (2, K)"
-        )
-    return int(shape[1])
-
-
-def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
-    """Error for a network that fails on images (n, C, H, W) of a shape (C, H, W); `where` names it."""
-    return InputError(
-        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
-        "the arguments of the architecture"
+    opening = module_of(manifest.get("source", "trained"))
+    path = path or manifest["path"]
+    # For a probe, `path` is the head, and the files include the backbone.
+    digests = {str(path): manifest["sha256"]} | {file["path"]: file["sha256"] for file in manifest.get("files", [])}
+    options: dict[str, Any] = {}
+    if getattr(opening, "READS_DIGESTS", False):
+        options["digests"] = digests
+    else:
+        for file, sha256 in digests.items():
+            require_digest(file, sha256)
+    require_network(manifest)
+    settings = manifest.get("settings", {})
+    if settings.get("image_shape", ()) is None:
+        settings = {**settings, "image_shape": list(image_shape)}
+    classifier = opening.open_classifier(
+        settings, path, image_shape=tuple(image_shape), classes=classes, threads=threads, **options
     )
-
-
-def first_line(error: BaseException) -> str:
-    """First line of an exception's text, or its type if the text is empty; at most 300 characters."""
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]
+    return with_outputs(classifier, settings["outputs"], where=path) if settings.get("outputs") else classifier

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import build_architecture
-from gfscore.networks.onnx_models import graph_in, opened_session
+from gfscore.networks.onnx_content import graph_in
+from gfscore.networks.onnx_sessions import opened_session
 from gfscore.networks.programs import open_program
 from gfscore.networks.torch_models import loaded
 

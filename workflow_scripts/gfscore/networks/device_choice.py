@@ -1,15 +1,75 @@
-"""Whether a GPU pays for a job, and how much of one the job takes: from recorded numbers, never from the clock.
-
-The constants are measured ones, of one machine: an H100, and one core of the processor beside it. So a job is given
-the same device in every run, on every machine that has a GPU.
-"""
+"""Settings of inference."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-from gfscore.networks.thread_count import threads_for_size
+from pydantic import Field
+
+from gfscore.core.settings import Closed, ImagesAtOnce
+
+
+class InferenceSettings(Closed):
+    """Settings of inference."""
+
+    batch_size: ImagesAtOnce = Field(
+        256,
+        description="Images per batch of all measures that perturb images, halved when memory runs out; their random "
+        "draws depend on it. extract_logits chooses its own.",
+    )
+    precision: Literal["float32", "tf32", "bfloat16"] = Field(
+        "float32",
+        description="Arithmetic of extract_logits only; unless float32, its deviation is recorded in the logits file.",
+    )
+    search: Literal["auto", "float32", "tf32", "bfloat16"] = Field(
+        "auto",
+        description="Arithmetic in which attacks search; what they find counts only if the network confirms it in "
+        "float32. auto: tf32 on a GPU that has it, else float32.",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="Device of the models: auto for a GPU where there is one and it saves more time than it takes to "
+        "start, cpu, or cuda, which fails without a GPU. Trainings name their own.",
+    )
+    compiled: bool = Field(
+        False, description="Whether extract_logits uses torch.compile, which takes minutes per model."
+    )
+
+
+# Number of threads for a network, which depends on its size alone, so that values do not depend on the machine.
+# The number of threads changes the order of sums.
+
+
+SMALL = 4_000_000
+"""Size of a checkpoint in bytes (a million float32 weights) up to which several threads slow down a network."""
+
+OF_LARGE = 4
+
+
+def threads_for(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
+    """Threads for the network of a manifest; `path` replaces that of the manifest, as in open_classifier."""
+    return threads_for_size(checkpoint_size(manifest, path))
+
+
+def checkpoint_size(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
+    """Size in bytes of the files of a manifest's network; `path` replaces that of the manifest."""
+    files = [path or manifest["path"], *(file["path"] for file in manifest.get("files", []))]
+    return sum(Path(file).stat().st_size for file in files if Path(file).is_file())
+
+
+def threads_for_size(size: int) -> int:
+    """Threads for a checkpoint of `size` bytes."""
+    return 1 if size <= SMALL else OF_LARGE
+
+
+# Whether a GPU pays for a job, and how much of one the job takes: from recorded numbers, never from the clock.
+# The constants are measured ones, of one machine: an H100, and one core of the processor beside it. So a job is
+# given the same device in every run, on every machine that has a GPU.
+
 
 WHOLE = 100
 """Percent of one GPU."""

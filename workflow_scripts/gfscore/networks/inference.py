@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,15 +13,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
-from gfscore.networks.batch_size import fitting_batch_size
-from gfscore.networks.classifier import FLOAT32, Classifier, from_network
-from gfscore.networks.gpus import hold_gpu, lift_limit
-from gfscore.networks.number_types import COMPARED, rounds_finely, search_agreement, searched_logits
-from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, tensor_float
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, rounds_finely, spread_over
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.devices import (
+    device_of,
+    lift_limit,
+    move_to,
+    out_of_memory,
+    refuse_small_gpu,
+    resolve_device,
+)
+from gfscore.networks.number_types import COMPARED, search_agreement, searched_logits
+from gfscore.networks.outputs import FLOAT32
+from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, reproducible_arithmetic
 
 if TYPE_CHECKING:
     import torch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from gfscore.networks.classifier import Classifier
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from gfscore.networks.classifier import Classifier
+
 
 Item = TypeVar("Item")
 
@@ -219,102 +237,6 @@ def identity_of(
     }
 
 
-def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
-    """Device to use: "auto" is "cuda" if available, else "cpu"; other names are returned unchanged.
-
-    `gpu_percent` of one GPU are held for the lifetime of the process, of several GPUs on one that has as much free;
-    None for the whole (see gfscore.networks.gpus).
-    """
-    import torch
-
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        if gpu_percent and device == "cpu":
-            print(f"a GPU was planned for, but torch {torch.__version__} finds none: on the CPU")
-    if device == "cuda":
-        hold_gpu(gpu_percent)
-    return device
-
-
-def require_device(device: str, *, gpu_percent: int | None = None) -> None:
-    """Raise InputError for "cuda" if there is no CUDA device; a part of one is held as by `resolve_device`."""
-    import torch
-
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
-            "a CUDA build of torch (README.md), or set device: cpu where the configuration says cuda, which is much "
-            "slower (inference: device; gfscore audit: --device cpu)"
-        )
-    if device == "cuda":
-        hold_gpu(gpu_percent)
-
-
-def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
-    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network.
-
-    Raises InputError for "cuda" if there is no CUDA device.
-    """
-    if classifier.network is None:
-        return "cpu"
-    require_device(device, gpu_percent=gpu_percent)
-    return resolve_device(device, gpu_percent=gpu_percent)
-
-
-def move_to(classifier: Classifier, device: str, *, where: object) -> None:
-    """Move the network of a classifier to a device, in eval mode; without a network nothing is done.
-
-    Raises InputError, naming the classifier as `where`, where the weights do not fit into the memory of the GPU.
-    """
-    if classifier.network is None:
-        return
-    try:
-        classifier.network.to(device).eval()
-    except RuntimeError as error:
-        if device == "cpu" or not out_of_memory(error):
-            raise
-        if not lift_limit():
-            raise too_small_gpu(where, "the weights") from error
-        move_to(classifier, device, where=where)
-
-
-def too_small_gpu(where: object, what: str) -> InputError:
-    """Error for a GPU whose memory does not hold `what` of a classifier."""
-    return InputError(
-        f"{where}: {what} take more memory than the GPU has free; end what else computes on it, or run on the CPU with "
-        "inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
-    )
-
-
-@contextmanager
-def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
-    """Run torch in plain float32 with deterministic kernels and a fixed number of threads; restore the settings after.
-
-    The number of threads changes the order of sums, and training amplifies the differences; for small networks one
-    thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, has only 10 bits of mantissa. The
-    environment variable for deterministic matrix products on a GPU remains set.
-    """
-    import torch
-
-    # Read at the first product on a GPU; without it cuBLAS may sum in a different order at every run.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    filling: Any = torch.utils.deterministic
-    before = torch.get_num_threads(), torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
-    torch.set_num_threads(threads)
-    # Only a warning, since some GPU kernels have no deterministic version. torch.use_deterministic_algorithms does the
-    # same, but imports the compiler, which takes more than a second.
-    torch.set_deterministic_debug_mode("warn")
-    # Deterministic mode also fills new memory with NaN, which costs a tenth of a forward pass.
-    filling.fill_uninitialized_memory = False
-    try:
-        with tensor_float(allowed=False):
-            yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.set_deterministic_debug_mode(before[1])
-        filling.fill_uninitialized_memory = before[2]
-
-
 def in_batches(run: Callable[[Any], Item], images: Any, size: int) -> tuple[list[Item], int]:
     """Results of `run` on at most `size` images at a time, and the size, which is halved when memory runs out.
 
@@ -336,15 +258,6 @@ def in_batches(run: Callable[[Any], Item], images: Any, size: int) -> tuple[list
     return done, size
 
 
-def refuse_small_gpu(error: BaseException, *, where: object) -> None:
-    """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
-    import torch
-
-    # Where CUDA was not used, it was the machine's memory.
-    if out_of_memory(error) and torch.cuda.is_initialized():
-        raise too_small_gpu(where, "the passes of one image") from error
-
-
 def _require_rows(logits, images, classes, where):
     classes = classes or (logits.shape[1] if logits.ndim == 2 else "K")
     if logits.shape != (images, classes):
@@ -354,17 +267,88 @@ def _require_rows(logits, images, classes, where):
         )
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception means that the CPU or a GPU ran out of memory."""
+# ---- Choice of the number of images per forward pass from the size of the network.
+
+
+MOST = {"cpu": 256, "cuda": 1024}
+"""Largest number of images per pass by device; more are not faster."""
+
+NEAR = 32 << 20
+"""Bytes that the largest layer may read and write per pass on a CPU, so that they stay in its caches."""
+
+SHARE = 8
+"""The largest layer may take 1/SHARE of a GPU's memory, since several layers are in memory at the same time."""
+
+TYPICAL = 10
+"""Typical size of a network's largest layer relative to the image, used if there is no torch network."""
+
+
+def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
+    """Number of images per forward pass, a power of two from 1 to MOST[device].
+
+    `classifier` is a Classifier whose network, if any, is on the device ("cpu" or "cuda"); `image_shape` (C, H, W). A
+    grey image is classified to measure the sizes of the layers. On a CPU the result depends on the network alone, on a
+    GPU also on its total memory; the free memory is not used, since it varies and the batch size changes rounding.
+    """
     import torch
 
-    # The CPU allocators of torch and onnxruntime, and the libraries and driver of a GPU, raise untyped errors.
-    words = (
-        "DefaultCPUAllocator",
-        "not enough memory",
-        "Failed to allocate memory",
-        "bad_alloc",
-        "_ALLOC_FAILED",
-        "out of memory",
-    )
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
+    room = NEAR if device == "cpu" else torch.cuda.mem_get_info()[1] // SHARE
+    fits = room // _largest_layer(classifier, image_shape)
+    return 1 << int(math.log2(min(max(fits, 1), MOST[device])))
+
+
+def _largest_layer(classifier, image_shape):
+    # Bytes that the largest layer reads and writes per image.
+    import torch
+
+    sizes = [TYPICAL * 4 * math.prod(image_shape)]
+    if classifier.network is None:
+        return sizes[0]
+
+    def record(_layer: torch.nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        tensors = [value for value in (*inputs, output) if isinstance(value, torch.Tensor)]
+        sizes.append(sum(value.numel() * value.element_size() for value in tensors))
+
+    leaves = [layer for layer in classifier.network.modules() if not any(True for _ in layer.children())]
+    # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL.
+    layers = [layer for layer in leaves if not isinstance(layer, torch.jit.ScriptModule)]
+    hooks = [layer.register_forward_hook(record) for layer in layers]
+    try:
+        classifier.logits(np.full((1, *image_shape), 0.5, dtype=np.float32))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return max(sizes[1:], default=sizes[0])
+
+
+# ---- Logits of many images in batches.
+
+
+class BatchedClassifier:
+    """A classifier of any number of images that passes at most `batch_size` at a time through the network.
+
+    `classifier` is a Classifier, with or without gradients. If memory runs out, the batch size is halved for good; the
+    logits depend on it only by rounding.
+    """
+
+    def __init__(self, classifier: Classifier, *, batch_size: int) -> None:
+        """`batch_size`: images per pass."""
+        import torch
+
+        self.classifier, self.batch_size = classifier, batch_size
+        self.device = torch.device(classifier.device)
+
+    def logits(self, images: torch.Tensor) -> torch.Tensor:
+        """Logits (n, K) float32 of a tensor of images (n, C, H, W), on the device; no gradients."""
+        import torch
+
+        blocks, self.batch_size = in_batches(self._forward, images, self.batch_size)
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+
+    def _forward(self, images):
+        import torch
+
+        if self.classifier.network is None:
+            return torch.from_numpy(self.classifier.logits(images.numpy()))
+        with torch.no_grad():
+            return self.classifier.network(images).float()

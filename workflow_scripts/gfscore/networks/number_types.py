@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import FLOAT32, around
+from gfscore.networks.outputs import FLOAT32
+from gfscore.networks.wrappers import given_pixels
 
 if TYPE_CHECKING:
     import torch
@@ -30,11 +31,6 @@ lead attacks astray."""
 
 COMPARED = 64
 """Images at a time that are compared."""
-
-
-def rounds_finely(number_type: str) -> bool:
-    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
-    return number_type != "bfloat16"
 
 
 def number_type_of(network: torch.nn.Module) -> str:
@@ -109,19 +105,6 @@ def with_search_in_float32(
     except Exception:
         return confirmed(exact, exact, kind, searches_in=kind)
     return confirmed(with_logits(search), exact, kind)
-
-
-def given_pixels(network: torch.nn.Module, number_type: str) -> torch.nn.Module:
-    """Network of preprocessed float32 images for one that takes them in another number type; 8 bits are rounded."""
-    import torch
-
-    dtype = getattr(torch, number_type)
-
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        pixels = images.round().clamp(0, 255) if number_type == "uint8" else images
-        return network(pixels.to(dtype))
-
-    return around(network, forward)
 
 
 def confirmed(

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gfscore.core.errors import InputError
 from gfscore.core.regular import regular_bytes
 from gfscore.networks.checkpoint_files import require_same_digest
-from gfscore.networks.classifier import first_line
 from gfscore.networks.onnx_files import AS_ONE_FILE, require_plain_name
+from gfscore.networks.outputs import (
+    first_line,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -277,3 +279,20 @@ def _bytes_needed(tensor: onnx.TensorProto, path: Path) -> int:
             f"{path}: its tensor {tensor.name!r} has the shape {list(tensor.dims)}; export the model again"
         )
     return -(-math.prod(tensor.dims) * bits // 8)
+
+
+def graph_in(content: bytes, *, where: str | Path) -> onnx.ModelProto:
+    """Graph of an ONNX file's content, where one file has to hold all of it; no other file is opened.
+
+    Raises InputError, naming the file `where`, for content that is not ONNX, and for any tensor (weights, attributes of
+    nodes, bodies of If, Loop and Scan, functions) that is stored in another file.
+    """
+    graph = parsed(content, where)
+    for tensor in tensors_of(graph):
+        if tensor.external_data or is_external(tensor):
+            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            raise InputError(
+                f"{where}: its tensor {tensor.name!r} is stored in another file ({', '.join(places) or 'unnamed'}), "
+                f"which no digest covers here; load the model where that file is, and {AS_ONE_FILE}"
+            )
+    return graph

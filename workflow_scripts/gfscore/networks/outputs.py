@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import LOGARITHMS
-from gfscore.networks.classifier import around
-from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_one_column, log_probabilities
+from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_one_column
 
 if TYPE_CHECKING:
-    import torch
+    pass
+from typing import TYPE_CHECKING
 
-DEEPEST = 4
-"""Levels of tuples, dicts and objects that are looked into."""
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -55,36 +54,6 @@ class Output:
         """Name and shape, in which n stands for the number of images."""
         sides = ", ".join(["n", *map(str, self.shape[1:])])
         return f"{self.name} ({sides}{',' if len(self.shape) == 1 else ''})"
-
-
-@dataclass(frozen=True)
-class NetworkLogits:
-    """How logits (n, K) are made of what a torch network returns.
-
-    Attributes
-    ----------
-    selected : str or None
-        Name of the tensor with the logits, as `tensors_in` has it; None for a network that returns one tensor.
-    one_column : bool
-        Whether it holds one number per image, which tells two classes apart.
-    logarithms : bool
-        Whether it holds probabilities, whose logarithms are taken.
-    """
-
-    selected: str | None = None
-    one_column: bool = False
-    logarithms: bool = False
-
-    @property
-    def words(self) -> str:
-        """What the logits are made of, empty for the output as it is."""
-        return output_words(one_column=self.one_column, logarithms=self.logarithms)
-
-    def of(self, network: torch.nn.Module) -> torch.nn.Module:
-        """Network of logits for this one, or for a copy of it in another number type."""
-        if self.selected is not None:
-            network = around(network, _one_of_several(self.selected))
-        return with_logits(network, one_column=self.one_column, logarithms=self.logarithms)
 
 
 class SeveralOutputs(InputError):
@@ -135,122 +104,6 @@ def place_of(names: Sequence[str], wanted: str | int) -> int | None:
     return place if place < len(names) else None
 
 
-def tensors_in(value: Any) -> dict[str, torch.Tensor]:
-    """Tensors in what a network returns, in their order, by the keys, fields, attributes or places that lead to them.
-
-    A tensor by itself is called "0", one within a dict in a tuple "1.logits".
-    """
-    import torch
-
-    tensors: dict[str, torch.Tensor] = {}
-    if isinstance(value, torch.Tensor):
-        return {"0": value}
-    _collect(value, "", tensors, DEEPEST)
-    return tensors
-
-
-def _collect(value, name, tensors, levels):
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        tensors[name] = value
-        return
-    if levels == 0:
-        return
-    for key, inside in _members(value):
-        _collect(inside, f"{name}.{key}" if name else str(key), tensors, levels - 1)
-
-
-def _members(value):
-    # Parts of a container or of an object, with their names.
-    if isinstance(value, Mapping):
-        return list(value.items())
-    if isinstance(value, tuple | list):
-        return list(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
-    if is_dataclass(value) or hasattr(value, "__dict__"):
-        names = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_")]
-        if "logits" not in names and hasattr(value, "logits"):
-            names.append("logits")
-        return [(name, getattr(value, name)) for name in names]
-    return []
-
-
-def outputs_in(value: Any) -> list[Output]:
-    """Outputs of a network by the tensors in what it returns, in their order."""
-    outputs = []
-    for place, (name, tensor) in enumerate(tensors_in(value).items()):
-        whole_numbers = not tensor.is_floating_point()
-        outputs.append(Output(name, place, tuple(tensor.shape), whole_numbers=whole_numbers))
-    return outputs
-
-
-def logits_of_network(
-    network: torch.nn.Module, settings: Mapping[str, Any], images: torch.Tensor, *, where: object
-) -> NetworkLogits:
-    """How logits (n, K) are made of what a network returns.
-
-    `settings`: `output`, name or place of the output with the logits, None where there is only one;
-    `allow_probabilities`, "logarithms" for a network that gives probabilities. One output of a binary classifier, (n,)
-    or (n, 1), is the logit z of the second class, and gives (0, z). `images` (n, C, H, W) are shown to find out what
-    the network returns. Raises InputError, naming `where`, as selected_output and log_probabilities do.
-    """
-    import torch
-
-    wanted, logarithms = settings.get("output"), settings.get("allow_probabilities") == LOGARITHMS
-    try:
-        with torch.inference_mode():
-            value = network(images)
-    # Said by classes_given, in words, which shows it images again.
-    except Exception:
-        return NetworkLogits()
-    tensors = tensors_in(value)
-    if not tensors:
-        return NetworkLogits()
-    selected = None
-    if wanted is not None or not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        selected = selected_output(outputs_in(value), wanted, where=where, images=len(images)).name
-        value = tensors[selected]
-    values = value.double().numpy()
-    one_column = is_one_column(values)
-    if logarithms:
-        log_probabilities(both_classes(values, probabilities=True) if one_column else values, source=where)
-    return NetworkLogits(selected, one_column, logarithms)
-
-
-def _one_of_several(name: str) -> Callable[[torch.nn.Module, torch.Tensor], torch.Tensor]:
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        return tensors_in(network(images))[name]
-
-    return forward
-
-
-def with_logits(network: torch.nn.Module, *, one_column: bool, logarithms: bool, flat: bool = False) -> torch.nn.Module:
-    """Network of logits (n, K) from one that returns a tensor.
-
-    `one_column`: it returns one number per image; `logarithms`: it returns probabilities; `flat`: it returns the
-    logits in another shape. The same network for none of these.
-    """
-    import torch
-
-    if not (one_column or logarithms or flat):
-        return network
-
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        values = network(images)
-        if logarithms:
-            # Before the floor, which is 0 in smaller number types.
-            values = values.float()
-        if flat:
-            values = values.reshape(len(values), -1)
-        if one_column:
-            second = values.reshape(-1, 1)
-            first = 1 - second if logarithms else torch.zeros_like(second)
-            values = torch.cat([first, second], dim=1)
-        return values.clamp(min=FLOOR).log() if logarithms else values
-
-    return around(network, forward)
-
-
 def logits_of_values(values: NDArray[np.float32], *, logarithms: bool) -> NDArray[np.float32]:
     """Logits (n, K) of the values that a graph gives, (n, K), (n, 1) or (n,), as logits_of_network makes them."""
     if is_one_column(values):
@@ -269,3 +122,125 @@ def output_words(*, one_column: bool, logarithms: bool, head: str | None = None)
         meaning = "p, as the probabilities (1 - p, p)" if logarithms else "z, as the logits (0, z)"
         words.append(f"one output {meaning}")
     return "; ".join(words)
+
+
+# ---- Softmax, log-softmax or sigmoid at the end of a graph: the logits are the input of that operator.
+
+
+Array = NDArray[np.floating]
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-4, "uint8": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
+"""Largest difference between a head applied to the logits and the output, relative to the largest output or 1, by the
+number type of the network, in which the output is rounded."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The operator that ends a graph, and its effect: `both` maps images to the logits before it and to the output.
+
+    `number_type` is that of the output.
+    """
+
+    name: str
+    both: Callable[[NDArray[np.float32]], tuple[Array, Array]]
+    number_type: str
+
+
+def softmax(logits: Array) -> Array:
+    """Softmax of logits (n, K) over the classes."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def log_softmax(logits: Array) -> Array:
+    """Logarithm of the softmax of logits (n, K)."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def sigmoid(logits: Array) -> Array:
+    """Sigmoid of each logit."""
+    # Of the side on which the power does not overflow.
+    powers = np.exp(-np.abs(logits))
+    return np.where(logits < 0, powers, 1) / (1 + powers)
+
+
+HEADS: Mapping[str, Callable[[Array], Array]] = {"softmax": softmax, "log_softmax": log_softmax, "sigmoid": sigmoid}
+
+
+def require_head(head: Head, images: NDArray[np.float32], *, where: object) -> None:
+    """Raise InputError, naming `where`, unless the head, applied to the logits of images, gives the file's output.
+
+    Compared for every image and class, to TOLERANCE.
+    """
+    tolerance = TOLERANCE[head.number_type]
+    logits, outputs = head.both(images)
+    applied = HEADS[head.name](_rows(logits))
+    outputs = _rows(outputs)
+    distance = float(np.abs(applied - outputs).max()) if applied.shape == outputs.shape else np.inf
+    # NaN, for which every comparison is false, must be refused too.
+    if not distance <= tolerance * max(1.0, float(np.abs(outputs).max())):
+        raise InputError(
+            f"{where}: its {head.name}, applied to the values before it, differs from the output of the file by "
+            f"{distance:.1e}, above {tolerance:g}; export the network without its last {head.name}, so that it gives "
+            "logits"
+        )
+
+
+def probe_images(shape: Sequence[int]) -> NDArray[np.float32]:
+    """Two images of noise, always the same, that a head is checked on wherever a network is opened."""
+    return np.random.default_rng(0).random((2, *shape), dtype=np.float32)
+
+
+def _rows(values):
+    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+
+
+def _no_head(name, where):
+    return InputError(
+        f"{where}: `head` is {name}, but the graph does not end in one; correct `head`, or leave it out for logits"
+    )
+
+
+# ---- ONNX ----
+
+
+# ---- torch.export ----
+
+
+FLOAT32 = "float32"
+"""Number type of the images, and of most networks."""
+
+
+def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:
+    """Number of classes K of a classifier, from the logits of two grey images.
+
+    `run` maps (2, C, H, W) float32 in [0, 1] to the classifier's output, `where` names the classifier in errors. Raises
+    InputError if it fails on images of `image_shape`, or does not return one row of at least 2 logits per image.
+    """
+    try:
+        output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
+    # The code of a model may raise anything.
+    except Exception as error:
+        raise failed_on(image_shape, error, where=where) from error
+    shape = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
+        kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
+        raise InputError(
+            f"{where}: returns {kind} for 2 images; export or name a network that returns only logits, of shape (2, K)"
+        )
+    return int(shape[1])
+
+
+def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
+    """Error for a network that fails on images (n, C, H, W) of a shape (C, H, W); `where` names it."""
+    return InputError(
+        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
+        "the arguments of the architecture"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an exception's text, or its type if the text is empty; at most 300 characters."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]

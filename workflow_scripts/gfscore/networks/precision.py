@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, around
+from gfscore.networks.classifier import Classifier
+from gfscore.networks.wrappers import around
 from gfscore.statistics.margins import ACTIVATIONS, predictions, scores
 
 if TYPE_CHECKING:
@@ -155,3 +157,32 @@ def drift(
         great = (scores(logits, labels, activation=activation) for logits in pair)
         values[f"drift_great_{activation}"] = np.abs(np.subtract(*great)).max()
     return {name: f"{value:.6g}" for name, value in values.items()}
+
+
+@contextmanager
+def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
+    """Run torch in plain float32 with deterministic kernels and a fixed number of threads; restore the settings after.
+
+    The number of threads changes the order of sums, and training amplifies the differences; for small networks one
+    thread is also the fastest. TensorFloat-32, a GPU's default for convolutions, has only 10 bits of mantissa. The
+    environment variable for deterministic matrix products on a GPU remains set.
+    """
+    import torch
+
+    # Read at the first product on a GPU; without it cuBLAS may sum in a different order at every run.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    filling: Any = torch.utils.deterministic
+    before = torch.get_num_threads(), torch.get_deterministic_debug_mode(), filling.fill_uninitialized_memory
+    torch.set_num_threads(threads)
+    # Only a warning, since some GPU kernels have no deterministic version. torch.use_deterministic_algorithms does the
+    # same, but imports the compiler, which takes more than a second.
+    torch.set_deterministic_debug_mode("warn")
+    # Deterministic mode also fills new memory with NaN, which costs a tenth of a forward pass.
+    filling.fill_uninitialized_memory = False
+    try:
+        with tensor_float(allowed=False):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_deterministic_debug_mode(before[1])
+        filling.fill_uninitialized_memory = before[2]

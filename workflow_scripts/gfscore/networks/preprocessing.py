@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import around
+from gfscore.networks.wrappers import around
 
 if TYPE_CHECKING:
     import torch

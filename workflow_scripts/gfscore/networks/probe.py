@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, around, classes_given, first_line, from_network
-from gfscore.networks.inference import device_of, extract_logits
+from gfscore.networks.checkpoints import changed_by_loading, load_weights, weights_of
+from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.devices import device_of
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.outputs import classes_given, first_line
 from gfscore.networks.preprocessing import description, preprocessed
-from gfscore.networks.state_dicts import changed_by_loading, load_weights, weights_of
 from gfscore.networks.timm_models import build_timm
+from gfscore.networks.wrappers import around
 from gfscore.statistics.margins import predictions
 
 if TYPE_CHECKING:

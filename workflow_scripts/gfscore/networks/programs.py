@@ -9,14 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, first_line
-from gfscore.networks.heads import Head, probe_images, program_head, remove_head, require_head
+from gfscore.networks.classifier import Classifier
 from gfscore.networks.number_types import in_float32_unless_other, taking_float32
-from gfscore.networks.onnx_conversion import in_blocks
-from gfscore.networks.outputs import output_words, outputs_in, selected_output
+from gfscore.networks.outputs import (
+    Head,
+    _no_head,
+    first_line,
+    output_words,
+    probe_images,
+    require_head,
+    selected_output,
+)
 from gfscore.networks.torch_models import with_preprocessing
+from gfscore.networks.wrappers import in_blocks, outputs_in
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 KINDS = {"script": "TorchScript", "export": "torch.export"}
@@ -29,7 +37,7 @@ def open_classifier(
 
     `settings`: `trust_pickle`, `sha256`, `image_shape` (C, H, W) and the preprocessing (see
     gfscore.networks.preprocessing), `output` and `allow_probabilities` (see gfscore.networks.outputs), and `head`, the
-    softmax or the like before which the logits of a program of torch.export are taken (see gfscore.networks.heads).
+    softmax or the like before which the logits of a program of torch.export are taken (see gfscore.networks.outputs).
     Opening runs code of the file, so both of the first must be given; the digest is verified before. A program with a
     fixed batch size gets blocks of that size. Raises InputError, naming file and remedy, for other files, compiled
     code, and networks that do not fit.
@@ -153,3 +161,70 @@ def _exported(path):
     network.train = lambda _mode=True: network
     batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
     return network, batch if isinstance(batch, int) else None
+
+
+ATEN_HEADS = {"softmax": "softmax", "_softmax": "softmax", "log_softmax": "log_softmax", "_log_softmax": "log_softmax",
+              "sigmoid": "sigmoid"}  # fmt: skip
+
+
+ATEN_SAME_VALUES = {
+    "view",
+    "reshape",
+    "flatten",
+    "squeeze",
+    "alias",
+    "clone",
+    "contiguous",
+    "dropout",
+    "_to_copy",
+    "to",
+}
+
+
+def program_head(network: torch.nn.Module, place: int) -> str | None:
+    """Head that an output of a program of torch.export comes from, by its place from 0; None for no head."""
+    node = _head_node(network, place)
+    return None if node is None else ATEN_HEADS[_operator(node)]
+
+
+def remove_head(network: torch.nn.Module, place: int, head: str, *, where: object) -> None:
+    """Make a program of torch.export return the input of a head in place of its output.
+
+    Raises InputError, naming `where`, if the output does not come from this head.
+    """
+    node = _head_node(network, place)
+    if node is None or ATEN_HEADS[_operator(node)] != head:
+        raise _no_head(head, where)
+    program: Any = network
+    node.replace_all_uses_with(node.args[0])
+    program.graph.erase_node(node)
+    program.recompile()
+
+
+def _head_node(network, place):
+    outputs = _output_nodes(network)
+    node = outputs[place] if place < len(outputs) else None
+    while node is not None and node.op == "call_function":
+        name = _operator(node)
+        if name in ATEN_HEADS:
+            return node if name == "sigmoid" or node.args[1] != 0 else None
+        if name not in ATEN_SAME_VALUES:
+            return None
+        node = node.args[0]
+    return None
+
+
+def _output_nodes(network):
+    # Nodes of the tensors that it returns, in their order.
+    import torch
+
+    if not isinstance(network, torch.fx.GraphModule):
+        return []
+    values = list(network.graph.nodes)[-1].args[0]
+    flat = values if isinstance(values, tuple | list) else [values]
+    return [one for one in flat if isinstance(one, torch.fx.Node)]
+
+
+def _operator(node):
+    # "softmax" of torch.ops.aten.softmax.int.
+    return str(getattr(node.target, "_opname", node.target))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks import leaderboard
-from gfscore.networks.classifier import Classifier, classes_given, from_network
+from gfscore.networks.checkpoints import changed_by_loading
+from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.compatibility import import_robustbench
-from gfscore.networks.state_dicts import changed_by_loading
+from gfscore.networks.outputs import classes_given
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT, PRETRAINED
-from gfscore.networks.checkpoints import load_checkpoint
-from gfscore.networks.state_dicts import weights_of
+from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.torch_models import loaded, with_preprocessing
 
 if TYPE_CHECKING:

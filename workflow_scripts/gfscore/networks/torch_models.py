@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.networks.callables import build_architecture
-from gfscore.networks.checkpoints import load_checkpoint
-from gfscore.networks.classifier import Classifier, classes_given, from_network
+from gfscore.networks.checkpoints import load_checkpoint, load_weights, weights_of
+from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.number_types import number_type_of, taking_float32, with_search_in_float32
-from gfscore.networks.onnx_conversion import in_blocks
-from gfscore.networks.outputs import logits_of_network
+from gfscore.networks.outputs import classes_given
 from gfscore.networks.preprocessing import description, preprocessed
-from gfscore.networks.state_dicts import load_weights, weights_of
+from gfscore.networks.wrappers import in_blocks, logits_of_network
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier, around, first_line
+from gfscore.networks.classifier import Classifier
 from gfscore.networks.number_types import in_float32_unless_other
+from gfscore.networks.outputs import first_line
 from gfscore.networks.torch_models import with_preprocessing
+from gfscore.networks.wrappers import around
 
 WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
 

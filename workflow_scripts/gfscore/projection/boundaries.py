@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.inference import out_of_memory
-from gfscore.networks.logit_watch import refusing_nan
+from gfscore.networks.devices import out_of_memory
+from gfscore.networks.passes import refusing_nan
 from gfscore.projection.scores import tolerance
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.core.settings import HALF
-from gfscore.networks.classifier import first_line
 from gfscore.networks.conditional_generators import Generate
-from gfscore.networks.inference import reproducible_arithmetic, require_device
+from gfscore.networks.devices import require_device
+from gfscore.networks.outputs import first_line
+from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.draws import Draws, seeds_of_samples
 

@@ -12,9 +12,11 @@ from gfscore.attacks.gradient_ascent import attack_name, survivors
 from gfscore.core.tensors import Module
 from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
-from gfscore.networks.inference import extract_logits, out_of_memory, reproducible_arithmetic, require_device
-from gfscore.networks.opening import build_network
-from gfscore.networks.resuming import TrainingProgress
+from gfscore.networks.architectures import build_network
+from gfscore.networks.devices import out_of_memory, require_device
+from gfscore.networks.inference import extract_logits
+from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.networks.trained import TrainingProgress
 from gfscore.statistics.margins import predictions
 from gfscore.training.objectives import Setup, make_objective
 from gfscore.training.recipe import Trainer, seeded
@@ -109,9 +111,10 @@ def train_classifier(
     """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
 
     Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.loop.ReadImages, and `labels` (N,) in
-    0..`classes`-1; `architecture` with its `arguments` (see gfscore.networks.building); `threat`, a mapping with norm
-    ("linf" or "l2"), eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb; `coefficients` of
-    the method. Adam with decoupled weight decay; the learning rate rises to `learning_rate` and falls to zero, by one
+    0..`classes`-1; `architecture` with its `arguments` (see gfscore.networks.architectures); `threat`, a mapping with
+    norm ("linf" or "l2"), eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb;
+    `coefficients` of the method. Adam with decoupled weight decay; the learning rate rises
+    to `learning_rate` and falls to zero, by one
     cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress` saves finished epochs and resumes after them.
     `seed` determines initial weights, order and perturbations: on one machine the result on the CPU is deterministic,
     interrupted or not; on a GPU it may vary, since some kernels are not deterministic. `device` is "cpu" or "cuda"; the

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.measures import kind_of
-from gfscore.networks.device_choice import START_SECONDS, Network, gpu_pays, memory_mb, percent_of
+from gfscore.networks.device_choice import START_SECONDS, Network, checkpoint_size, gpu_pays, memory_mb, percent_of
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
-from gfscore.networks.thread_count import checkpoint_size
 from gfscore.workflow import plan
 
 FEEDING_CORES = 2

@@ -11,8 +11,8 @@ from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts import gate_rules
 from gfscore.core.identity import MODEL
 from gfscore.measures import from_logits
+from gfscore.networks.device_choice import OF_LARGE, threads_for_size
 from gfscore.networks.model_source import model_sources
-from gfscore.networks.thread_count import OF_LARGE, threads_for_size
 from gfscore.workflow import plan
 from gfscore.workflow.projection_layout import projection_results
 from gfscore.workflow.user_files import architecture_files, digest, present, size_of

@@ -16,7 +16,7 @@ from gfscore.core.errors import unknown
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.networks import leaderboard
-from gfscore.networks.inference_settings import InferenceSettings
+from gfscore.networks.device_choice import InferenceSettings
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.show.page.page_settings import ReportSettings
 from gfscore.workflow.config_files import Marked

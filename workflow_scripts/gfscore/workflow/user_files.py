@@ -10,8 +10,7 @@ from typing import Any
 
 from gfscore.core import digest_cache
 from gfscore.core.errors import InputError
-from gfscore.networks.architecture_files import describe_network, network_files
-from gfscore.networks.callables import folder
+from gfscore.networks.architecture_files import describe_network, folder, network_files
 from gfscore.networks.onnx_files import data_files
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place

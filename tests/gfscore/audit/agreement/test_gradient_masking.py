@@ -12,7 +12,7 @@ from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.rows import masking_rows
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal.batch import measure_batch as nearest
-from gfscore.networks.opening import from_network
+from gfscore.networks.classifier import from_network
 from seeds import seeds_of
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -12,7 +12,7 @@ from gfscore.images.corruptions.catalogue import CORRUPTIONS, corrupt
 from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
 from gfscore.images.corruptions.weather import plasma
 from gfscore.measures import KINDS
-from gfscore.networks.opening import Classifier, from_network
+from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import RowGenerators
 from seeds import seeds_of
 

@@ -83,7 +83,7 @@ def test_an_interrupted_training_ends_where_an_undisturbed_one_does(settings, tm
         if epochs == 2:
             raise KeyboardInterrupt
 
-    from gfscore.networks.resuming import TrainingProgress
+    from gfscore.networks.trained import TrainingProgress
 
     keep = TrainingProgress.keep
     monkeypatch.setattr(TrainingProgress, "keep", interrupted)

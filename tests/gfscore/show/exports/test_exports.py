@@ -17,7 +17,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import sha256_of_file, write_json
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import measure_of
-from gfscore.networks.manifests import describe_checkpoint
+from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import figure_names
 from gfscore.show.exports.cards import model_cards
 from gfscore.show.exports.crate import write_crate

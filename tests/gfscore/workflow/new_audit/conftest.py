@@ -3,7 +3,7 @@
 import pytest
 
 import own_files
-from gfscore.networks.callables import FOLDER_VARIABLE
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
 
 
 @pytest.fixture(scope="session")

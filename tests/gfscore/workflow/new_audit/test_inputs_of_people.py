@@ -15,9 +15,9 @@ import gfscore
 import inputs_of_people as people
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
-from gfscore.networks.callables import FOLDER_VARIABLE
-from gfscore.networks.manifests import describe_checkpoint
-from gfscore.networks.opening import open_classifier
+from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.networks.checkpoint_files import describe_checkpoint
+from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow import plan
 from gfscore.workflow.command import ERROR, main

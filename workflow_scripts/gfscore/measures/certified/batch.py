@@ -13,8 +13,8 @@ from gfscore.core.tensors import Tensor
 from gfscore.measures.certified import HALF
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
+from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
 

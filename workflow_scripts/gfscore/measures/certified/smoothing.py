@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.tensors import Tensor
 from gfscore.measures.certified.radii import fewest_votes, radii
-from gfscore.networks.batched import BatchedClassifier
+from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
 from gfscore.tables.sample_files import ABSTAINED

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.tensors import Module, Tensor
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.logit_watch import watched
+from gfscore.networks.inference import BatchedClassifier
+from gfscore.networks.passes import watched
 from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.statistics.sequential_tests import ROBUST
 

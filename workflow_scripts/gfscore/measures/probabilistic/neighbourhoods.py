@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.tensors import Tensor
-from gfscore.networks.batched import BatchedClassifier
 from gfscore.networks.classifier import Classifier
+from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.decisions import VALUES
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.error_rates import error_rate, require_budget, threshold

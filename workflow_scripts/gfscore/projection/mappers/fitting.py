@@ -15,8 +15,9 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import atomic
 from gfscore.images.manifests import open_described
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.inference import reproducible_arithmetic, require_device
-from gfscore.networks.resuming import KEPT_EVERY_S, TrainingProgress
+from gfscore.networks.devices import require_device
+from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.networks.trained import KEPT_EVERY_S, TrainingProgress
 from gfscore.projection.mappers.conditions import conditions_by_sample, placed
 from gfscore.projection.mappers.declared import mapper_kinds
 

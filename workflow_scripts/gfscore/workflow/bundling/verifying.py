@@ -13,7 +13,7 @@ from typing import Any
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.core.names import printable
-from gfscore.networks.manifests import model_digest
+from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan

@@ -8,8 +8,7 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of
-from gfscore.networks.device_choice import Network
-from gfscore.networks.inference_settings import InferenceSettings
+from gfscore.networks.device_choice import InferenceSettings, Network
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
 from gfscore.workflow.job_devices import choose, planned_logits, planned_measure
 from gfscore.workflow.new_audit.shown_images import Opened

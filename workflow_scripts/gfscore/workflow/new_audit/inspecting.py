@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gfscore.core.errors import InputError
-from gfscore.networks.callables import FOLDER_VARIABLE, PACKAGE
-from gfscore.networks.classifier import first_line
+from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE
+from gfscore.networks.outputs import first_line
 from gfscore.workflow.new_audit.found import module_name
 from gfscore.workflow.new_audit.request import Request
 

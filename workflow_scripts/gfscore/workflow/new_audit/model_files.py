@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import sha256_of_file
 from gfscore.core.names import require_utf8
-from gfscore.networks.callables import PACKAGE
+from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
 from gfscore.tables.logit_files import FORMATS

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over
-from gfscore.networks.heads import require_head
-from gfscore.networks.number_types import rounds_finely
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, rounds_finely, spread_over
+from gfscore.networks.outputs import require_head
 from gfscore.workflow.new_audit import audit_file, pixels
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
 from gfscore.workflow.new_audit.data_files import FoundData
@@ -57,7 +56,7 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
     Raises InputError, naming its file, for what no audit could be made of: outputs that are no classes, probabilities,
     preprocessing that is not known, classes that do not match, answers no better than guessing.
     """
-    from gfscore.networks.inference import reproducible_arithmetic
+    from gfscore.networks.precision import reproducible_arithmetic
 
     threads = _threads_of(model)
     with reproducible_arithmetic(threads=threads):
@@ -66,8 +65,8 @@ def look_at(model: FoundModel, data: FoundData, images: Any, labels: Any, reques
 
 def _threads_of(model: FoundModel) -> int:
     # As in the steps of the audit, whose time is to be foreseen.
+    from gfscore.networks.device_choice import threads_for_size
     from gfscore.networks.onnx_files import model_files
-    from gfscore.networks.thread_count import threads_for_size
 
     files = model_files(model.entry["path"]) if model.entry["source"] == "onnx" else [Path(model.entry["path"])]
     return threads_for_size(sum(file.stat().st_size for file in files))
@@ -139,7 +138,7 @@ def trials_of_readings(
         For each reading a trial of every preprocessing that comes into question: the one that is asked for or stated,
         else all candidates. For networks that take long, on fewer images.
     """
-    from gfscore.networks.inference import reproducible_arithmetic
+    from gfscore.networks.precision import reproducible_arithmetic
 
     where, channels = model.entry["path"], data.images.image_shape[0]
     if request.preprocessing:
@@ -207,9 +206,9 @@ def _logits_in_batches(classifier: Classifier, images: NDArray[np.float32]) -> N
 
 def _classifier(entry: Mapping[str, Any], data: FoundData, threads: int) -> Classifier:
     """Classifier of an entry with neutral preprocessing."""
-    from gfscore.networks.manifests import describe_checkpoint
+    from gfscore.networks.checkpoint_files import describe_checkpoint
+    from gfscore.networks.classifier import open_classifier
     from gfscore.networks.model_source import model_sources
-    from gfscore.networks.opening import open_classifier
 
     settings = model_sources()[entry["source"]].settings.model_validate(entry).explicit()
     manifest = describe_checkpoint(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.networks.onnx_number_types import input_type
+from gfscore.networks.onnx_graphs import input_type
 from gfscore.workflow.new_audit.found import NEUTRAL, Pixels
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gfscore.core.errors import InputError
+from gfscore.networks.classifier import Classifier
 from gfscore.networks.device_choice import CONTEXT_MB, WHOLE
 
 POLL = 0.2
@@ -143,3 +144,95 @@ def _try_parts(folder: Path, name: str, parts: int) -> bool:
 
 def _opened(path: Path) -> int:
     return os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
+    """Device to use: "auto" is "cuda" if available, else "cpu"; other names are returned unchanged.
+
+    `gpu_percent` of one GPU are held for the lifetime of the process, of several GPUs on one that has as much free;
+    None for the whole (see gfscore.networks.devices).
+    """
+    import torch
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if gpu_percent and device == "cpu":
+            print(f"a GPU was planned for, but torch {torch.__version__} finds none: on the CPU")
+    if device == "cuda":
+        hold_gpu(gpu_percent)
+    return device
+
+
+def require_device(device: str, *, gpu_percent: int | None = None) -> None:
+    """Raise InputError for "cuda" if there is no CUDA device; a part of one is held as by `resolve_device`."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
+            "a CUDA build of torch (README.md), or set device: cpu where the configuration says cuda, which is much "
+            "slower (inference: device; gfscore audit: --device cpu)"
+        )
+    if device == "cuda":
+        hold_gpu(gpu_percent)
+
+
+def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
+    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network.
+
+    Raises InputError for "cuda" if there is no CUDA device.
+    """
+    if classifier.network is None:
+        return "cpu"
+    require_device(device, gpu_percent=gpu_percent)
+    return resolve_device(device, gpu_percent=gpu_percent)
+
+
+def move_to(classifier: Classifier, device: str, *, where: object) -> None:
+    """Move the network of a classifier to a device, in eval mode; without a network nothing is done.
+
+    Raises InputError, naming the classifier as `where`, where the weights do not fit into the memory of the GPU.
+    """
+    if classifier.network is None:
+        return
+    try:
+        classifier.network.to(device).eval()
+    except RuntimeError as error:
+        if device == "cpu" or not out_of_memory(error):
+            raise
+        if not lift_limit():
+            raise too_small_gpu(where, "the weights") from error
+        move_to(classifier, device, where=where)
+
+
+def too_small_gpu(where: object, what: str) -> InputError:
+    """Error for a GPU whose memory does not hold `what` of a classifier."""
+    return InputError(
+        f"{where}: {what} take more memory than the GPU has free; end what else computes on it, or run on the CPU with "
+        "inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
+    )
+
+
+def refuse_small_gpu(error: BaseException, *, where: object) -> None:
+    """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
+    import torch
+
+    # Where CUDA was not used, it was the machine's memory.
+    if out_of_memory(error) and torch.cuda.is_initialized():
+        raise too_small_gpu(where, "the passes of one image") from error
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an exception means that the CPU or a GPU ran out of memory."""
+    import torch
+
+    # The CPU allocators of torch and onnxruntime, and the libraries and driver of a GPU, raise untyped errors.
+    words = (
+        "DefaultCPUAllocator",
+        "not enough memory",
+        "Failed to allocate memory",
+        "bad_alloc",
+        "_ALLOC_FAILED",
+        "out of memory",
+    )
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)

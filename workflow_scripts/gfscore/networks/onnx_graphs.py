@@ -6,21 +6,13 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gfscore.networks.classifier import FLOAT32
 from gfscore.networks.onnx_content import inputs_of, tensors_of
+from gfscore.networks.outputs import FLOAT32, _no_head
 
 if TYPE_CHECKING:
     import onnx
     from google.protobuf.message import Message
 
-INPUTS = {
-    "tensor(float)": FLOAT32,
-    "tensor(float16)": "float16",
-    "tensor(bfloat16)": "bfloat16",
-    "tensor(double)": "float64",
-    "tensor(uint8)": "uint8",
-}
-"""Number types of inputs that images are converted to, by onnxruntime's name."""
 
 WEIGHTS = {"FLOAT": FLOAT32, "FLOAT16": "float16", "BFLOAT16": "bfloat16", "DOUBLE": "float64"}
 """Number types of weights by ONNX's name."""
@@ -127,3 +119,46 @@ def _messages(message: Message) -> list[Message]:
                 reached += inner
                 waiting += inner
     return reached
+
+
+ONNX_HEADS = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Sigmoid": "sigmoid"}
+
+
+ONNX_SAME_VALUES = {"Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Dropout"}
+"""Operators that may follow a head: they change no value."""
+
+
+def onnx_head(graph: onnx.ModelProto, output: str) -> tuple[str, str] | None:
+    """Head that an output of an ONNX graph comes from, and the name of the tensor before it; None for no head."""
+    makers = {name: node for node in graph.graph.node for name in node.output}
+    tensor = output
+    while tensor in makers:
+        node = makers[tensor]
+        if node.op_type in ONNX_HEADS and _over_classes(node):
+            return ONNX_HEADS[node.op_type], node.input[0]
+        if node.op_type not in ONNX_SAME_VALUES:
+            return None
+        tensor = node.input[0]
+    return None
+
+
+def _over_classes(node):
+    # Whether it normalises the values of an image, not over the images of a batch.
+    return all(attribute.i != 0 for attribute in node.attribute if attribute.name == "axis")
+
+
+def graph_before_head(graph: onnx.ModelProto, output: str, head: str, *, where: object) -> tuple[onnx.ModelProto, str]:
+    """ONNX graph with the tensor before a head as a further output, and that tensor's name.
+
+    Raises InputError, naming `where`, if the output does not come from this head.
+    """
+    import onnx
+
+    ending = onnx_head(graph, output)
+    if ending is None or ending[0] != head:
+        raise _no_head(head, where)
+    longer = onnx.ModelProto()
+    longer.CopyFrom(graph)
+    if ending[1] not in [given.name for given in longer.graph.output]:
+        longer.graph.output.append(onnx.ValueInfoProto(name=ending[1]))
+    return longer, ending[1]
