@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "workflow_scripts")]
 import numpy as np
 from measured import missed, put_into
 
-from gfscore.workflow.job_variables import VARIABLES, set_job_variables
+from gfscore.workflow.jobs import VARIABLES, set_job_variables
 
 
 def of_module(name):

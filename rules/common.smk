@@ -25,7 +25,7 @@ from gfscore.workflow import projection_layout
 from gfscore.workflow import user_files
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.replaced_files import replaced_files
-from gfscore.workflow.job_variables import prepend_to_python_path, set_job_variables
+from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
 from gfscore.workflow.resolved_file import rendered
 from gfscore.core.errors import InputError
 from gfscore.measures import kind_of

@@ -24,9 +24,7 @@ from gfscore.images.dataset_source import dataset_sources  # noqa: E402
 from gfscore.measures import KINDS  # noqa: E402
 from gfscore.networks.model_source import model_sources  # noqa: E402
 from gfscore.projection.mappers.declared import mapper_kinds  # noqa: E402
-from gfscore.workflow.audit_settings import AuditSettings  # noqa: E402
-from gfscore.workflow.resolving import WHOLE  # noqa: E402
-from gfscore.workflow.resolving_models import DEFAULTS, THREATS  # noqa: E402
+from gfscore.workflow.resolving import DEFAULTS, THREATS, WHOLE, AuditSettings  # noqa: E402
 
 PATH = ROOT / "rules/schemas/config.schema.json"
 

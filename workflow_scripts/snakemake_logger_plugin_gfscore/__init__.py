@@ -1,4 +1,4 @@
-"""Snakemake's plugin for --logger gfscore: see gfscore.workflow.display. Its name is how Snakemake finds it."""
+"""Snakemake's plugin for --logger gfscore: see gfscore.workflow.running. Its name is how Snakemake finds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from gfscore.workflow.display import Display
+from gfscore.workflow.running import Display
 
 
 class LogHandler(LogHandlerBase):

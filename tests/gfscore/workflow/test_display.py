@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from gfscore.workflow import display
-from gfscore.workflow.display import Display, words_of
+from gfscore.workflow import running
+from gfscore.workflow.running import Display, words_of
 
 
 def record(event=None, level=logging.INFO, message=None, **fields):
@@ -68,7 +68,7 @@ def test_control_characters_of_names_are_not_shown(shown):
 
 
 def test_signs_of_life_come_every_few_seconds(monkeypatch):
-    monkeypatch.setattr(display, "TICK", 0.05)
+    monkeypatch.setattr(running, "TICK", 0.05)
     stream = io.StringIO()
     made = Display(stream=stream)
     made.take(record("run_info", stats={"total": 5}))

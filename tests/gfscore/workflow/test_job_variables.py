@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gfscore.workflow.job_variables import VARIABLES
+from gfscore.workflow.jobs import VARIABLES
 
 FAULTS = """
 import resource

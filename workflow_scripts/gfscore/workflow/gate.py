@@ -16,10 +16,9 @@ from gfscore.core.names import shell_word
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow import layout, plan
-from gfscore.workflow.bundling.configurations import resolved_configuration
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.replaced_files import fetched_models, reads_files
-from gfscore.workflow.resolved_file import origins
+from gfscore.workflow.resolved_file import origins, resolved_configuration
 
 SAMPLES = "results/samples/"
 """Where the values per sample of each measure are."""

@@ -1,19 +1,26 @@
 """Complete configuration of one audit as a file, with the origin of each value."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gfscore.core.addresses import without_queries, without_query
+from gfscore.core.checksummed import require_checksum
+from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
 from gfscore.workflow import plan
-from gfscore.workflow.config_files import Place
+from gfscore.workflow.config_files import Place, read_configuration
+from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.resolution import Resolution
-from gfscore.workflow.resolving import WHOLE
+from gfscore.workflow.resolving import WHOLE, resolve
 
 HEAD = """\
 # Complete configuration of the audit {audit}, with the origin of each value: default, a file, or the command line.
@@ -126,3 +133,40 @@ def _text(value: str) -> str:
         return json.dumps(value, ensure_ascii=False)
     # Line breaks of Unicode, which YAML reads otherwise than JSON.
     return yaml.safe_dump(value, default_style='"', width=math.inf).removesuffix("\n")
+
+
+# ---- The resolved configuration of an audit, as it lies beside the audit.
+
+
+LARGEST = 1 << 24
+"""Bytes of a configuration that is read."""
+
+
+def resolved_configuration(path: Path, audit: str) -> dict[str, Any]:
+    """Configuration that results/audits/<audit>/config.yaml holds, every value written.
+
+    Raises InputError for a file that write_configuration did not write: one that was edited, that leaves a value out,
+    or holds more than the audit asks for. No file that it names is opened.
+    """
+    if path.stat().st_size > LARGEST:
+        raise InputError(f"{path}: larger than {LARGEST:,} bytes; no configuration is")
+    require_checksum(path)
+    asked = read_configuration([path], {})
+    written: Any = deepcopy(asked)
+    complete = written.get("run") == [audit] and [*written.get("audits", {})] == [audit]
+    # Names of files, or patterns, in place of models would be looked for.
+    if not complete or not all(_has(written["models"], name) for name in written["audits"][audit]["models"]):
+        raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; ask for both again")
+    resolution = resolve(asked)
+    require_consistent(resolution, thorough=False)
+    if of_audit(resolution.config, audit) != written:
+        raise InputError(f"{path}: not every value of the audit stands there, or more than these; ask for it again")
+    return resolution.config
+
+
+def _has(models: Any, name: str) -> bool:
+    for step in name.split("/"):
+        if not isinstance(models, Mapping) or step not in models:
+            return False
+        models = models[step]
+    return name.count("/") == 2

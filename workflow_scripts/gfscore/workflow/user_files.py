@@ -14,7 +14,7 @@ from gfscore.networks.architecture_files import describe_network, folder, networ
 from gfscore.networks.onnx_files import data_files
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place
-from gfscore.workflow.setting_mistakes import ConfigMistake
+from gfscore.workflow.resolution import ConfigMistake
 
 MAX_HASHED_BYTES = 1 << 20
 """Largest size in bytes of a file that is hashed whenever a run is planned, as Snakemake itself does."""

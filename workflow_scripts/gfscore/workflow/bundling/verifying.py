@@ -18,7 +18,6 @@ from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import layout, plan
 from gfscore.workflow.audit_check import check_audit
-from gfscore.workflow.bundling.configurations import resolved_configuration
 from gfscore.workflow.bundling.contents import (
     SIGNATURE,
     STATEMENT,
@@ -33,6 +32,7 @@ from gfscore.workflow.bundling.page import other_page, other_time_or_version, un
 from gfscore.workflow.bundling.recomputed import Recomputed
 from gfscore.workflow.bundling.signatures import require_signed, signing_key
 from gfscore.workflow.bundling.statement import read_statement, statement_of
+from gfscore.workflow.resolved_file import resolved_configuration
 
 SIGNED = "signature"
 

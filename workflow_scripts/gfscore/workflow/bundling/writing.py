@@ -11,7 +11,6 @@ from typing import Any
 from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
-from gfscore.workflow.bundling.configurations import resolved_configuration
 from gfscore.workflow.bundling.contents import (
     STATEMENT,
     Bundle,
@@ -27,6 +26,7 @@ from gfscore.workflow.bundling.parts import PARTS
 from gfscore.workflow.bundling.signatures import sign
 from gfscore.workflow.bundling.statement import write_statement
 from gfscore.workflow.bundling.verifying import verify_bundle
+from gfscore.workflow.resolved_file import resolved_configuration
 
 
 def write_bundle(

@@ -19,7 +19,7 @@ from typing import Any
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
 from gfscore.workflow.config_files import parsed
-from gfscore.workflow.job_variables import set_job_variables
+from gfscore.workflow.jobs import set_job_variables
 from gfscore.workflow.new_audit.request import DEFAULTS, Request
 
 FOLDER = Path("audits")
