@@ -13,7 +13,7 @@ import numpy as np
 from timing import in_turns, made_logits, row
 
 from gfscore.audit.calibration.attack_free import cross_model_accuracy
-from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.metrics.nrgc import METRIC as NRGC

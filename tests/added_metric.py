@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gfscore.audit.metrics import BOUNDED
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.show.exports.cards import model_cards

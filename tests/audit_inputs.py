@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.audit_tables import read_audit_tables
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.scores_file import write_scores
+from gfscore.audit.samples import write_scores
 from gfscore.audit.table_names import TABULATED
+from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
+from gfscore.audit.values import AuditInputs
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import from_logits

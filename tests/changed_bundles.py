@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from gfscore.audit.scores_file import ScoresFile, write_scores
+from gfscore.audit.samples import ScoresFile, write_scores
 from gfscore.core.checksummed import without_checksums, write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json

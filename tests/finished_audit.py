@@ -7,10 +7,10 @@ import pandas as pd
 
 from build_report import build_report
 from fetch_dataset import fetch_dataset
-from gfscore.audit.audit_tables import read_audit_tables
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
+from gfscore.audit.tables import read_audit_tables
+from gfscore.audit.values import AuditInputs
 from gfscore.core.checksummed import write_checksummed
 from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.core.identity import MODEL

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.audit_tables import AuditTables
-from gfscore.audit.measured import Measured
 from gfscore.audit.sensitivity import lambda_swaps
+from gfscore.audit.tables import AuditTables
+from gfscore.audit.values import Measured
 from gfscore.measures import measure_of
 from gfscore.show.charts.declaration import Subject
 from grouped_tables import grouped_tables

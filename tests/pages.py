@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.show.page.rendering import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points

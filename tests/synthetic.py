@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
-from gfscore.audit.measured import Measured
-from gfscore.audit.model_rows import model_rows
+from gfscore.audit.class_scores import class_rows, vulnerability_rows
+from gfscore.audit.model_summary import MODEL_SUMMARY, model_rows
 from gfscore.audit.sensitivity import model_sensitivity, with_places
-from gfscore.audit.summaries import class_rows, vulnerability_rows
-from gfscore.audit.summary_tables import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.values import Measured
 from gfscore.audit.verdicts.candidates import candidates_of
 from gfscore.audit.verdicts.judging import judge
 from gfscore.audit.verdicts.verdict import digests_of
@@ -195,7 +194,7 @@ def _basis(subjects, drawn, judged):
 
 @dataclass
 class _Inputs:
-    """Stands in for gfscore.audit.inputs.AuditInputs, without files."""
+    """Stands in for gfscore.audit.values.AuditInputs, without files."""
 
     models: list
     drawn: list

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_text
 from gfscore.show.exports.cards import model_cards

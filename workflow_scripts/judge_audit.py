@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.audit_tables import AuditTables, read_audit_tables
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
-from gfscore.audit.summaries import resolve_label_error_rates
+from gfscore.audit.tables import AuditTables, read_audit_tables
+from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core.files import write_json
 from gfscore.workflow.jobs import logged_job

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.values import AuditInputs
 from gfscore.core.checksummed import write_digests
 from gfscore.show.charts.declaration import SCORE
 from gfscore.show.figure_files import draw_by_processes

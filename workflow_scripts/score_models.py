@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.checks import selection_of
-from gfscore.audit.scores_file import write_scores
+from gfscore.audit.model_summary import SENSITIVITY
+from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import score
-from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_json
 from gfscore.tables.csv_export import write_table_and_csv

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.tabulation import tabulate
+from gfscore.audit.values import AuditInputs
 from gfscore.core.files import write_json
 from gfscore.tables.csv_export import write_table_and_csv
 from gfscore.tables.parquet_tables import frame_of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gfscore.audit.calibration.attack_free import aggregates
-from gfscore.audit.calibration.calibration_settings import Temperatures
 from gfscore.audit.calibration.rank_objectives import attack_distance, cross_model_accuracy
 from gfscore.audit.calibration.temperature_search import SearchSettings, optimum
+from gfscore.audit.settings import Temperatures
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions

@@ -11,7 +11,7 @@ import pandas as pd
 
 from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
-from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.samples import ScoresFile
 from gfscore.statistics.margins import own_and_rival
 from gfscore.tables.parquet_tables import read_attributes
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED

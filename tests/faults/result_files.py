@@ -48,7 +48,7 @@ def read_samples_table(path):
 
 
 def scores_table(folder):
-    from gfscore.audit.scores_file import write_scores
+    from gfscore.audit.samples import write_scores
 
     model = {name: IDENTITY[name] for name in ("dataset", "threat", "model")}
     parts = [(model, name, samples().assign(value=value)) for name, value in SCORED.items()]
@@ -58,7 +58,7 @@ def scores_table(folder):
 
 
 def read_scores_table(path):
-    from gfscore.audit.scores_file import ScoresFile
+    from gfscore.audit.samples import ScoresFile
 
     file = ScoresFile(path)
     frames = [file.read(IDENTITY, name) for name in SCORED]
@@ -118,7 +118,7 @@ def selection_file(folder):
 
 
 def read_selection(path):
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.values import AuditInputs
 
     return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path, dataset="").taking_part))]
 

@@ -8,8 +8,8 @@ import pytest
 from faults.extremes import EXTREME, LABELS, PLAIN, K
 from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.summaries import class_rows
+from gfscore.audit.class_scores import class_rows
+from gfscore.audit.values import AuditInputs
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.measures import kind_of

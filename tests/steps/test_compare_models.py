@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from audit_inputs import audit_inputs, frames_of, models_named
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.comparison import comparison_tables, tables_of
-from gfscore.audit.measured import Measured
+from gfscore.audit.tables import AuditTables
+from gfscore.audit.values import Measured
 from gfscore.measures import measure_of
 
 NAMES = ["cat", "dog", "frog"]

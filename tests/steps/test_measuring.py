@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fetch_dataset import fetch_dataset
-from gfscore.audit.model_samples import one_row_per_sample, with_predictions
+from gfscore.audit.values import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures import KINDS, job

@@ -8,8 +8,7 @@ from audit_inputs import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_
 from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.checks import check_logits, selection_of
-from gfscore.audit.model_logits import ModelLogits, given_logits, stored_values
-from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, sha256_of_file, write_json
 from gfscore.statistics.curves import sweep_class_scores

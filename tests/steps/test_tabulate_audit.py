@@ -7,8 +7,8 @@ import pytest
 from audit_inputs import AUDIT, MEASURES, NAMES, SEARCH, UNPUBLISHED, made_logits, three_models
 from gate import gate
 from gfscore import audit_logits
-from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
+from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.training.objectives import METHODS

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE

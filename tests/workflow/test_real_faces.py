@@ -12,7 +12,7 @@ import yaml
 from fairlearn import metrics as fairlearn
 
 from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
-from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.samples import ScoresFile
 from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE

@@ -44,7 +44,7 @@ _EXPORTS = {
     "InputError": "core.errors",
     "audit_logits": "audit.one_classifier",
     "class_samples": "statistics.classes",
-    "detectable_rdi": "audit.verdicts.planning",
+    "detectable_rdi": "audit.metrics.rdi",
     "samples_for_half_width": "statistics.intervals",
     "samples_for_interval": "audit.verdicts.planning",
     "samples_for_rule": "audit.verdicts.planning",

@@ -7,7 +7,7 @@ import pytest
 from gfscore import InputError
 from gfscore.audit.audit_changes import audit_changes
 from gfscore.audit.metrics import BOUNDED
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table
 from gfscore.workflow.command import main

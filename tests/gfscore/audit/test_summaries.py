@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.measured import Measured
-from gfscore.audit.model_rows import model_rows
-from gfscore.audit.summaries import MOST_PAIRED, class_pair_rows, class_rows
+from gfscore.audit.class_scores import MOST_PAIRED, class_pair_rows, class_rows
+from gfscore.audit.model_summary import model_rows
+from gfscore.audit.values import Measured
 from gfscore.measures import measure_of
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE

@@ -9,7 +9,7 @@ from audit_inputs import INTERVALS, SETTINGS, audit_inputs, models_named, tabula
 from fetch_dataset import fetch_dataset
 from gfscore.audit.comparison import comparison_of
 from gfscore.audit.judgement import judgement
-from gfscore.audit.sample_list import SampleList
+from gfscore.audit.samples import SampleList
 from gfscore.core.errors import InputError
 from gfscore.measures import complete
 from gfscore.tables.parquet_tables import read_table

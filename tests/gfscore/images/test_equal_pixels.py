@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from fetch_dataset import fetch_dataset
-from gfscore.audit.sample_list import SampleList
+from gfscore.audit.samples import SampleList
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
 from gfscore.tables.parquet_tables import read_table

@@ -7,7 +7,7 @@ import pytest
 from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.checksummed import write_checksummed, write_digests
 from gfscore.core.files import sha256_of_file, write_json

@@ -8,7 +8,7 @@ import pandas as pd
 
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED

@@ -19,7 +19,7 @@ from gfscore.statistics.multiplicity import SIGNIFICANT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gfscore.audit.model_logits import ModelLogits
+    from gfscore.audit.samples import ModelLogits
 
 CONFIDENCE = 0.999
 """Confidence of the interval on a subset of the published test set: 0.1% of correct models are refused."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gfscore.audit.measured import Measured, row_generator
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.sensitivity import lambda_swaps, places, statistics_of
 from gfscore.audit.table_names import COMPARISONS
+from gfscore.audit.values import Measured, row_generator
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.core.files import read_json

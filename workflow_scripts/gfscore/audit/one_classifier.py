@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.model_rows import summarise
+from gfscore.audit.model_summary import summarise
 from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import LOGARITHMS, Probabilities

@@ -9,10 +9,9 @@ import pandas as pd
 
 from gfscore.audit.calibration.sweeps import sweep_frame
 from gfscore.audit.checks import check_logits
-from gfscore.audit.model_logits import computed_logits, given_logits
-from gfscore.audit.sample_list import SampleList
+from gfscore.audit.model_summary import SENSITIVITY
+from gfscore.audit.samples import SampleList, computed_logits, given_logits
 from gfscore.audit.sensitivity import model_sensitivity, with_places
-from gfscore.audit.summary_tables import SENSITIVITY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, sha256_of_file
 from gfscore.core.identity import label_of

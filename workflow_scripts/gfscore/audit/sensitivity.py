@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import MAIN, METRICS
-from gfscore.audit.summary_tables import SENSITIVITY
+from gfscore.audit.model_summary import SENSITIVITY
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores

@@ -14,6 +14,12 @@ from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
+from gfscore.audit.class_scores import (
+    class_pair_rows,
+    class_rows,
+    resolve_label_error_rates,
+    vulnerability_rows,
+)
 from gfscore.audit.classwise.confusion_rows import confusion_tables
 from gfscore.audit.classwise.corruptions import corruption_tables
 from gfscore.audit.classwise.targets import target_tables
@@ -22,8 +28,7 @@ from gfscore.audit.costs import cost_rows
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.model_rows import model_rows
+from gfscore.audit.model_summary import model_rows
 from gfscore.audit.projections.rows import projection_tables
 from gfscore.audit.projections.tasks import (
     UNPERTURBED,
@@ -32,14 +37,9 @@ from gfscore.audit.projections.tasks import (
     read_projections,
     read_tasks,
 )
-from gfscore.audit.summaries import (
-    class_pair_rows,
-    class_rows,
-    resolve_label_error_rates,
-    vulnerability_rows,
-)
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
+from gfscore.audit.values import AuditInputs
 from gfscore.core.files import read_json
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import frame_of, typed_frame

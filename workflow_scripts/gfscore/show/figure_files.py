@@ -7,9 +7,8 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.audit_tables import read_audit_tables
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.measured import Measured
+from gfscore.audit.tables import read_audit_tables
+from gfscore.audit.values import AuditInputs, Measured
 from gfscore.core.files import read_json, write_text
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import SCORE, Subject

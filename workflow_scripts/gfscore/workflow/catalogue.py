@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
+from gfscore.audit.model_summary import MODEL_SUMMARY, SENSITIVITY
 from gfscore.audit.tables import TABLES
 from gfscore.measures.samples import SAMPLES_TABLES, SCORES
 from gfscore.tables.table import ATTRIBUTES, DATASET, LOGITS, Table

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.calibration.calibration_settings import ATTACK_DISTANCE
+from gfscore.audit.settings import ATTACK_DISTANCE
 from gfscore.audit.verdicts import gate_rules
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import LOGARITHMS

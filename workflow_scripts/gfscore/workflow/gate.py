@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.samples import ScoresFile
 from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.addresses import without_queries
 from gfscore.core.errors import InputError

@@ -7,17 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from gfscore.audit.calibration.calibration_settings import (
+from gfscore.audit.settings import (
     ATTACK_DISTANCE,
     OBJECTIVES,
     CalibrationSettings,
-    GreatSettings,
-)
-from gfscore.audit.settings import (
     CheckSettings,
     ComparisonSettings,
     ConfusionSettings,
     DisparitySettings,
+    GreatSettings,
     GroupSettings,
     IntervalSettings,
 )

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from gfscore.audit.calibration.inference import bootstrap, leave_one_out, permutation_p_value
-from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels
+from gfscore.audit.calibration.piecewise_objectives import (
+    AcrossModels,
+    MeanOverModels,
+    bootstrap,
+    leave_one_out,
+    permutation_p_value,
+)
 from gfscore.audit.calibration.temperature_search import Stretches
 from gfscore.statistics.ranking import EXACT_UP_TO, ranks
 

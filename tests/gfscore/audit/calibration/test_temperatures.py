@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from gfscore.audit.calibration import attack_free, rank_objectives
-from gfscore.audit.calibration.model_evidence import ModelEvidence
+from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
 from gfscore.core.errors import InputError

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST
 from gfscore.audit.findings.templates import TEMPLATES
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import as_data, beside, findings_of, first_findings, with_findings
 from gfscore.audit.verdicts.verdict import proven_measure, shown_model
 from gfscore.core.class_names import classes_of

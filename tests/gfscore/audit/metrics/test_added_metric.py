@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import gfscore.audit.metrics
-from gfscore.audit.summary_tables import MODEL_SUMMARY
+from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.workflow.sources import sources_of
 
 ROOT = Path(__file__).resolve().parents[4]

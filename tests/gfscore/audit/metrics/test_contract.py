@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 import gfscore.audit.metrics
 from gfscore import InputError
 from gfscore.audit.metrics import BOUNDED, METRICS
-from gfscore.audit.summary_tables import MODEL_SUMMARY, SENSITIVITY
+from gfscore.audit.model_summary import MODEL_SUMMARY, SENSITIVITY
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.margins import SCALE

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfscore import InputError
+from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
-from gfscore.audit.verdicts.planning import detectable_rdi, samples_for_interval, samples_for_rule
+from gfscore.audit.verdicts.planning import samples_for_interval, samples_for_rule
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.expected_bounds import ATOMS, atoms, expected_bounds

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from gfscore import InputError
-from gfscore.audit.measured import Measured
+from gfscore.audit.values import Measured
 from gfscore.audit.verdicts.candidates import Candidate, candidates_of
 from gfscore.audit.verdicts.gate_rules import alpha_of, statistic_of, verdict_of
 from gfscore.audit.verdicts.judging import combine, judge

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.audit.inputs import chosen_temperature
+from gfscore.audit.values import chosen_temperature
 from gfscore.core.errors import InputError
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.statistics.binomial import clopper_pearson
@@ -24,7 +24,7 @@ from gfscore.statistics.splits import choosing_samples
 from gfscore.tables.keys import ALL, ALL_NAME
 
 if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.values import AuditInputs
 import math
 from typing import TYPE_CHECKING
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.measured import row_generator
+from gfscore.audit.values import AuditInputs, row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival

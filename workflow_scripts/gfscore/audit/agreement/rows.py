@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.values import AuditInputs
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.statistics.decisions import class_shares, training_method
 from gfscore.statistics.error_rates import error_rate, threshold

@@ -17,7 +17,7 @@ from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import read_table
 
 if TYPE_CHECKING:
-    from gfscore.audit.model_logits import ModelLogits
+    from gfscore.audit.samples import ModelLogits
 
 
 def sweep_frame(

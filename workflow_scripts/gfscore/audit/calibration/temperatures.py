@@ -9,8 +9,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration import attack_free, inference, rank_objectives
-from gfscore.audit.calibration.model_evidence import ModelEvidence, Part, agreement, agreement_at, models_digest
+from gfscore.audit.calibration import attack_free, piecewise_objectives, rank_objectives
+from gfscore.audit.calibration.evidence import ModelEvidence, Part, agreement, agreement_at, models_digest
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
     SearchSettings,
@@ -108,14 +108,14 @@ def _uncertainty(objective, search):
     drawn = {"draws": resampling["bootstrap"], "confidence": resampling["confidence"]}
     return {
         "leave_one_out": _without_each(objective, models),
-        "bootstrap": inference.bootstrap(objective, models=len(models), **drawn, rng=rng),
-        "permutation": inference.permutation_p_value(objective, draws=resampling["permutations"], rng=rng),
+        "bootstrap": piecewise_objectives.bootstrap(objective, models=len(models), **drawn, rng=rng),
+        "permutation": piecewise_objectives.permutation_p_value(objective, draws=resampling["permutations"], rng=rng),
     }
 
 
 def _without_each(objective, models):
     # Temperature chosen without each model, and rank correlations of the other models there.
-    optima = inference.leave_one_out(objective, models=len(models))
+    optima = piecewise_objectives.leave_one_out(objective, models=len(models))
     temperatures = np.array([1.0, *(best.t_star if best else 1.0 for best in optima)])
     scores = attack_free.aggregates([model.report_curves for model in models])(temperatures)
     result = {}

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, strong_and_weak
 from gfscore.audit.classwise.corruptions import conditions_of
 from gfscore.audit.classwise.similarity import similarities
-from gfscore.audit.measured import row_generator
+from gfscore.audit.values import row_generator
 from gfscore.core.identity import label_of
 from gfscore.core.names import model_labels
 from gfscore.measures import KINDS, measure_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.values import AuditInputs
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.model_samples import one_row_per_sample
+from gfscore.audit.values import one_row_per_sample
 from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.values import AuditInputs
 
 
 def corruption_tables(

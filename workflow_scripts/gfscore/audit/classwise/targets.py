@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, share
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.values import AuditInputs
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
 

@@ -16,7 +16,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.values import AuditInputs
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
 from gfscore.tables.keys import ALL

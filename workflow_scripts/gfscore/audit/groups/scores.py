@@ -10,7 +10,7 @@ from gfscore.statistics.classes import class_values
 from gfscore.tables.keys import ALL, ALL_NAME
 
 if TYPE_CHECKING:
-    from gfscore.audit.measured import Measured
+    from gfscore.audit.values import Measured
 import numpy as np
 import pandas as pd
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
+from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
 
 def rdi(values: np.ndarray) -> np.ndarray:
@@ -38,6 +40,34 @@ def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     side = alpha / (2 * len(classes.n))
     low = largest_gap(classes.lower(side), classes.upper(side))
     return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
+
+
+def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
+    """Smallest true RDI that class intervals of these widths are sure to distinguish from 0.
+
+    Parameters
+    ----------
+    low, high : array-like (K,)
+        Simultaneous bounds of the class values.
+
+    Returns
+    -------
+    float
+        Sum of the two largest widths, on the scale of the measure. Whenever the bounds hold and the true RDI exceeds
+        it, the lower bound of RDI is above 0, whichever two classes are the extremes: a smaller disparity may stay
+        hidden. With Hoeffding's half-widths h it is 2 (h_i + h_j), so 4 h for classes of one size.
+
+    Raises
+    ------
+    InputError
+        For fewer than two classes.
+    """
+    import numpy as np
+
+    widths = np.sort(np.asarray(high) - np.asarray(low))
+    if len(widths) < 2:
+        raise InputError(f"disparity between classes needs at least 2 classes, got {len(widths)}")
+    return float(widths[-1] + widths[-2])
 
 
 METRIC = Metric(

@@ -9,9 +9,9 @@ import pandas as pd
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import MACRO, rows_of_predictions
-from gfscore.audit.inputs import AuditInputs
 from gfscore.audit.projections.columns import GROUP_METRICS
-from gfscore.audit.sample_list import SampleList
+from gfscore.audit.samples import SampleList
+from gfscore.audit.values import AuditInputs
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import label_of

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.inputs import AuditInputs
-from gfscore.audit.measured import Measured
+from gfscore.audit.values import AuditInputs, Measured
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, evidence_of
 from gfscore.core.errors import InputError
 from gfscore.measures import Measure

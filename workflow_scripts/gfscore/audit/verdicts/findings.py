@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.falsification import FEW_MODELS, REFUTED, mean_scores_against_distances, rank_relation
-from gfscore.audit.calibration.model_evidence import ROBUST, alone
+from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.verdicts.verdict import (
@@ -30,12 +30,12 @@ from gfscore.statistics.disparity import TIE_TOLERANCE, worst_class_set
 from gfscore.tables.keys import ALL
 
 if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.audit.tables import AuditTables
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gfscore.audit.audit_tables import AuditTables
+    from gfscore.audit.tables import AuditTables
 
 
 HALF = 0.5

@@ -32,7 +32,7 @@ from gfscore.core.numbers import model_count
 from gfscore.core.software import software
 
 if TYPE_CHECKING:
-    from gfscore.audit.inputs import AuditInputs
+    from gfscore.audit.values import AuditInputs
 
 
 NOTE = (

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
 from gfscore.core.errors import InputError
@@ -65,19 +64,6 @@ def samples_for_interval(
         return bool(np.all((expected.upper(side) - expected.lower(side))[present] <= 2 * half_width))
 
     return _fewest(narrow, start=_smallest(bounds.n))
-
-
-def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
-    """Smallest true RDI that class intervals of these widths are sure to tell from 0, on the scale of the measure.
-
-    Takes simultaneous bounds `low`, `high` (K,). Whenever they hold and the true RDI exceeds the sum of the two largest
-    widths, the lower bound of RDI is above 0, whichever two classes are the extremes: a lesser disparity may stay
-    hidden. With Hoeffding's half-widths h it is 2 (h_i + h_j), so 4 h for classes of one size.
-    """
-    widths = np.sort(np.asarray(high) - np.asarray(low))
-    if len(widths) < 2:
-        raise InputError(f"disparity between classes needs at least 2 classes, got {len(widths)}")
-    return float(widths[-1] + widths[-2])
 
 
 def _reserve(power, classes):

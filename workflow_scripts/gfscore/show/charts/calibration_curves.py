@@ -29,7 +29,7 @@ def searched(subject: Subject) -> Frame | None:
     import numpy as np
     import pandas as pd
 
-    from gfscore.audit.calibration.model_evidence import ROBUST, alone
+    from gfscore.audit.calibration.evidence import ROBUST, alone
 
     table, results = subject.tables.calibration, subject.tables.calibration_results
     if table is None or not results:

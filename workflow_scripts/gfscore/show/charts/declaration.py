@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from gfscore.audit.audit_tables import AuditTables
-    from gfscore.audit.measured import Measured
+    from gfscore.audit.tables import AuditTables
+    from gfscore.audit.values import Measured
 
 Section = Literal["which", "class", "sure", "trust", "whom", "how"]
 SECTIONS: tuple[Section, ...] = ("which", "class", "sure", "trust", "whom", "how")

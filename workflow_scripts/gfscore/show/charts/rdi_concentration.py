@@ -17,7 +17,7 @@ def deviations(subject: Subject) -> Frame | None:
     import numpy as np
     import pandas as pd
 
-    from gfscore.audit.measured import row_generator
+    from gfscore.audit.values import row_generator
     from gfscore.statistics.concentration import rdi_deviations, sample_sizes
     from gfscore.statistics.intervals import rdi_bound
 

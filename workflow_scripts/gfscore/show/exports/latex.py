@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.calibration.model_evidence import ROBUST, alone
+from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.class_names import classes_of, readable_classes

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.calibration.sweeps import read_sweeps
-from gfscore.audit.tables import TABLES
+from gfscore.audit.tables import TABLES, read_audit_tables
 from gfscore.core.files import read_json
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.page.provenance import provenance

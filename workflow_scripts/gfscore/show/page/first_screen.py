@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.judging import MOST_REPEATED
 from gfscore.audit.verdicts.verdict import (
     Measures,

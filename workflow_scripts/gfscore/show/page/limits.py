@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.statistics.logits import LOGARITHMS_TAKEN
 

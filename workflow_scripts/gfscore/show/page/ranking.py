@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import Measures
 from gfscore.core import numbers
 from gfscore.core.names import printable

@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gfscore.audit.audit_tables import AuditTables
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import beside, first_findings, with_findings
 from gfscore.audit.verdicts.verdict import judged_measure, shown_model
 from gfscore.core.names import printable

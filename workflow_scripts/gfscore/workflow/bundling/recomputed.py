@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gfscore.audit.audit_tables import read_audit_tables
 from gfscore.audit.checks import check_answers, selection_of
-from gfscore.audit.inputs import AuditInputs
+from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
-from gfscore.audit.scores_file import ScoresFile
+from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import score
-from gfscore.audit.summaries import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
+from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures.samples import table_of

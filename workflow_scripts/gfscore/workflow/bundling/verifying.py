@@ -253,7 +253,7 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     def other_images() -> Iterable[str]:
         import pandas as pd
 
-        from gfscore.audit.sample_list import SampleList
+        from gfscore.audit.samples import SampleList
         from gfscore.images.manifests import image_digests, open_and_describe
 
         settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]

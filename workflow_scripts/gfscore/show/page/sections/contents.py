@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.audit_tables import AuditTables
+from gfscore.audit.tables import AuditTables
 from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_labels

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from gfscore.audit.calibration.model_evidence import ROBUST
+from gfscore.audit.calibration.evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
 from gfscore.show.page.limits import CALIBRATION, TEMPERATURE

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.audit.measured import Measured
+from gfscore.audit.values import Measured
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
