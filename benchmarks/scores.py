@@ -18,8 +18,7 @@ from gfscore.audit.calibration.temperature_search import SearchSettings, two_pha
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
 from gfscore.statistics.classes import class_means, class_values
-from gfscore.statistics.curves import sweep_class_scores
-from gfscore.statistics.margin_sweeps import CHUNK_ELEMENTS, class_scores_by_temperature
+from gfscore.statistics.curves import CHUNK_ELEMENTS, class_scores_by_temperature, sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import write_logits
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from gfscore.audit.samples import ScoresFile, write_scores
-from gfscore.core.checksummed import without_checksums, write_checksummed
+from gfscore.core.digests import sha256_of_file, without_checksums, write_checksummed
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.core.files import read_json, write_json
 from gfscore.show.page.judged import time_of
-from gfscore.tables.csv_export import write_csv_beside
+from gfscore.tables.csv_files import write_csv_beside
 from gfscore.tables.parquet_tables import (
     read_identity,
     read_logits,

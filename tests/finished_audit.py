@@ -11,8 +11,8 @@ from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditInputs
-from gfscore.core.checksummed import write_checksummed
-from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.core.digests import sha256_of_file, write_checksummed
+from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL
 from gfscore.measures.samples import table_of
 from gfscore.networks.checkpoint_files import model_digest

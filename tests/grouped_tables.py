@@ -3,8 +3,8 @@
 import numpy as np
 
 from gfscore.audit.groups.metrics import MACRO, WORST
-from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.table import ALL
 from gfscore.workflow.catalogue import CATALOGUE
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}

@@ -7,8 +7,8 @@ import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_rows
 from gfscore.audit.classwise.confusion_rows import Predicted, confusions_and_errors, similarity_rows
-from gfscore.tables.keys import ALL, ALL_NAME
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.table import ALL, ALL_NAME
 from gfscore.workflow.catalogue import CATALOGUE
 
 MINIMAL = {"kind": "minimal", "norm": "l2", "largest_distance": 2.0}

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from gfscore.core.files import sha256_of_file
+from gfscore.core.digests import sha256_of_file
 
 CODE = """
 import torch

@@ -19,11 +19,10 @@ from gfscore.audit.verdicts.verdict import digests_of
 from gfscore.core.files import write_json
 from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
-from gfscore.statistics.classes import class_values
+from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
-from gfscore.statistics.splits import split_samples
-from gfscore.tables.csv_export import write_table_and_csv
+from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 from made import gate_rule

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.verdicts.verdict import require_current
-from gfscore.core.checksummed import write_checksummed
+from gfscore.core.digests import write_checksummed
 from gfscore.core.files import read_json
 from gfscore.show.page.drawing import drawn_page
 from gfscore.workflow.jobs import logged_job

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from gfscore.core.files import read_json, require_pinned, write_json
+from gfscore.core.digests import require_pinned
+from gfscore.core.files import read_json, write_json
 from gfscore.workflow.jobs import logged_job
 
 

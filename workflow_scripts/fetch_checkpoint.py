@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.core import digest_cache
+from gfscore.core import digests
 from gfscore.core.files import read_json, write_json
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.workflow.jobs import logged_job
@@ -24,4 +24,4 @@ if __name__ == "__main__":
         fetch_checkpoint(snakemake.params.settings, snakemake.output.manifest, identity=snakemake.params.identity)
         # For the planning of later runs.
         for file in read_json(snakemake.output.manifest)["files"]:
-            digest_cache.sha256(file["path"])
+            digests.sha256(file["path"])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.measures import KINDS
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table, write_table
-from gfscore.tables.sample_files import read_certified_radii
+from gfscore.tables.radius_files import read_certified_radii
 from gfscore.tables.table import DATASET
 from gfscore.workflow.jobs import logged_job
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.values import AuditInputs
-from gfscore.core.checksummed import write_digests
+from gfscore.core.digests import write_digests
 from gfscore.show.charts.declaration import SCORE
 from gfscore.show.figure_files import draw_by_processes
 from gfscore.workflow.jobs import logged_job

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.measures.job import measure_in_batches, of_job
 from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.networks.devices import resolve_device

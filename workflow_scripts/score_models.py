@@ -10,9 +10,8 @@ from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import score
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_json
-from gfscore.tables.csv_export import write_table_and_csv
-from gfscore.tables.kept_frames import KeptFrames
-from gfscore.tables.parquet_tables import write_table
+from gfscore.tables.csv_files import write_table_and_csv
+from gfscore.tables.parquet_tables import KeptFrames, write_table
 from gfscore.workflow.jobs import logged_job
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditInputs
 from gfscore.core.files import write_json
-from gfscore.tables.csv_export import write_table_and_csv
+from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import logged_job

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.files import write_json
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
 from gfscore.training import generators

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gfscore.core.checksummed import write_checksummed
+from gfscore.core.digests import write_checksummed
 from gfscore.workflow.jobs import logged_job
 
 

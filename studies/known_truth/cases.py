@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gfscore.measures import KINDS
-from gfscore.statistics.certificates import allowed_refutations
 from gfscore.statistics.draws import seeds_of_samples
+from gfscore.statistics.proportions import allowed_refutations
 from studies.known_truth import planted as truth
 
 NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING = "never below", "never above", "wrong at most alpha", "nothing"

@@ -1,8 +1,8 @@
 """The GF-Score paper's claims about rankings and bounds, and those that need the models."""
 
 from gfscore.core.names import enumeration
+from gfscore.statistics import SCALE
 from gfscore.statistics.intervals import samples_for_half_width
-from gfscore.statistics.scale import SCALE
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction import gf_score_theory as theory
 from studies.reproduction.claims import Claim, untestable, verdict

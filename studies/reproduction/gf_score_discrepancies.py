@@ -2,9 +2,9 @@
 
 import math
 
-from gfscore.core.class_names import imagenet_names
+from gfscore.core.labels import imagenet_names
+from gfscore.statistics import SCALE
 from gfscore.statistics.ranking import exact_p_value
-from gfscore.statistics.scale import SCALE
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction import gf_score_theory as theory
 from studies.reproduction.claims import Claim, untestable, verdict

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from gfscore.audit.metrics import METRICS
-from gfscore.statistics.disparity import worst_classes
+from gfscore.statistics.classes import worst_classes
 from gfscore.statistics.ranking import spearman
 from studies.reference import THREAT_OF, gf_score_table3, gf_score_table4, gf_score_table5, robustbench_leaderboard
 

@@ -7,11 +7,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from gfscore.audit.metrics.rdi import METRIC as RDI
+from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.intervals import hoeffding_half_width, rdi_bound
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.ranking import spearman
-from gfscore.statistics.scale import SCALE
 
 ALPHA = 0.05
 """The paper's delta."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri
 
-from gfscore.statistics.binomial import lower_shares
+from gfscore.statistics.proportions import lower_shares
 from studies.real_networks.statistics import mean_over_families
 from studies.reproduction.claims import Claim, verdict
 from studies.reproduction.real_networks import averaged, families_of, in_words, measurement

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gfscore.statistics.binomial import clopper_pearson
+from gfscore.statistics.proportions import clopper_pearson
 from studies.real_networks import statistics
 from studies.real_networks.statistics import lowest, mean_over_families, order_over_families
 from studies.reference import real_network_classes, real_network_measurements

@@ -26,7 +26,7 @@ def mapper(folder):
 
 def read_mapper(path):
     """As a search does, but for the digest, which would refuse every damage."""
-    from gfscore.core.files import sha256_of_file
+    from gfscore.core.digests import sha256_of_file
     from gfscore.projection.mappers.fitting import open_mapper
 
     found = open_mapper(path, sha256=sha256_of_file(path))

@@ -58,7 +58,7 @@ def trained(folder):
 
 
 def read_trained(path):
-    from gfscore.core.files import sha256_of_file
+    from gfscore.core.digests import sha256_of_file
     from gfscore.networks.classifier import open_classifier
 
     manifest = {"sha256": sha256_of_file(path)}

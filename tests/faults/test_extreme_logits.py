@@ -9,10 +9,10 @@ import pytest
 from faults.extremes import EXTREME, LABELS, PLAIN, K
 from gfscore import audit_logits
 from gfscore.core.errors import InputError
+from gfscore.statistics import SCALE
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.logits import require_logits
 from gfscore.statistics.margins import ACTIVATIONS, predictions, scores
-from gfscore.statistics.scale import SCALE
 
 ACTIVATION = pytest.mark.parametrize("activation", ACTIVATIONS)
 ROUNDED = 1 + 1e-12

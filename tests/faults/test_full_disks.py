@@ -15,7 +15,7 @@ from faults import model_files, user_files
 from faults.audits import OPTIONS, TARGETS, digests
 from faults.pool import watched
 from gfscore.core import files
-from gfscore.tables import csv_export
+from gfscore.tables import csv_files
 from gfscore.tables import parquet_tables as tables
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -48,7 +48,7 @@ WRITERS = {
     "json": lambda path: files.write_json(path, {"a": LARGE}),
     "logits": write_logits,
     "samples": write_samples,
-    "csv": lambda path: csv_export.write_csv_beside(path, pd.DataFrame({"a": LARGE[:, 0]})),
+    "csv": lambda path: csv_files.write_csv_beside(path, pd.DataFrame({"a": LARGE[:, 0]})),
     "checkpoint": lambda path: model_files.trained(path.parent),
 }
 NAMES = {"csv": "old.csv", "checkpoint": "trained.safetensors"}

@@ -64,7 +64,7 @@ def tsv_radii(folder):
 
 
 def read_radii(path):
-    from gfscore.tables.sample_files import read_certified_radii
+    from gfscore.tables.radius_files import read_certified_radii
 
     rows, prediction, radius = read_certified_radii(path, labels=LABELS, classes=len(CLASSES), largest_radius=4.0)
     assert len(set(rows.tolist())) == len(rows) == len(prediction) and ((radius >= 0) & (radius <= 4)).all()

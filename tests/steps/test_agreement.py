@@ -16,10 +16,10 @@ from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.core.files import read_json, write_json
+from gfscore.statistics import SCALE
+from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
-from gfscore.statistics.scale import SCALE
-from gfscore.statistics.splits import choosing_samples
-from gfscore.tables.keys import ALL
+from gfscore.tables.table import ALL
 from made import gate_rule
 
 MEASURES = {

@@ -5,7 +5,7 @@ import pytest
 from build_index import build_index
 from build_report import build_report
 from gfscore import InputError
-from gfscore.core.checksummed import require_checksum
+from gfscore.core.digests import require_checksum
 from gfscore.core.software import software
 from synthetic import AUDIT, LAM, synthetic_audit
 

@@ -13,8 +13,8 @@ from gfscore.audit.verdicts.gate_rules import GROUP_GAP
 from gfscore.core.errors import InputError
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing import drawing_of
-from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import write_attributes
+from gfscore.tables.table import ALL
 from made import gate_rule
 from made_charts import subject_of
 

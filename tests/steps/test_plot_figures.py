@@ -4,7 +4,7 @@ from multiprocessing import active_children
 
 import pytest
 
-from gfscore.core.checksummed import changed_files
+from gfscore.core.digests import changed_files
 from gfscore.core.errors import InputError
 from gfscore.show import figure_files
 from plot_figures import plot_figures

@@ -9,8 +9,9 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.checks import check_logits, selection_of
 from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.core.files import read_json, write_json
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import read_identity, read_table

@@ -12,11 +12,11 @@ from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.verdicts.verdict import require_current
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
-from gfscore.statistics.binomial import clopper_pearson
-from gfscore.statistics.bounded_means import mean_bounds
+from gfscore.statistics import SCALE
+from gfscore.statistics.betting import mean_bounds
+from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import scores
-from gfscore.statistics.scale import SCALE
-from gfscore.statistics.splits import choosing_samples
+from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import read_identity
 from made import gate_rule
 

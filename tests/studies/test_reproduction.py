@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import yaml
 
+from gfscore.statistics import SCALE
 from gfscore.statistics.ranking import exact_p_value
-from gfscore.statistics.scale import SCALE
 from studies.reference import (
     exact_binomial_table1,
     gf_score_table3,

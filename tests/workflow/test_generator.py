@@ -6,7 +6,7 @@ import yaml
 
 from foreign_models import place_network
 from gfscore.core.files import read_json
-from gfscore.statistics.scale import SCALE as B
+from gfscore.statistics import SCALE as B
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from made_generators import place_generator

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from foreign_models import place_logits, place_network
-from gfscore.core.files import sha256_of_file
+from gfscore.core.digests import sha256_of_file
 from gfscore.images.manifests import open_described
 from gfscore.tables.parquet_tables import read_identity
 from workflow.conftest import OVERLAY, SMALL

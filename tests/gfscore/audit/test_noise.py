@@ -8,8 +8,8 @@ import plain
 from gfscore import InputError
 from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.audit.noise import between_class_sd, noise_floors
+from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.scale import SCALE
 from made import metric
 
 

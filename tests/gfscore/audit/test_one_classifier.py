@@ -14,8 +14,8 @@ import gfscore
 import plain
 from gfscore import Audit, InputError, audit_logits
 from gfscore.audit.metrics import BOUNDED, METRICS
+from gfscore.statistics import SCALE
 from gfscore.statistics.margins import ACTIVATIONS
-from gfscore.statistics.scale import SCALE
 from made import logits_and_labels
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])

@@ -1,6 +1,6 @@
 """ImageNet's wnids by name: the right ones, in the right order, every name once."""
 
-from gfscore.core.class_names import imagenet_names, readable_class, readable_classes
+from gfscore.core.labels import imagenet_names, readable_class, readable_classes
 
 
 def test_names_that_the_gf_score_paper_gets_wrong():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gfscore.core import digest_cache
-from gfscore.core.files import sha256_of_file
+from gfscore.core import digests
+from gfscore.core.digests import sha256_of_file
 
 
 @pytest.fixture(autouse=True)
@@ -19,21 +19,21 @@ def here(tmp_path, monkeypatch):
 def later(monkeypatch):
     """A time at which files that were written now count as settled."""
     now = time.time()
-    monkeypatch.setattr(digest_cache.time, "time", lambda: now + 10)
+    monkeypatch.setattr(digests.time, "time", lambda: now + 10)
 
 
 def test_an_unchanged_file_is_not_read_again(monkeypatch):
     later(monkeypatch)
-    digest = digest_cache.sha256("file")
+    digest = digests.sha256("file")
     assert digest == sha256_of_file("file")
-    monkeypatch.setattr(digest_cache.hashlib, "file_digest", None)
-    assert digest_cache.sha256("file") == digest
+    monkeypatch.setattr(digests.hashlib, "file_digest", None)
+    assert digests.sha256("file") == digest
 
 
 @pytest.mark.parametrize("replaced", ["in place", "by another file", "by a link"])
 def test_a_file_of_the_same_size_and_time_is_read_again(monkeypatch, replaced):
     later(monkeypatch)
-    digest_cache.sha256("file")
+    digests.sha256("file")
     before = Path("file").stat()
     time.sleep(0.02)
     if replaced == "in place":
@@ -44,29 +44,29 @@ def test_a_file_of_the_same_size_and_time_is_read_again(monkeypatch, replaced):
         Path("other").rename("file") if replaced == "by another file" else Path("file").symlink_to("other")
     os.utime("file", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert Path("file").stat().st_mtime_ns == before.st_mtime_ns
-    assert digest_cache.sha256("file") == sha256_of_file("file")
+    assert digests.sha256("file") == sha256_of_file("file")
 
 
 def test_a_file_that_changed_a_moment_ago_is_not_stored():
-    digest_cache.sha256("file")
-    assert digest_cache.recall("file") is None
+    digests.sha256("file")
+    assert digests.recall("file") is None
 
 
 def test_a_damaged_record_and_a_lost_file_are_as_none(monkeypatch):
     later(monkeypatch)
-    digest = digest_cache.sha256("file")
-    (record,) = digest_cache.FOLDER.iterdir()
+    digest = digests.sha256("file")
+    (record,) = digests.FOLDER.iterdir()
     record.write_text("[1")
-    assert digest_cache.sha256("file") == digest
+    assert digests.sha256("file") == digest
     Path("file").unlink()
-    assert digest_cache.recall("file") is None
+    assert digests.recall("file") is None
 
 
 def test_a_folder_tells_of_files_that_are_added(monkeypatch):
     later(monkeypatch)
     Path("folder").mkdir()
-    digest_cache.store("set", "d", paths=["file", "folder"], started=time.time())
-    assert digest_cache.recall("set").digest == "d"
+    digests.store("set", "d", paths=["file", "folder"], started=time.time())
+    assert digests.recall("set").digest == "d"
     time.sleep(0.02)
     Path("folder/more").touch()
-    assert digest_cache.recall("set") is None
+    assert digests.recall("set") is None

@@ -12,7 +12,8 @@ import pytest
 
 import gfscore
 from gfscore import InputError
-from gfscore.core.files import atomic, read_json, sha256_of_file, write_json, write_text
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.files import atomic, read_json, write_json, write_text
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
 

@@ -5,7 +5,7 @@ from scipy.stats import beta, binom, norm
 from gfscore.measures import KINDS
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import fewest_votes, largest_certificate, radii
-from gfscore.statistics.certificates import (
+from gfscore.statistics.proportions import (
     allowed_refutations,
     certified_accuracy,
     corrected_certified_accuracy,

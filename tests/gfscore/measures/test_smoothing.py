@@ -13,7 +13,7 @@ from gfscore.measures.certified.smoothing import certify, count_votes, noisy_cop
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import BatchedClassifier
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.statistics.certificates import allowed_refutations
+from gfscore.statistics.proportions import allowed_refutations
 from seeds import draws_of, seeds_of
 from small_networks import detached
 

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.networks.checkpoints import ALLOWED, AVERAGED, WRAPPERS, load_checkpoint, load_weights, weights_of
 
 PLAIN = {"trust_pickle": False, "sha256": None}

@@ -11,8 +11,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from extract_logits import extract_logits
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.files import write_json
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, describe_network, source_file_of

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.torch import save_file
 from torch import nn
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.images.image_set import from_arrays
 from gfscore.measures.adversarial import KIND as ADVERSARIAL
 from gfscore.measures.minimal import KIND as MINIMAL

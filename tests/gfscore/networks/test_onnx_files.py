@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.networks.checkpoint_files import describe_checkpoint, model_digest
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.onnx_content import read_model, tensors_of

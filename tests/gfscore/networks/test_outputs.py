@@ -11,8 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 import own_files
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import onnx_models, programs
 from gfscore.networks.architecture_files import FOLDER_VARIABLE

@@ -10,8 +10,9 @@ from torch import nn
 from extract_logits import extract_logits
 from fetch_checkpoint import fetch_checkpoint
 from fetch_dataset import fetch_dataset
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file, write_json
+from gfscore.core.files import read_json, write_json
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.probe import fit_head, open_backbone

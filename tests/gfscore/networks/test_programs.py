@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import fitting_batch_size

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from gfscore.core.files import sha256_of_file
+from gfscore.core.digests import sha256_of_file
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import require_checkpoint

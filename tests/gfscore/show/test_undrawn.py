@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.core.checksummed import changed_files
+from gfscore.core.digests import changed_files
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing import STRICT
 from gfscore.show.forms.panels import Words

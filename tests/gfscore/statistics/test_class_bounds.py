@@ -10,13 +10,12 @@ from scipy.stats import beta, binom
 import plain
 from gfscore import InputError
 from gfscore.measures import measure_of
-from gfscore.statistics import disparity
-from gfscore.statistics.binomial import lower_mean_shares, lower_shares
+from gfscore.statistics import SCALE, classes
 from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
-from gfscore.statistics.scale import SCALE
+from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 from made import intervals, logits_and_labels, metric
 
 UNIT = (0.0, 1.0)
@@ -60,7 +59,7 @@ def test_a_class_without_samples_gets_the_whole_range_so_that_it_never_passes_a_
     assert high[1:].tolist() == [SCALE, SCALE]
     assert low[0] > 0.8
     assert intervals(low, high, n=np.array([10_000, 0, 0]), lam=0.5)["wcr"][0] == 0
-    assert disparity.worst_class_set(low, high).tolist() == [0, 1, 2]
+    assert classes.worst_class_set(low, high).tolist() == [0, 1, 2]
 
 
 def test_one_sample_gives_no_bernstein_interval_but_a_hoeffding_one():

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import plain
 from gfscore import InputError
-from gfscore.statistics import disparity
+from gfscore.statistics import SCALE, classes
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.margins import predictions, scores
-from gfscore.statistics.scale import SCALE
 from made import logits_and_labels, metric
 
 # Softmax of ln w is w / sum(w), so margins can be read off. Margins / B:
@@ -36,7 +35,7 @@ def test_hand_computed_example_of_three_classes():
     assert metric("rdi", values.mean) / SCALE == pytest.approx(0.2, rel=1e-13)
     assert metric("nrgc", values.mean) == pytest.approx(0.8 / 3, rel=1e-13)
     assert metric("wcr", values.mean) / SCALE == pytest.approx(0.1, rel=1e-13)
-    assert disparity.worst_classes(values.mean).tolist() == [1, 2]
+    assert classes.worst_classes(values.mean).tolist() == [1, 2]
     assert metric("fp", values.mean) / SCALE == pytest.approx(0.2 / 3, rel=1e-13)
     assert metric("gini_unbiased", values.mean) == pytest.approx(0.4, rel=1e-13)
     assert metric("rdi_over_mean", values.mean) == pytest.approx(1.2, rel=1e-13)
@@ -106,7 +105,7 @@ def test_a_class_without_samples_is_missing_and_never_the_worst():
     assert values.n.tolist() == [2, 0, 1, 0]
     assert metric("class_mean", values.mean) == pytest.approx((0.3 + 0.9) / 2)
     assert values.aggregate == pytest.approx(0.5)
-    assert disparity.worst_classes(values.mean).tolist() == [0]
+    assert classes.worst_classes(values.mean).tolist() == [0]
     assert metric("rdi", values.mean) == pytest.approx(0.6)
 
 

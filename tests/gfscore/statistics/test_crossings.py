@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gfscore import InputError
-from gfscore.statistics.crossings import RESOLUTION, joined, rank_boundaries
+from gfscore.statistics.classes import TIE_TOLERANCE
 from gfscore.statistics.curves import sweep_class_scores
-from gfscore.statistics.disparity import TIE_TOLERANCE
 from gfscore.statistics.margins import ACTIVATIONS
-from gfscore.statistics.ranking import ranks
+from gfscore.statistics.ranking import RESOLUTION, joined, rank_boundaries, ranks
 from made import adversarial_logits, logits_and_labels
 
 LOW, HIGH = 0.01, 10.0

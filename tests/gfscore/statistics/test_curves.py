@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from gfscore import InputError
+from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import POINTS, TOLERANCE, chebyshev_points, sweep_class_scores
 from gfscore.statistics.margins import ACTIVATIONS, scores
-from gfscore.statistics.scale import SCALE
 from made import adversarial_logits, logits_and_labels
 
 EVERY_ACTIVATION = sorted(ACTIVATIONS)

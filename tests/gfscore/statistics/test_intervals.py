@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from gfscore import InputError
+from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import (
@@ -18,7 +19,6 @@ from gfscore.statistics.intervals import (
     rdi_bound,
     samples_for_half_width,
 )
-from gfscore.statistics.scale import SCALE
 
 UNIT = (0.0, 1.0)
 

@@ -3,7 +3,7 @@ import pytest
 
 from gfscore import InputError
 from gfscore.statistics.classes import class_values
-from gfscore.statistics.margin_sweeps import CHUNK_ELEMENTS, ROWS, class_scores_by_temperature
+from gfscore.statistics.curves import CHUNK_ELEMENTS, ROWS, class_scores_by_temperature
 from gfscore.statistics.margins import ACTIVATIONS, BLOCK_ELEMENTS, FEW_CLASSES, predictions, scores
 from made import adversarial_logits, logits_and_labels
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gfscore import InputError
+from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import (
     ACTIVATIONS,
@@ -17,7 +18,6 @@ from gfscore.statistics.margins import (
     predictions,
     scores,
 )
-from gfscore.statistics.scale import SCALE
 from made import logits_and_labels
 
 EVERY_ACTIVATION = sorted(ACTIVATIONS)

@@ -5,8 +5,8 @@ from scipy.stats import beta, binom
 
 from gfscore.audit.agreement.rows import share_rows
 from gfscore.core.errors import InputError
-from gfscore.statistics.decisions import class_shares, printed_interval, share_interval, training_method
 from gfscore.statistics.error_rates import caution, error_rate
+from gfscore.statistics.proportions import class_shares, printed_interval, share_interval, training_method
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
 LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}

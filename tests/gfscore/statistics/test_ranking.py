@@ -10,7 +10,7 @@ from scipy import stats
 
 import plain
 from gfscore import InputError
-from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.classes import TIE_TOLERANCE
 from gfscore.statistics.ranking import (
     EXACT_UP_TO,
     exact_p_value,

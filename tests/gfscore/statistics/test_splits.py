@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gfscore.statistics.splits import choosing_samples, split_samples
+from gfscore.statistics.classes import choosing_samples, split_samples
 from made import logits_and_labels
 
 

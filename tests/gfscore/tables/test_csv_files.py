@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from gfscore.tables import csv_files
+from gfscore.tables.binary_files import MalformedError
 from gfscore.tables.csv_files import MISSING, read_csv
-from gfscore.tables.malformed import MalformedError
 
 
 def written(folder, text, name="a.csv"):

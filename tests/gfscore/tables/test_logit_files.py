@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import class_indices
-from gfscore.tables import parquet_files
+from gfscore.core.labels import class_indices
+from gfscore.tables import binary_files
 from gfscore.tables.logit_files import read_labels_file, read_logits_file
 
 CLASSES = ["cat", "dog", "frog"]
@@ -301,7 +301,7 @@ def test_lists_that_are_missing_or_differ_in_length_are_refused(tmp_path, rows):
 def test_lists_may_hold_what_their_file_can(tmp_path, monkeypatch):
     path = lists(tmp_path, pa.list_(pa.float64()), [[0.0] * 1000] * 1000)
     assert read_logits_file(path, classes=["c"] * 1000)[0].shape == (1000, 1000)
-    monkeypatch.setattr(parquet_files, "PLAIN_VALUES", 10_000)
+    monkeypatch.setattr(binary_files, "PLAIN_VALUES", 10_000)
     with pytest.raises(InputError, match=r"a\.parquet: .*its lists hold more values than .*use_dict"):
         read_logits_file(path, classes=["c"] * 1000)
 

@@ -6,8 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from gfscore.core import regular
-from gfscore.tables.numpy_files import declared_array, whole_array
+from gfscore.core import files
+from gfscore.tables.binary_files import declared_array, whole_array
 from memory import most_memory
 
 ARRAYS = {
@@ -52,14 +52,14 @@ def test_an_array_that_unpacks_to_much_more_than_its_file_is_refused_before_its_
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros((10**6, 10), dtype=np.uint8))
     with np.load(tmp_path / "a.npz") as file:
         assert declared_array(file, "x")[0] == (10**6, 10)
-        monkeypatch.setattr(regular, "MOST_UNPACKED", 10**6)
+        monkeypatch.setattr(files, "MOST_UNPACKED", 10**6)
         with most_memory() as most, pytest.raises(ValueError, match=r"10,000,128 bytes .*numpy\.savez"):
             whole_array(file, "x")
     assert most[0] < 10**6
 
 
 def test_an_uncompressed_array_is_read_whatever_its_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(regular, "MOST_UNPACKED", 10**6)
+    monkeypatch.setattr(files, "MOST_UNPACKED", 10**6)
     np.savez(tmp_path / "a.npz", x=np.zeros(10**7, dtype=np.uint8))
     with np.load(tmp_path / "a.npz") as file:
         assert whole_array(file, "x").shape == (10**7,)

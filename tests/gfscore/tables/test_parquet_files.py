@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gfscore.tables import parquet_files
-from gfscore.tables.parquet_files import opened_parquet
+from gfscore.tables import binary_files
+from gfscore.tables.binary_files import opened_parquet
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_a_file_that_can_hold_its_rows_is_opened(path):
 
 
 def test_more_rows_than_any_file_may_have_must_fit_into_it(path, monkeypatch):
-    monkeypatch.setattr(parquet_files, "PLAIN_ROWS", 1000)
+    monkeypatch.setattr(binary_files, "PLAIN_ROWS", 1000)
     # 8 bytes of noise in each row
     opened_parquet(path).close()
     pq.write_table(pa.table({"label": np.zeros(50_000, dtype=np.int32)}), path)

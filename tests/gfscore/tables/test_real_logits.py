@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gfscore import audit_logits
+from gfscore.statistics import SCALE
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import scores
-from gfscore.statistics.scale import SCALE
 
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 # Clean accuracies in percent that were published with the logits.

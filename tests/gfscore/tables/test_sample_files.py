@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.tables.sample_files import ABSTAINED, read_certified_radii
+from gfscore.tables.radius_files import ABSTAINED, read_certified_radii
 
 LABELS = np.arange(6) % 3
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gfscore import InputError
-from gfscore.tables.csv_export import as_cell, write_csv_beside
+from gfscore.tables.csv_files import as_cell, write_csv_beside
 from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
     TableFile,

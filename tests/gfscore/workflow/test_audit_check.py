@@ -9,8 +9,8 @@ from pyarrow.parquet import ParquetFile
 from gfscore import InputError
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.checksummed import write_checksummed, write_digests
-from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.digests import sha256_of_file, write_checksummed, write_digests
+from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE

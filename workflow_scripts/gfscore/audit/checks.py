@@ -12,9 +12,9 @@ from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import number
-from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.margins import predictions
-from gfscore.statistics.multiplicity import SIGNIFICANT
+from gfscore.statistics.multiple_tests import SIGNIFICANT
+from gfscore.statistics.proportions import clopper_pearson
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,9 @@ from gfscore.audit.sensitivity import lambda_swaps, places, statistics_of
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.audit.values import Measured, row_generator
 from gfscore.core.identity import label_of
-from gfscore.statistics.classes import class_values
-from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.paired import Comparison, compare
-from gfscore.tables.keys import MEASURED
+from gfscore.tables.table import MEASURED
 
 _PAIR = (
     MEASURED[0],

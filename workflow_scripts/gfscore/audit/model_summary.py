@@ -16,10 +16,8 @@ from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.noise import noise_floors
 from gfscore.core.identity import label_of
-from gfscore.statistics.classes import ClassValues, class_values
-from gfscore.statistics.disparity import worst_class_set, worst_classes
-from gfscore.tables.keys import MEASURED, SUMMARISED
-from gfscore.tables.table import Column, Table
+from gfscore.statistics.classes import ClassValues, class_values, worst_class_set, worst_classes
+from gfscore.tables.table import MEASURED, SUMMARISED, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,11 @@ from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.measures.great import NEED_LOGITS
-from gfscore.statistics import disparity
+from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
-from gfscore.statistics.classes import class_samples, class_values
+from gfscore.statistics.classes import class_samples, class_values, pairwise_differences
 from gfscore.statistics.logits import require_logits
 from gfscore.statistics.margins import predictions, scores
-from gfscore.statistics.scale import SCALE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -92,7 +91,7 @@ def audit_logits(
         }
     )
     summary = summarise(values, low, high, class_names=names, lam=lam)
-    pairwise = disparity.pairwise_differences(values.mean)
+    pairwise = pairwise_differences(values.mean)
     return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate}, pairwise=pairwise)
 
 

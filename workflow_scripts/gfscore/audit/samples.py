@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.core.identity import label_of
 from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.images.subsets import subset_rows

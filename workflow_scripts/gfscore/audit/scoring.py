@@ -13,12 +13,12 @@ from gfscore.audit.model_summary import SENSITIVITY
 from gfscore.audit.samples import SampleList, computed_logits, given_logits
 from gfscore.audit.sensitivity import model_sensitivity, with_places
 from gfscore.audit.tables import TABLES
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.core.identity import label_of
 from gfscore.measures import from_logits, kind_of
 from gfscore.measures.samples import table_of
-from gfscore.tables.kept_frames import KeptFrames
-from gfscore.tables.parquet_tables import frame_of, read_table
+from gfscore.tables.parquet_tables import KeptFrames, frame_of, read_table
 from gfscore.tables.table import DATASET
 
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import MAIN, METRICS
 from gfscore.audit.model_summary import SENSITIVITY
-from gfscore.statistics.classes import ClassValues, class_values
-from gfscore.statistics.disparity import TIE_TOLERANCE
+from gfscore.statistics.classes import TIE_TOLERANCE, ClassValues, class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
 from gfscore.tables.parquet_tables import frame_of

@@ -19,9 +19,8 @@ from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.tables.keys import MEASURED, SUMMARISED
 from gfscore.tables.parquet_tables import TableFile
-from gfscore.tables.table import Column, Table
+from gfscore.tables.table import MEASURED, SUMMARISED, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,13 +31,14 @@ from pathlib import Path
 from typing import cast
 
 from gfscore.audit.samples import ModelLogits, ScoresFile, stored_values
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.core.identity import MODEL
 from gfscore.measures import measure_of, reference_measure
 from gfscore.statistics.class_bounds import ROUNDING
+from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
-from gfscore.statistics.splits import choosing_samples
 from gfscore.tables.parquet_tables import read_logits
 
 

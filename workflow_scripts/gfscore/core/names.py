@@ -12,6 +12,7 @@ from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+from typing import Any
 
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
@@ -151,3 +152,22 @@ def enumeration(words: Iterable[str]) -> str:
 def capitalised(sentence: str) -> str:
     """Sentence with "class" at its start in upper case; names keep their spelling."""
     return f"C{sentence[1:]}" if sentence.startswith("class ") else sentence
+
+
+# ---- URLs as messages and results show them: without the query string, which may hold an access token.
+
+
+def without_query(url: object) -> str:
+    """URL with its query string replaced by `?...`."""
+    start, mark, _ = str(url).partition("?")
+    return start + (mark and "?...")
+
+
+def without_queries(data: Any) -> Any:
+    """Copy of plain data (mappings, lists, scalars) in which every value of a key `url` went through without_query."""
+    if isinstance(data, dict):
+        return {
+            key: without_query(value) if key == "url" and isinstance(value, str) else without_queries(value)
+            for key, value in data.items()
+        }
+    return [without_queries(value) for value in data] if isinstance(data, list) else data

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.core.label_numbers import are_numbers, fault_of_labels
-from gfscore.tables.numpy_files import declared_array, declared_header, opened, whole_array
+from gfscore.core.labels import are_numbers, fault_of_labels
+from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
 
 SIGNED = "signed"
 """Value range of pixels from -1 to 1."""

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.regular import require_regular
+from gfscore.core.files import require_regular
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.decoding import describe
 from gfscore.images.encoded import from_files
 from gfscore.images.image_set import DIGEST_BATCH, Condition, Copies, ImageSet, unit_range
 from gfscore.images.listing import visible
-from gfscore.tables.numpy_files import opened
+from gfscore.tables.binary_files import opened
 
 LABELS = "labels.npy"
 

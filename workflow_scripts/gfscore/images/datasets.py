@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.files import require_regular
 from gfscore.core.names import spelled_alike
-from gfscore.core.regular import require_regular
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import are_numbers
-from gfscore.core.regular import regular_bytes, require_regular
+from gfscore.core.files import regular_bytes, require_regular
+from gfscore.core.labels import are_numbers
 from gfscore.images.array_files import whole_labels
 from gfscore.images.decoding import describe, orientation_of, prepare
 from gfscore.images.image_set import DecodedImage, ImageSet, unit_range
-from gfscore.tables.parquet_files import opened_parquet
+from gfscore.tables.binary_files import opened_parquet
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import is_number
+from gfscore.core.files import regular_bytes
+from gfscore.core.labels import is_number
 from gfscore.core.names import require_utf8
-from gfscore.core.regular import regular_bytes
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 """File name suffixes of images, in any case."""

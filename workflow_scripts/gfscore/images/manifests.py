@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core import digest_cache
+from gfscore.core import digests
+from gfscore.core.digests import require_pinned
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, require_pinned
+from gfscore.core.files import read_json
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import left_behind
@@ -137,7 +138,7 @@ def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: flo
     manifest = read_json(path_to_manifest)
     files = files_behind(images, manifest)
     if files:
-        digest_cache.store(str(path_to_manifest), manifest["digest"], paths=files, started=started)
+        digests.store(str(path_to_manifest), manifest["digest"], paths=files, started=started)
 
 
 def files_behind(images: ImageSet, manifest: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.core.regular import regular_bytes
+from gfscore.core.files import regular_bytes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

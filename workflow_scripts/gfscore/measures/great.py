@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from gfscore.measures.declaration import Kind, Measure, Settings
-from gfscore.statistics.scale import SCALE
+from gfscore.statistics import SCALE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,8 +4,7 @@ import pyarrow as pa
 
 from gfscore.measures import KINDS
 from gfscore.measures.declaration import CLEAN_PREDICTION, Column
-from gfscore.tables.keys import MEASURED
-from gfscore.tables.table import LABEL, SAMPLE_ID, Table
+from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Table
 
 SAMPLE_COLUMNS = (
     SAMPLE_ID,

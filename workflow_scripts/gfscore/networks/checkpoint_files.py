@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gfscore.core.addresses import without_queries
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file, write_text
-from gfscore.core.regular import require_regular, unpacks_too_far
+from gfscore.core.files import require_regular, unpacks_too_far, write_text
+from gfscore.core.names import without_queries
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.model_source import model_sources, module_of
 

@@ -19,9 +19,9 @@ import certifi
 import pycurl
 from filelock import FileLock
 
-from gfscore.core.addresses import without_query
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
+from gfscore.core.names import without_query
 
 ATTEMPTS, PAUSE, PROGRESS = 5, 5.0, 60.0
 """Attempts per file; seconds before the second one, doubled for each further one; seconds between lines on progress."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.core.regular import regular_bytes
+from gfscore.core.files import regular_bytes
 from gfscore.networks.checkpoint_files import require_same_digest
 from gfscore.networks.onnx_files import AS_ONE_FILE, require_plain_name
 from gfscore.networks.outputs import (

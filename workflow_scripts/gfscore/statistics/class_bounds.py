@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics import betting
-from gfscore.statistics.binomial import lower_mean_shares, lower_shares
-from gfscore.statistics.bounded_means import lower_mean_bounds
+from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.classes import ClassSamples, class_samples
 from gfscore.statistics.intervals import (
     correct_for_label_errors,
@@ -22,6 +21,7 @@ from gfscore.statistics.intervals import (
     least_mean,
     require_alpha,
 )
+from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 
 HALF = 0.5
 """Centre of [0, 1]: values minus it lie in [-1/2, 1/2]."""

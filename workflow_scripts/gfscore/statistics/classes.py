@@ -1,6 +1,8 @@
 """Class values: means of one number per sample within each class."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,3 +88,67 @@ def require_values(values: ArrayLike) -> NDArray[np.float64]:
     if np.isnan(values).any():
         raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")
     return values
+
+
+# ---- Worst classes, differences between classes, and the tolerance of ties. All functions take class values (K,)
+# where higher is better; NaN marks classes without samples.
+
+
+TIE_TOLERANCE = 1e-9
+"""Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
+
+
+def worst_classes(values: ArrayLike) -> NDArray[np.int64]:
+    """Indices of all classes that attain the minimum within TIE_TOLERANCE, ascending.
+
+    Raises InputError when no class has samples.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if np.isnan(values).all():
+        raise InputError("no class has samples, so there is no worst class; give at least one sample")
+    return np.flatnonzero(values <= np.nanmin(values) + TIE_TOLERANCE)
+
+
+def worst_class_set(low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:
+    """Classes that may be the worst given class intervals: {k : L_k <= min_j U_j}.
+
+    Contains a worst class with the simultaneous confidence of the intervals.
+    """
+    low, high = np.asarray(low), np.asarray(high)
+    return np.flatnonzero(low <= high.min())
+
+
+def pairwise_differences(values: ArrayLike) -> NDArray[np.float64]:
+    """Absolute differences |x_i - x_j| of all pairs of classes, (K, K); NaN rows for classes without samples."""
+    values = np.asarray(values, dtype=np.float64)
+    return np.abs(values[:, None] - values[None, :])
+
+
+# ---- Splits of a dataset's samples into those that choose a temperature and those that report it.
+
+
+def split_samples(
+    sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Boolean mask (N,) of a random `share` of the samples, stratified by class.
+
+    Takes `sample_id` (N,) and `labels` (N,). The share of each class is exact to within one sample. Depends on the
+    identifiers and not on the order of the samples, so the split is the same for all models of a dataset.
+    """
+    order = np.argsort(sample_id, kind="stable")[rng.permutation(len(labels))]
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    # Systematic sampling from a random start: a sample is taken whenever the running share passes a whole number.
+    taken = np.diff(np.floor(share * np.arange(len(labels) + 1) + rng.random())) > 0
+    mask = np.zeros(len(labels), dtype=bool)
+    mask[by_class[taken]] = True
+    return mask
+
+
+def choosing_samples(
+    sample_id: NDArray[Any], labels: NDArray[np.integer], split: Mapping[str, Any]
+) -> NDArray[np.bool_]:
+    """Boolean mask (N,) of the samples that choose a temperature; the others report it.
+
+    `split` holds the `share` of the choosing samples and a `seed`.
+    """
+    return split_samples(sample_id, labels, share=split["share"], rng=np.random.default_rng(split["seed"]))

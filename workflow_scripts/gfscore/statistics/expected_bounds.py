@@ -9,12 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.statistics.betting import PRIOR_VARIANCE, TRUNCATION
-from gfscore.statistics.binomial import lower_mean_shares, lower_shares
-from gfscore.statistics.bounded_means import MOST_AT_STAKE, bets
+from gfscore.statistics.betting import MOST_AT_STAKE, PRIOR_VARIANCE, TRUNCATION, bets
 from gfscore.statistics.class_bounds import HALF, ClassBounds
 from gfscore.statistics.classes import ClassSamples
 from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width
+from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 
 ATOMS = 64
 """Number of values that represent the distribution of a class, each the mean of an equal share of its samples."""

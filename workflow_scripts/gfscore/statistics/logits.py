@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.label_numbers import fault_of_labels
+from gfscore.core.labels import fault_of_labels
 from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.statistics.margins import predictions
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.scale import SCALE
+from gfscore.statistics import SCALE
 
 BLOCK_ELEMENTS = 1 << 17
 """Elements of a block of rows, so that its float64 copy stays in the processor's cache."""

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics import sign_flips
-from gfscore.statistics.bounded_means import mean_bounds, one_sided_p_values
-from gfscore.statistics.multiplicity import METHODS, false_discovery, holm
+from gfscore.statistics import multiple_tests
+from gfscore.statistics.betting import mean_bounds, one_sided_p_values
+from gfscore.statistics.multiple_tests import METHODS, false_discovery, holm
 
 ELEMENTS_AT_ONCE = 1 << 24
 
@@ -26,7 +26,8 @@ Differences = dict[str, NDArray[np.float64]]
 
 `difference`; `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison.
 `p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions. `p_sign_flip`, `p_sign_flip_adjusted`:
-asymptotic p-values, single and adjusted; NaN where too few samples differ (sign_flips.trusted), and where values are
+asymptotic p-values, single and adjusted; NaN where too few samples differ (multiple_tests.trusted), and where values
+are
 decisions of a test, which may be undecided or wrong.
 """
 
@@ -88,14 +89,14 @@ def compare(
         values, values if upper_values is None else upper_values, float(value_range[1] - value_range[0]), error_rate
     )
 
-    by_sign = [sign_flips.SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in groups]
+    by_sign = [multiple_tests.SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in groups]
     parts = [_parts(pairing, rows, pairs, alpha=alpha, family=len(every) * len(groups)) for rows in groups]
     by_class = _differences(parts, by_sign, pairs, every, family=len(every) * len(groups))
 
     everything = np.arange(values.shape[1])
     overall = _differences(
         [_parts(pairing, everything, pairs, alpha=alpha, family=len(every))],
-        [reduce(sign_flips.SignFlips.joined, by_sign)],
+        [reduce(multiple_tests.SignFlips.joined, by_sign)],
         pairs,
         every,
         family=len(every),
@@ -156,7 +157,7 @@ def _parts(pairing, rows, pairs, *, alpha, family):
 
 
 def _enough_for_signs(differences, **_):
-    return sign_flips.trusted(differences)
+    return multiple_tests.trusted(differences)
 
 
 def _differences(parts, by_sign, pairs, every, *, family):
@@ -171,7 +172,7 @@ def _differences(parts, by_sign, pairs, every, *, family):
     statistics = [flips.statistics(pairs) for flips in by_sign]
     observed = np.concatenate([of_group[0] for of_group in statistics])
     largest = np.maximum.reduce([flips.largest(every) for flips in by_sign])
-    single = np.concatenate([sign_flips.p_values(of_group) for of_group in statistics])
+    single = np.concatenate([multiple_tests.p_values(of_group) for of_group in statistics])
     return {
         "difference": value,
         "low": low,
@@ -181,7 +182,7 @@ def _differences(parts, by_sign, pairs, every, *, family):
         "p_bh": bh,
         "p_by": by,
         "p_sign_flip": np.where(trusted, single, np.nan),
-        "p_sign_flip_adjusted": np.where(trusted, sign_flips.adjusted_p_values(observed, largest), np.nan),
+        "p_sign_flip_adjusted": np.where(trusted, multiple_tests.adjusted_p_values(observed, largest), np.nan),
     }
 
 

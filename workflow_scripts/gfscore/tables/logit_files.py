@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.core.label_numbers import are_numbers, class_indices
+from gfscore.core.labels import are_numbers, class_indices
+from gfscore.tables.binary_files import (
+    ROW_NAMES,
+    WITHOUT_ROW_NAMES,
+    is_list,
+    opened,
+    read_parquet,
+    unreadable,
+    whole_array,
+)
 from gfscore.tables.csv_files import MISSING, read_csv
-from gfscore.tables.malformed import ROW_NAMES, WITHOUT_ROW_NAMES, unreadable
-from gfscore.tables.numpy_files import opened, whole_array
-from gfscore.tables.parquet_files import is_list, read_parquet
 
 LABELS = ("labels", "label", "y")
 SAMPLE_ID = "sample_id"

@@ -15,8 +15,8 @@ from gfscore.networks.conditional_generators import Generate
 from gfscore.networks.devices import require_device
 from gfscore.networks.outputs import first_line
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.statistics.binomial import clopper_pearson
 from gfscore.statistics.draws import Draws, seeds_of_samples
+from gfscore.statistics.proportions import clopper_pearson
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from gfscore.audit.audit_changes import require_one_run
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.checksummed import CHECKSUMS, changed_files, require_checksum
+from gfscore.core.digests import CHECKSUMS, changed_files, require_checksum, sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file
-from gfscore.tables.csv_export import csv_text
+from gfscore.core.files import read_json
+from gfscore.tables.csv_files import csv_text
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 

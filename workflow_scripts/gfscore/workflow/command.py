@@ -169,7 +169,7 @@ def _compare(given):
     from gfscore.audit.audit_changes import audit_changes
     from gfscore.core.files import write_text
     from gfscore.core.numbers import number
-    from gfscore.tables.csv_export import csv_text
+    from gfscore.tables.csv_files import csv_text
 
     earlier, later = (Path(a) if os.sep in a else AUDITS / a for a in (given.earlier, given.later))
     changes = audit_changes(earlier, later, calibration=given.calibration)

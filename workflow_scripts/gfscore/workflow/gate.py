@@ -8,11 +8,11 @@ from typing import Any
 
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.verdicts.verdict import require_current
-from gfscore.core.addresses import without_queries
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.core.identity import MODEL, label_of
-from gfscore.core.names import shell_word
+from gfscore.core.names import shell_word, without_queries
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow import layout, plan

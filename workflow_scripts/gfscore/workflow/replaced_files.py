@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.core import digest_cache
+from gfscore.core import digests
 from gfscore.workflow import plan
 
 
@@ -17,7 +17,7 @@ def replaced_files(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str
     """Manifests in results/ that describe other files than there are now, each with the first such file.
 
     Looks at checkpoints and generators by all their files, and at the images that the audits evaluate. What was read
-    before and has not changed since (see gfscore.core.digest_cache) is not read again. Checkpoints that are missing and
+    before and has not changed since (see gfscore.core.digests) is not read again. Checkpoints that are missing and
     can be downloaded are no replacement, nor is a manifest that cannot be read: the step that needs it says so.
     """
     names = list(dict.fromkeys(audits))
@@ -52,7 +52,7 @@ def fetched_models(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str
 
 def _is_another(file: Mapping[str, str], *, or_missing: bool) -> bool:
     try:
-        return digest_cache.sha256(file["path"]) != file["sha256"]
+        return digests.sha256(file["path"]) != file["sha256"]
     except FileNotFoundError:
         return or_missing
     except OSError:
@@ -66,7 +66,7 @@ def _replaced_images(config: Mapping[str, Any], audits: Iterable[str]) -> dict[s
         manifest = f"results/datasets/{dataset}.json"
         content = _content(manifest)
         if reads_files(content):
-            stored = digest_cache.recall(manifest)
+            stored = digests.recall(manifest)
             if stored is None or stored.digest != content.get("digest"):
                 changed.append(manifest)
     if not changed:

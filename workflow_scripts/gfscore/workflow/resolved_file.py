@@ -12,10 +12,9 @@ from typing import Any
 
 import yaml
 
-from gfscore.core.addresses import without_queries, without_query
-from gfscore.core.checksummed import require_checksum
+from gfscore.core.digests import require_checksum
 from gfscore.core.errors import InputError
-from gfscore.core.names import on_one_line
+from gfscore.core.names import on_one_line, without_queries, without_query
 from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place, read_configuration
 from gfscore.workflow.configuration import require_consistent

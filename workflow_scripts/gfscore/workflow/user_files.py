@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gfscore.core import digest_cache
+from gfscore.core import digests
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import describe_network, folder, network_files
 from gfscore.networks.onnx_files import data_files
@@ -123,7 +123,7 @@ def digest(file: Any) -> str | None:
     """SHA-256 (hex) of a user's file of any size; None for a missing file or one in results/."""
     if not file or file.startswith("results/") or size_of(file) is None:
         return None
-    return digest_cache.sha256(file)
+    return digests.sha256(file)
 
 
 # ---- checkpoints, generators, and the code of their networks ----

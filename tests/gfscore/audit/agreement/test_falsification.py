@@ -5,9 +5,9 @@ from scipy.stats import norm
 
 from gfscore.audit.agreement.falsification import falsification
 from gfscore.core.errors import InputError
-from gfscore.statistics.binomial import clopper_pearson
+from gfscore.statistics import SCALE
 from gfscore.statistics.margins import scores
-from gfscore.statistics.scale import SCALE
+from gfscore.statistics.proportions import clopper_pearson
 
 IDS = np.array(["a", "b", "c", "d", "e"])
 LABELS = np.array([0, 0, 1, 1, 0])

@@ -5,7 +5,7 @@ import pytest
 from gfscore.audit.agreement.radii import POINTS, curve_rows
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import radii
-from gfscore.tables.keys import ALL
+from gfscore.tables.table import ALL
 
 SMOOTHING = {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001}
 CERTIFIED = {"kind": "certified", "smoothing": SMOOTHING}
@@ -20,7 +20,7 @@ def curve(values, settings):
 @pytest.mark.parametrize("ulps", [-1, 0, 1])
 def test_samples_whose_copies_all_agree_are_certified_to_the_last_radius(ulps):
     # As CERTIFY gives it, and as another processor may round it.
-    from gfscore.statistics.binomial import lower_shares
+    from gfscore.statistics.proportions import lower_shares
 
     (radius,) = radii(lower_shares(np.array([1000]), 1000, alpha=0.001), sigma=0.25)
     value = radius if ulps == 0 else np.nextafter(radius, ulps * np.inf)

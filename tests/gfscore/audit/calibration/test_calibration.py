@@ -16,11 +16,11 @@ from gfscore.audit.calibration.attack_free import (
     within_model_class_accuracy,
 )
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman
-from gfscore.statistics.scale import SCALE
 from made import MadeCurves, logits_and_labels
 from memory import most_memory
 

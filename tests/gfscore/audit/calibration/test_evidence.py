@@ -8,8 +8,8 @@ from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
+from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.curves import sweep_class_scores
-from gfscore.statistics.splits import choosing_samples
 from made import logits_and_labels
 
 N, K = 200, 4

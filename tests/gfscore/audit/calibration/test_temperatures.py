@@ -13,10 +13,9 @@ from gfscore.audit.calibration.temperature_search import SearchSettings, Stretch
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.statistics.classes import class_values
+from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
-from gfscore.statistics.splits import split_samples
 from made import logits_and_labels
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)

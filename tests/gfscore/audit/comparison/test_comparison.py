@@ -6,9 +6,9 @@ import pytest
 from scipy.stats import binomtest, norm, ttest_1samp
 
 from gfscore import InputError
-from gfscore.statistics import bounded_means, sign_flips
-from gfscore.statistics.bounded_means import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
-from gfscore.statistics.multiplicity import METHODS, false_discovery, holm
+from gfscore.statistics import betting, multiple_tests
+from gfscore.statistics.betting import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
+from gfscore.statistics.multiple_tests import METHODS, false_discovery, holm
 from gfscore.statistics.paired import compare, rank_intervals
 from memory import most_memory
 
@@ -87,21 +87,21 @@ def test_counts_of_few_values_give_the_bounds_of_all_differences(values, n, rng,
         tested = one_sided_p_values(drawn, bound=1.01, alpha=1e-3, upper=upper)
         return np.concatenate([*mean_bounds(drawn, bound=1.01, alpha=1e-3, upper=upper), *np.log(tested)])
 
-    assert bounded_means._counted(drawn)[1].sum() == drawn.size
+    assert betting._counted(drawn)[1].sum() == drawn.size
     by_counts = results()
-    monkeypatch.setattr(bounded_means, "_counted", lambda differences: (differences, None))
+    monkeypatch.setattr(betting, "_counted", lambda differences: (differences, None))
     np.testing.assert_allclose(by_counts, results(), rtol=1e-9, atol=4e-9)
 
 
 def test_only_few_values_are_counted(rng):
     few = rng.choice([-1.0, 0.0, 1.0], size=(2000, 3))
-    rows, counts = bounded_means._counted(few)
+    rows, counts = betting._counted(few)
     np.testing.assert_array_equal(rows, np.repeat([[-1.0], [0.0], [1.0]], 3, axis=1))
     np.testing.assert_array_equal(counts, [(few == value).sum(axis=0) for value in (-1, 0, 1)])
     # A fourth value, far behind those that are looked at first.
     few[-1, -1] = 0.5
     for many in (few, rng.random((2000, 3))):
-        rows, counts = bounded_means._counted(many)
+        rows, counts = betting._counted(many)
         assert rows is many and counts is None
 
 
@@ -230,10 +230,10 @@ def test_every_sign_vector_by_hand():
         def choice(self, _values, size):
             return np.array(list(itertools.product([-1.0, 1.0], repeat=3)))[: size[0]]
 
-    flips = sign_flips.SignFlips(np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), flips=8, rng=AllSigns())
+    flips = multiple_tests.SignFlips(np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), flips=8, rng=AllSigns())
     statistics = flips.statistics(np.array([[0, 1]]))
     assert statistics[0, 0] == pytest.approx(ttest_1samp([1, 2, 3], 0).statistic)
-    assert sign_flips.p_values(statistics)[0] == pytest.approx(3 / 9)
+    assert multiple_tests.p_values(statistics)[0] == pytest.approx(3 / 9)
 
 
 def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
@@ -244,8 +244,8 @@ def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
     ):
         found = []
         for rows in (1, 7, 1000):
-            monkeypatch.setattr(sign_flips, "ELEMENTS_AT_ONCE", rows * n)
-            flips = sign_flips.SignFlips(values, flips=99, rng=np.random.default_rng(3))
+            monkeypatch.setattr(multiple_tests, "ELEMENTS_AT_ONCE", rows * n)
+            flips = multiple_tests.SignFlips(values, flips=99, rng=np.random.default_rng(3))
             found.append(flips.statistics(models))
         assert found[0].shape == (100, 2)
         for statistics in found[:2]:
@@ -255,35 +255,35 @@ def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
 def test_signs_take_no_more_memory_for_more_flips(rng):
     values = rng.random((100_000, 2))
     with most_memory() as most:
-        sign_flips.SignFlips(values, flips=200, rng=rng)
+        multiple_tests.SignFlips(values, flips=200, rng=rng)
     # All signs at once are 160 MB, and as much again for the choice of each.
     assert most[0] < 120e6
 
 
 def test_models_that_agree_everywhere_have_p_value_one(rng):
     values = np.tile(rng.random((30, 1)), 3)
-    flips = sign_flips.SignFlips(values, flips=99, rng=rng)
-    assert (sign_flips.p_values(flips.statistics(np.array([[0, 1], [1, 2]]))) == 1).all()
+    flips = multiple_tests.SignFlips(values, flips=99, rng=rng)
+    assert (multiple_tests.p_values(flips.statistics(np.array([[0, 1], [1, 2]]))) == 1).all()
 
 
 def test_sign_flips_of_right_and_wrong_answers_are_mcnemars_test(rng):
     first, second = rng.random((2, 400)) < np.array([[0.75], [0.65]])
     only_first, only_second = np.sum(first & ~second), np.sum(second & ~first)
     exact = binomtest(int(only_first), int(only_first + only_second)).pvalue
-    flips = sign_flips.SignFlips(np.column_stack([first, second]).astype(float), flips=20_000, rng=rng)
-    assert sign_flips.p_values(flips.statistics(np.array([[0, 1]])))[0] == pytest.approx(exact, abs=0.01)
+    flips = multiple_tests.SignFlips(np.column_stack([first, second]).astype(float), flips=20_000, rng=rng)
+    assert multiple_tests.p_values(flips.statistics(np.array([[0, 1]])))[0] == pytest.approx(exact, abs=0.01)
 
 
 def test_sign_flips_need_enough_samples_in_both_directions():
     rare = np.full(600, 0.01)
     rare[:24] = -0.99
-    assert not sign_flips.trusted(rare[:, None])[0]
+    assert not multiple_tests.trusted(rare[:, None])[0]
     rare[24] = -0.99
-    assert sign_flips.trusted(rare[:, None])[0]
+    assert multiple_tests.trusted(rare[:, None])[0]
     # Many tiny differences beside one that decides the sum are not many.
-    assert not sign_flips.trusted(np.r_[np.full(100, 1e-4), np.full(100, -1e-4), -1.0][:, None])[0]
+    assert not multiple_tests.trusted(np.r_[np.full(100, 1e-4), np.full(100, -1e-4), -1.0][:, None])[0]
     # Right and wrong answers, and models that agree everywhere: exact at any size.
-    assert sign_flips.trusted(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]))[0].all()
+    assert multiple_tests.trusted(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]))[0].all()
 
 
 def test_no_sign_flip_p_value_stands_where_it_would_be_wrong(rng):

@@ -9,7 +9,7 @@ from gfscore.audit.findings.templates import TEMPLATES
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import as_data, beside, findings_of, first_findings, with_findings
 from gfscore.audit.verdicts.verdict import proven_measure, shown_model
-from gfscore.core.class_names import classes_of
+from gfscore.core.labels import classes_of
 from gfscore.show.last_words import MOST_LINES, last_words
 from synthetic import synthetic_audit
 

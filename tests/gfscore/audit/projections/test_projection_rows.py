@@ -14,8 +14,8 @@ from gfscore.audit.projections.rows import (
     score_rows,
 )
 from gfscore.audit.projections.tasks import differences_between_groups, group_means
-from gfscore.tables.keys import ALL
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.table import ALL
 from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["a", "b", "absent"]

@@ -9,10 +9,10 @@ from gfscore.audit.verdicts.gate_rules import alpha_of, statistic_of, verdict_of
 from gfscore.audit.verdicts.judging import combine, judge
 from gfscore.core.software import software
 from gfscore.measures import measure_of
+from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import hoeffding_half_width
-from gfscore.statistics.scale import SCALE
 from made import gate_rule
 
 RULE = gate_rule("great", at_least=0.5)

@@ -13,8 +13,9 @@ import pytest
 import torch
 import yaml
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file, write_json
+from gfscore.core.files import write_json
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import measure_of
 from gfscore.networks.checkpoint_files import describe_checkpoint

@@ -10,7 +10,7 @@ import pytest
 import changed_bundles as bundles
 from finished_audit import finished_audit
 from gfscore.core import software as checkout
-from gfscore.core.checksummed import write_checksummed
+from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.show.page.judged import time_of

@@ -74,7 +74,7 @@ def test_wnids_in_front_of_names_are_names_too(written):
 
 
 def test_ten_of_the_thousand_classes_of_imagenet_are_found_in_its_index(written):
-    from gfscore.core.class_names import imagenet_names
+    from gfscore.core.labels import imagenet_names
 
     pairs = [[wnid, name.replace(" ", "_")] for wnid, name in imagenet_names().items()]
     # As Keras has them: two classes are called crane.

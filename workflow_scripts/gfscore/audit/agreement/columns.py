@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from gfscore.tables.keys import MEASURED
+from gfscore.tables.table import MEASURED
 
 ALL = -1
 """Value of class_index for all samples together, with ALL_NAME as class_name."""

@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from gfscore.audit.values import chosen_temperature
 from gfscore.core.errors import InputError
 from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.statistics.binomial import clopper_pearson
-from gfscore.statistics.bounded_means import one_sided_p_values
+from gfscore.statistics import SCALE
+from gfscore.statistics.betting import one_sided_p_values
+from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import own_and_rival, scores
-from gfscore.statistics.scale import SCALE
-from gfscore.statistics.splits import choosing_samples
-from gfscore.tables.keys import ALL, ALL_NAME
+from gfscore.statistics.proportions import clopper_pearson
+from gfscore.tables.table import ALL, ALL_NAME
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditInputs
 import math
 from typing import TYPE_CHECKING
 
-from gfscore.statistics.multiplicity import SIGNIFICANT, holm
+from gfscore.statistics.multiple_tests import SIGNIFICANT, holm
 from gfscore.statistics.ranking import EXACT_UP_TO, exact_p_value_of, spearman
 
 if TYPE_CHECKING:

@@ -10,9 +10,13 @@ from gfscore.audit.values import AuditInputs, row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
-from gfscore.statistics.binomial import lower_shares
-from gfscore.statistics.certificates import allowed_refutations, certified_accuracy, corrected_certified_accuracy
-from gfscore.tables.keys import ALL, ALL_NAME
+from gfscore.statistics.proportions import (
+    allowed_refutations,
+    certified_accuracy,
+    corrected_certified_accuracy,
+    lower_shares,
+)
+from gfscore.tables.table import ALL, ALL_NAME
 
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""

@@ -16,8 +16,8 @@ from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.values import AuditInputs
 from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.statistics.decisions import class_shares, training_method
 from gfscore.statistics.error_rates import error_rate, threshold
+from gfscore.statistics.proportions import class_shares, training_method
 from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
 
 EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"

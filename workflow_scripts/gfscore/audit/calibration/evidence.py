@@ -16,11 +16,10 @@ from gfscore.audit.values import AuditInputs, row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import label_of
-from gfscore.statistics.classes import class_means
+from gfscore.statistics.classes import choosing_samples, class_means, split_samples
 from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman_or_none
-from gfscore.statistics.splits import choosing_samples, split_samples
 from gfscore.statistics.survival import mean_distance
 
 Part = tuple[NDArray[np.floating], NDArray[np.integer]]

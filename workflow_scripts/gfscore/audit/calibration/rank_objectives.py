@@ -20,9 +20,8 @@ from gfscore.audit.calibration.piecewise_objectives import (
 )
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, two_phase_grid
 from gfscore.core.errors import InputError
-from gfscore.statistics.crossings import joined, rank_boundaries
 from gfscore.statistics.curves import ScoreCurves
-from gfscore.statistics.ranking import ranks, spearman
+from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
 
 MOST_RANKED = 100
 """Largest number of classes, or models, for which all crossings are found. About K^2 / 2 pairs may cross; for more of

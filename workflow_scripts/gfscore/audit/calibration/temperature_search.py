@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.crossings import RESOLUTION
+from gfscore.statistics.ranking import RESOLUTION
 
 EQUAL = 1e-12
 """Tolerance of equal objective values."""

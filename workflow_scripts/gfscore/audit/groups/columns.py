@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from gfscore.tables.keys import MODEL
+from gfscore.tables.table import MODEL
 
 _KEY = (
     *MODEL,

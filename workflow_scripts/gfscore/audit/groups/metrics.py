@@ -19,7 +19,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.values import AuditInputs
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures import KINDS
-from gfscore.tables.keys import ALL
+from gfscore.tables.table import ALL
 
 MACRO, WORST = "macro", "worst"
 """Values of class_name for the mean and the largest of a metric over the classes."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.statistics.classes import class_values
-from gfscore.tables.keys import ALL, ALL_NAME
+from gfscore.tables.table import ALL, ALL_NAME
 
 if TYPE_CHECKING:
     from gfscore.audit.values import Measured

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from gfscore.tables.keys import MODEL
+from gfscore.tables.table import MODEL
 
 _TASK = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 

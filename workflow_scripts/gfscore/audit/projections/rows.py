@@ -18,9 +18,9 @@ from gfscore.projection.scores import (
     is_constant,
     tolerance,
 )
-from gfscore.statistics.bounded_means import mean_bounds
+from gfscore.statistics.betting import mean_bounds
 from gfscore.statistics.ranking import spearman
-from gfscore.tables.keys import ALL, ALL_NAME
+from gfscore.tables.table import ALL, ALL_NAME
 
 RANKED = {
     "accuracy": True,

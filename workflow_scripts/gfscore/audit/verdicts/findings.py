@@ -23,11 +23,11 @@ from gfscore.audit.verdicts.verdict import (
     ran_attacks,
     shown_model,
 )
-from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
-from gfscore.statistics.disparity import TIE_TOLERANCE, worst_class_set
-from gfscore.tables.keys import ALL
+from gfscore.statistics.classes import TIE_TOLERANCE, worst_class_set
+from gfscore.tables.table import ALL
 
 if TYPE_CHECKING:
     from gfscore.audit.tables import AuditTables

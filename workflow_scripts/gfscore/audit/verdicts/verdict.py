@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.verdicts.gate_rules import combine
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import sha256_of_file
 from gfscore.measures import KINDS
 
 Measures = Mapping[str, Mapping[str, Any]]

@@ -31,8 +31,8 @@ def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
     Parquet); a column of numbers is read as numbers. Raises InputError, naming the file, when it is missing, damaged,
     without the key, or has rows that are longer or shorter than its header.
     """
+    from gfscore.tables.binary_files import ROW_NAMES, unreadable
     from gfscore.tables.csv_files import read_csv
-    from gfscore.tables.malformed import ROW_NAMES, unreadable
 
     path, key = Path(settings["path"]), settings["key"]
     if not path.is_file():
@@ -56,7 +56,7 @@ def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
 
 
 def _parquet(path):
-    from gfscore.tables.parquet_files import read_parquet
+    from gfscore.tables.binary_files import read_parquet
 
     # Ignores pandas' metadata in the footer, which no checksum covers; an index becomes a column.
     return read_parquet(path).replace_schema_metadata().to_pandas()

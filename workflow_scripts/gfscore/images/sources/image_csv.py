@@ -44,7 +44,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     classes are `classes`, or these names in alphabetical order. Raises InputError, naming the file, for missing
     columns, labels and names, for names that lead out of the folder, and for damaged images.
     """
-    from gfscore.core.label_numbers import class_indices
+    from gfscore.core.labels import class_indices
     from gfscore.images.encoded import from_files
     from gfscore.images.listing import NamedImages, is_image, require_inside
 
@@ -70,9 +70,9 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
 
 def _rows(path, image, label, separator):
     # Names of images (N,) str and labels (N,), whole numbers or text.
-    from gfscore.core.label_numbers import are_numbers
+    from gfscore.core.labels import are_numbers
+    from gfscore.tables.binary_files import unreadable
     from gfscore.tables.csv_files import read_csv
-    from gfscore.tables.malformed import unreadable
 
     if not Path(path or "").is_file():
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")

@@ -49,7 +49,7 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
     """
     import numpy as np
 
-    from gfscore.core.label_numbers import class_indices
+    from gfscore.core.labels import class_indices
     from gfscore.images.array_files import (
         SIGNED,
         channels_first,

@@ -15,8 +15,8 @@ from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.inference import BatchedClassifier
-from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
+from gfscore.statistics.proportions import lower_shares
 
 CERTIFICATE, ATTACK = range(2)
 """Streams of noise: the attack draws the same whatever the certificate took."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.measures.certified import HALF
-from gfscore.statistics.binomial import lower_shares
-from gfscore.tables.sample_files import ABSTAINED
+from gfscore.statistics.proportions import lower_shares
+from gfscore.tables.radius_files import ABSTAINED
 
 
 def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from gfscore.core.tensors import Tensor
 from gfscore.measures.certified.radii import fewest_votes, radii
 from gfscore.networks.inference import BatchedClassifier
-from gfscore.statistics.binomial import lower_shares
 from gfscore.statistics.draws import Draws
-from gfscore.tables.sample_files import ABSTAINED
+from gfscore.statistics.proportions import lower_shares
+from gfscore.tables.radius_files import ABSTAINED
 
 
 def certify(

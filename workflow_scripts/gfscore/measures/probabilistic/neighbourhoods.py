@@ -12,9 +12,9 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.core.tensors import Tensor
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.inference import BatchedClassifier
-from gfscore.statistics.decisions import VALUES
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.error_rates import error_rate, require_budget, threshold
+from gfscore.statistics.proportions import VALUES
 from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
 
 REFERENCES = ("prediction", "label")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
-from gfscore.tables.numpy_files import opened, whole_array
+from gfscore.tables.binary_files import opened, whole_array
 
 if TYPE_CHECKING:
     from gfscore.projection.mappers.fitting import Mapper

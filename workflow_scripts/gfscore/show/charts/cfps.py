@@ -15,8 +15,8 @@ def shares(subject: Subject) -> Frame | None:
     import numpy as np
     import pandas as pd
 
-    from gfscore.statistics.binomial import lower_shares
-    from gfscore.statistics.multiplicity import SIGNIFICANT
+    from gfscore.statistics.multiple_tests import SIGNIFICANT
+    from gfscore.statistics.proportions import lower_shares
 
     rows = subject.rows("class_errors")
     if rows is None or rows[rows["corruption"].isna()].empty:
@@ -44,7 +44,7 @@ def shares(subject: Subject) -> Frame | None:
 
 def where_errors_fall(frame: Frame) -> Finding:
     """Which class draws more than an equal share of the errors, and in how many models significantly."""
-    from gfscore.statistics.multiplicity import SIGNIFICANT
+    from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
     models = frame["model"].nunique()

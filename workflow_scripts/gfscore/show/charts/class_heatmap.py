@@ -21,7 +21,7 @@ def class_values(subject: Subject) -> Frame | None:
         return None
     rows = rows.rename(columns={"model": "name", "label": "model"}).sort_values("class_index", kind="stable")
     models = rows.groupby("model", sort=False)
-    # The classes that may be the worst, as in statistics.disparity.worst_class_set, of all models at once.
+    # The classes that may be the worst, as in statistics.classes.worst_class_set, of all models at once.
     suspects = (rows["low"] <= models["high"].transform("min")).groupby(rows["model"]).transform("sum")
     least, most = (models["value"].transform(end) for end in ("min", "max"))
     lowest = (rows["n"] > 0) & (rows["value"] == least) & (most > least)

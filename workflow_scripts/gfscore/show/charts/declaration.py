@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.measures import Measure, measure_of
 from gfscore.show.forms import Form

@@ -13,7 +13,7 @@ def disparities(subject: Subject) -> Frame | None:
     import pandas as pd
 
     from gfscore.audit.metrics import FIRST
-    from gfscore.statistics.multiplicity import holm
+    from gfscore.statistics.multiple_tests import holm
 
     rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
     if rows is None or scores is None:
@@ -48,7 +48,7 @@ def disparity(frame: Frame) -> Finding:
     Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that
     values are not distributed alike in all classes, which classes of one mean and different spread also bring about.
     """
-    from gfscore.statistics.multiplicity import SIGNIFICANT
+    from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     rdi = frame[frame["metric"] == "rdi"]
     best, worst = rdi.loc[rdi["value"].idxmin()], rdi.loc[rdi["value"].idxmax()]

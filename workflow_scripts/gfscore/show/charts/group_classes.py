@@ -14,7 +14,7 @@ def groups_by_class(subject: Subject) -> Frame | None:
     `small` where some model has few samples in a cell.
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
     if rows is None or not (rows["n"] > 0).any() or (gaps := group_gaps(rows)).empty:

@@ -14,7 +14,7 @@ def fairness(subject: Subject) -> Frame | None:
     Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
     the projection-fairness paper's Fig. 6, with classes in place of task attributes.
     """
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows = subject.rows("group_metrics")
     rows = None if rows is None else rows[(rows["class_index"] != ALL) & rows["metric"].isin(METRICS)]

@@ -18,7 +18,7 @@ def groups(subject: Subject) -> Frame | None:
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
     from gfscore.core.names import model_labels
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
     if rows is None or not (rows["n"] > 0).any():

@@ -17,7 +17,7 @@ def tolerances(subject: Subject) -> Frame | None:
     import pandas as pd
 
     from gfscore.core.numbers import percent
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows = subject.rows("projection_scores")
     rows = None if rows is None else rows[rows["class_index"] == ALL]

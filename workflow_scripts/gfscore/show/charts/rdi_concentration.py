@@ -18,8 +18,7 @@ def deviations(subject: Subject) -> Frame | None:
     import pandas as pd
 
     from gfscore.audit.values import row_generator
-    from gfscore.statistics.concentration import rdi_deviations, sample_sizes
-    from gfscore.statistics.intervals import rdi_bound
+    from gfscore.statistics.intervals import rdi_bound, rdi_deviations, sample_sizes
 
     measured, scores = subject.measured.get(str(subject.measure)), subject.rows("class_scores")
     if not measured or scores is None:

@@ -14,7 +14,7 @@ def claims(subject: Subject) -> Frame | None:
 
     from gfscore.audit.agreement.falsification import mean_scores_against_distances
     from gfscore.core.numbers import number
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows = subject.rows("falsification")
     if rows is None or (rows := rows[rows["class_index"] == ALL]).empty:

@@ -15,7 +15,7 @@ def similarities(subject: Subject) -> Frame | None:
     import pandas as pd
 
     from gfscore.core.names import without_threat
-    from gfscore.statistics.multiplicity import false_discovery
+    from gfscore.statistics.multiple_tests import false_discovery
 
     rows = subject.rows("similarities")
     if rows is None:
@@ -47,7 +47,7 @@ def alike(frame: Frame) -> Finding:
     """How many pairs of models err significantly more alike than by chance, and which pair most."""
     import math
 
-    from gfscore.statistics.multiplicity import SIGNIFICANT
+    from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     errors = frame[frame["errors_alone"] & frame["cosine"].notna()]
     pairs, chance = errors[errors["what"] == "pair"], errors[errors["what"] == "chance"]

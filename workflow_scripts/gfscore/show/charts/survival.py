@@ -25,7 +25,7 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | Non
     """
     import numpy as np
 
-    from gfscore.tables.keys import ALL
+    from gfscore.tables.table import ALL
 
     rows, scores = subject.rows("radius_curves"), subject.rows("class_scores")
     if rows is None or scores is None or rows["kind"].iloc[0] != kind:

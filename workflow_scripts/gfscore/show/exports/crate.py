@@ -16,9 +16,10 @@ from typing import Any
 
 import yaml
 
-from gfscore.core.addresses import without_queries, without_query
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.files import read_json
+from gfscore.core.names import without_queries, without_query
 from gfscore.core.software import software, version_in_words
 
 PROFILES = {

@@ -12,8 +12,8 @@ import pandas as pd
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN
-from gfscore.core.class_names import classes_of, readable_classes
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import MINUS, count, is_missing, model_count, number, percent, setting, temperature
 from gfscore.measures.declaration import Measure

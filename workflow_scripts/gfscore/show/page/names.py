@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable, shortened_all
 
 LONGEST_MODEL, LONGEST_CLASS = 17, 17

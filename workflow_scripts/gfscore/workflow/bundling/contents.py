@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, sha256_of_file
+from gfscore.core.files import read_json
 from gfscore.core.identity import MODEL, label_of
 from gfscore.core.names import printable
 from gfscore.workflow import layout, plan, projection_layout

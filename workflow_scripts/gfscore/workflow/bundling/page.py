@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.checksummed import without_checksums
+from gfscore.core.digests import without_checksums
 from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
 from gfscore.show.page import judged

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.class_names import WNID, imagenet_names
 from gfscore.core.errors import InputError, few
-from gfscore.core.label_numbers import is_number
+from gfscore.core.labels import WNID, imagenet_names, is_number
 from gfscore.workflow.new_audit.output_names import OutputNames, asked_names
 from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
 

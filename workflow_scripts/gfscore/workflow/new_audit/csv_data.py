@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gfscore.core.errors import InputError, few
 from gfscore.images.listing import NamedImages, left_behind, require_inside
 from gfscore.images.sources.image_csv import SEPARATORS
+from gfscore.tables.binary_files import ROW_NAMES, unreadable
 from gfscore.tables.csv_files import read_csv
 from gfscore.tables.logit_files import LABELS
-from gfscore.tables.malformed import ROW_NAMES, unreadable
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -288,7 +288,7 @@ def _parquet(path, first):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from gfscore.tables.malformed import unreadable
+    from gfscore.tables.binary_files import unreadable
 
     try:
         schema = pq.read_schema(first)

@@ -17,9 +17,8 @@ from gfscore.core.errors import InputError, few
 from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.outputs import output_words
 from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities, require_logits, stored_logits
+from gfscore.tables.binary_files import declared_array, opened, unreadable
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
-from gfscore.tables.malformed import unreadable
-from gfscore.tables.numpy_files import declared_array, opened
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import FoundData, find_data, labels_of, require_labels_agree
@@ -194,7 +193,7 @@ def _members(path):
         with _archive(path) as file:
             return [name for name in file.files if name not in OTHER and len(declared_array(file, name)[0]) == 2]
     if path.suffix == ".parquet":
-        from gfscore.tables.parquet_files import is_list
+        from gfscore.tables.binary_files import is_list
 
         return [field.name for field in _schema(path) if is_list(field.type)]
     return []

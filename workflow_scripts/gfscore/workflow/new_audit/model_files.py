@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError, few
-from gfscore.core.files import sha256_of_file
 from gfscore.core.names import require_utf8
 from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.model_source import CHECKPOINTS

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from gfscore.core.errors import InputError, few
-from gfscore.core.label_numbers import is_number
-from gfscore.core.regular import regular_bytes
+from gfscore.core.files import regular_bytes
+from gfscore.core.labels import is_number
 
 MOST_TEXT = 1 << 22
 """Bytes of the largest file of names that is read."""

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from gfscore.audit.tables import AuditTables
-from gfscore.core.class_names import readable_classes
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
 from gfscore.show.drawing import UndrawnChart
 from gfscore.show.page.charts import DrawnChart

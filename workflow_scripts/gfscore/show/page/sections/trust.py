@@ -10,7 +10,7 @@ from gfscore.core import numbers
 from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
-from gfscore.tables.keys import ALL
+from gfscore.tables.table import ALL
 
 SIGNED, P = numbers.signed, numbers.p_value
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.tables.binary_files import unreadable
 from gfscore.tables.csv_files import read_csv
-from gfscore.tables.malformed import unreadable
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
 ABSTAINED = -1

@@ -1,9 +1,4 @@
-"""Probabilistic robustness: bounds of the share of robust inputs from the test outcomes of single inputs.
-
-An input is robust, z = 1, when at most a share kappa of its perturbed copies is classified differently. A sequential
-test decides robust or not robust, or remains undecided; each decision is wrong with probability at most alpha_test.
-These functions bound P(z = 1), per class and overall, allowing for wrong decisions, undecided inputs and sampling.
-"""
+"""Exact confidence bounds of proportions."""
 
 from __future__ import annotations
 
@@ -14,11 +9,103 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError, unknown
-from gfscore.statistics.binomial import lower_shares
+from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+MOST_ALPHA = 1 / 4
+"""Largest level at which bounds for trials of unequal probability are known to hold; larger ones are lowered to it."""
+
+
+def clopper_pearson(successes: int, trials: int, *, alpha: float) -> tuple[float, float]:
+    """Exact two-sided confidence interval `(low, high)` of a binomial probability, confidence at least 1 - alpha.
+
+    Takes 0 <= `successes` <= `trials`, trials >= 1. Source: Clopper and Pearson 1934.
+    """
+    low = lower_shares(successes, trials, alpha=alpha / 2)
+    high = 1 - lower_shares(trials - successes, trials, alpha=alpha / 2)
+    return float(low), float(high)
+
+
+def lower_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> NDArray[np.float64]:
+    """Exact lower confidence bounds of binomial probabilities, each with confidence at least 1 - alpha.
+
+    Takes `successes` and `trials`, numbers or arrays of one shape; the bound is 0 without successes or trials. Counts
+    may be fractions, for the planning of samples. Source: Clopper and Pearson 1934, one-sided.
+    """
+    from scipy.special import betaincinv
+
+    successes, trials = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    positive = successes > 0
+    bound = betaincinv(np.where(positive, successes, 1), np.where(positive, trials - successes + 1, 1), alpha)
+    return np.where(positive, bound, 0.0)
+
+
+def lower_mean_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> NDArray[np.float64]:
+    """Lower confidence bounds, each at level alpha, of the mean probability of trials that need not be identical.
+
+    Arguments as lower_shares takes them; the bounds are the same except for a single success. Trials with unequal
+    probabilities reach a number of successes less often than identical trials of the same mean, if that number is at
+    least one above its expectation (Hoeffding 1956). This holds for two or more successes that refute a mean at
+    alpha <= 1/4, because identical trials reach an expectation above 1 with probability above 1/4 (Greenberg and Mohri
+    2014). For one success the bound is alpha / trials, since the probability of any success is at most the expectation.
+    """
+    bound = lower_shares(successes, trials, alpha=min(alpha, MOST_ALPHA))
+    single = np.minimum(bound, alpha / np.maximum(trials, 1))
+    return np.where(np.asarray(successes) <= 1, single, bound)
+
+
+# ---- Certified accuracy at a radius, and the number of wrong certificates to be expected.
+
+
+BUG_LEVEL = 0.999
+"""Quantile of the number of wrong certificates; a larger number indicates an error of the code."""
+
+
+def certified_accuracy(values: ArrayLike, labels: ArrayLike, classes: int, *, radius: float) -> ClassValues:
+    """Share of each class that is classified correctly with a certified radius of at least `radius`, as ClassValues.
+
+    Takes `values` (N,), certified radii where the prediction is correct, else 0. At radius 0: correct, no abstention.
+    # ASSUME: no certificate is wrong; `corrected_certified_accuracy` allows for a share alpha of wrong ones.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    return class_values((values > 0) & (values >= radius), labels, classes)
+
+
+def corrected_certified_accuracy(
+    certified: ArrayLike, samples: ArrayLike, *, alpha: float, confidence: float
+) -> NDArray[np.float64]:
+    """Lower bound of the true share of samples on which g is correct and constant within a radius.
+
+    Takes the numbers of `certified` samples at the radius and of all `samples` (numbers or arrays (K,)), the error
+    probability `alpha` of one certificate and the `confidence` of the bound. (L - alpha) / (1 - alpha), clipped at 0,
+    with L the one-sided Clopper-Pearson bound of the certified share; 0 without samples. Holds with probability at
+    least `confidence` over samples and noise, since a share alpha of the other samples may be certified wrongly.
+    # ASSUME: the samples are independent draws from the data of interest.
+    """
+    low = lower_shares(certified, samples, alpha=1 - confidence)
+    return np.maximum((low - alpha) / (1 - alpha), 0.0)
+
+
+def allowed_refutations(samples: int, *, alpha: float) -> int:
+    """Largest number of wrong certificates to be expected: the 99.9% quantile of Binomial(`samples`, `alpha`).
+
+    `samples` includes abstentions: given that a certificate was issued, it may be wrong with a probability far above
+    alpha.
+    """
+    from scipy.special import bdtr
+
+    return int(np.argmax(bdtr(np.arange(samples + 1), samples, alpha) >= BUG_LEVEL))
+
+
+# ---- Probabilistic robustness: bounds of the share of robust inputs from the test outcomes of single inputs. An
+# input is robust, z = 1, when at most a share kappa of its perturbed copies is classified differently. A
+# sequential test decides robust or not robust, or remains undecided; each decision is wrong with probability at
+# most alpha_test. These functions bound P(z = 1), per class and overall, allowing for wrong decisions, undecided
+# inputs and sampling.
 
 
 def share_interval(

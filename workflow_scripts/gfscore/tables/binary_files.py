@@ -1,0 +1,208 @@
+"""Errors of users' tables whose remedy is known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import unpacks_too_far
+
+if TYPE_CHECKING:
+    from pyarrow import DataType, Table
+    from pyarrow.parquet import ParquetFile
+
+
+ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
+"""Names that pandas and Parquet give to an unnamed column of row names."""
+
+WITHOUT_ROW_NAMES = "write the file without row names (R: row.names = FALSE, pandas: index=False)"
+"""Remedy for a table with such a column."""
+
+AS_UTF_8 = "save it as UTF-8"
+"""Remedy for text in another encoding, such as Latin-1 or the UTF-16 of some spreadsheets."""
+
+
+class MalformedError(ValueError):
+    """A fault of an undamaged file: it needs its own `remedy`, since copying it again changes nothing."""
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        """`fault` is the text of the error."""
+        super().__init__(fault)
+        self.remedy = remedy
+
+
+def unreadable(path: Path | str, kind: str, error: Exception) -> InputError:
+    """InputError for a file of format `kind` (".csv") that a reader rejected, with the error's remedy if it has one."""
+    return InputError(f"{path}: not readable as {kind} ({error}); {getattr(error, 'remedy', 'write the file again')}")
+
+
+# ---- Reading of untrusted .npy and .npz files in bounded memory, without unpickling.
+
+
+def opened(path: Path | str, **how: Any) -> Any:
+    """Result of numpy.load for a .npy or .npz file, without unpickling; ValueError for any other file."""
+    try:
+        return np.load(path, allow_pickle=False, **how)
+    except ValueError as error:
+        # For an unknown format numpy assumes a pickle, and its message advises to allow pickles.
+        if "unsafely" in str(error):
+            raise ValueError("neither a .npy nor a .npz file") from error
+        # In two spellings, as the file is read or mapped into memory.
+        if "object" in str(error).lower():
+            raise _of_objects("the array") from error
+        raise
+
+
+def declared_array(
+    archive: np.lib.npyio.NpzFile, name: str, *, with_objects: bool = False
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array of an open .npz file by its header, before any of its data are read.
+
+    `with_objects`: also of an array of Python objects, which is not to be read.
+
+    Raises
+    ------
+    ValueError
+        Where the archive's directory, the array's header and the size of the file contradict each other, or the array
+        unpacks too far (see gfscore.core.files).
+    """
+    assert archive.zip is not None  # it is open
+    member = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
+    if unpacks_too_far(member.file_size, member.compress_size):
+        raise ValueError(
+            f"array {name} claims {member.file_size:,} bytes compressed to {member.compress_size:,}; if that is right, "
+            "save it uncompressed, with numpy.savez"
+        )
+    with archive.zip.open(member) as file:
+        # Version 3 is only for field names outside ASCII, which are not supported.
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+        expected = file.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject and with_objects:
+        return tuple(shape), dtype
+    if dtype.hasobject:
+        raise _of_objects(f"array {name}")
+    if expected != member.file_size:
+        raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
+    return tuple(shape), dtype
+
+
+def declared_header(path: Path | str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array of a .npy file by its header; ValueError where that cannot be read."""
+    with Path(path).open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version} of the format is not read")
+        shape, _, dtype = _HEADERS[version](file)
+    return tuple(shape), dtype
+
+
+def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
+    """Array `name` of an open .npz file, read after its header was checked.
+
+    Raises ValueError as `declared_array`, zipfile.BadZipFile for a wrong checksum, numpy's errors for damaged bytes.
+    """
+    declared_array(archive, name)
+    array: NDArray[Any] = archive[name]
+    return array
+
+
+def _of_objects(array: str) -> MalformedError:
+    # numpy's own message would advise to unpickle it.
+    return MalformedError(
+        f"{array} is of Python objects, which are not unpickled",
+        "convert it to numbers, by array.astype(float), or to text, by array.astype(str), and save it again",
+    )
+
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+# ---- Reading of untrusted Parquet files in bounded memory: a file may claim far more values than it holds.
+
+
+PLAIN_ROWS = 10_000_000
+"""Rows that a file of any size may have; runs of equal values compress to almost nothing."""
+
+ROWS_PER_BYTE = 10
+"""Rows per byte of the file that a larger table may have."""
+
+PLAIN_VALUES = 25_000_000
+"""Values in all columns together that a file of any size may have: 200 MB as 64-bit numbers."""
+
+VALUES_PER_BYTE = 100
+"""Values per byte of the file that a larger table may have; a column may repeat one value."""
+
+BYTES_PER_VALUE = 4
+"""Bytes per value of lists, which hold logits in float32."""
+
+BATCH = 64
+"""Rows per batch when reading lists."""
+
+
+def opened_parquet(path: Path | str) -> ParquetFile:
+    """pyarrow's ParquetFile, with verification of page checksums, if its size is plausible.
+
+    Raises ValueError for a footer that claims more rows than PLAIN_ROWS and ROWS_PER_BYTE allow or more values than
+    most_values, and pyarrow's errors for a file that is missing or damaged.
+    """
+    import pyarrow.parquet as pq
+
+    # Reading ahead slows small files by a tenth, and does not speed up large ones.
+    parquet = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+    # The metadata of single columns is not read: with a damaged footer, that crashes the process.
+    rows, columns, size = parquet.metadata.num_rows, parquet.metadata.num_columns, Path(path).stat().st_size
+    groups = sum(parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups))
+    fault = None
+    if not 0 <= rows <= max(PLAIN_ROWS, ROWS_PER_BYTE * size) or groups != rows:
+        fault = f"{rows} rows, {groups} in all row groups,"
+    elif rows * columns > most_values(path):
+        fault = f"{rows} rows of {columns} columns"
+    if fault:
+        parquet.close()
+        raise ValueError(f"its footer claims {fault} in a file of {size} bytes")
+    return parquet
+
+
+def most_values(path: Path | str) -> int:
+    """Largest number of values that a file may have in all columns together."""
+    return max(PLAIN_VALUES, VALUES_PER_BYTE * Path(path).stat().st_size)
+
+
+def read_parquet(path: Path | str) -> Table:
+    """Arrow table of a whole file.
+
+    Raises ValueError as opened_parquet does; MalformedError for repeated column names, and for lists or other nested
+    values of more than BYTES_PER_VALUE * most_values bytes.
+    """
+    import pyarrow as pa
+
+    with opened_parquet(path) as file:
+        schema = file.schema_arrow
+        repeated = next((name for name, times in Counter(schema.names).items() if times > 1), None)
+        if repeated is not None:
+            raise MalformedError(f"two columns {repeated!r}", "rename one")
+        if not any(pa.types.is_nested(kind) for kind in schema.types):
+            return file.read()
+        # Equal lists compress to almost nothing: their size is known only after reading.
+        batches, left = [], BYTES_PER_VALUE * most_values(path)
+        for batch in file.iter_batches(BATCH):
+            left -= batch.nbytes
+            if left < 0:
+                fault = "its lists hold more values than allowed for a file of its size"
+                raise MalformedError(fault, "write it without compression and dictionary (use_dictionary=False)")
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema=schema)
+
+
+def is_list(kind: DataType) -> bool:
+    """Whether an Arrow type is a list, of variable or fixed length."""
+    import pyarrow as pa
+
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
