@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from gfscore.core.errors import InputError
-from gfscore.images.corruptions import parts
+from gfscore.images.corruptions import catalogue
 from gfscore.images.corruptions.blur import glass_blur, smear, zoom
 from gfscore.images.corruptions.catalogue import CORRUPTIONS, corrupt
 from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
@@ -106,11 +106,11 @@ def test_blurs_keep_the_mean_and_lower_the_contrast():
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_a_corruption_is_the_same_in_parts_of_any_size(name, monkeypatch):
+def test_a_corruption_is_the_same_however_many_images_are_corrupted_together(name, monkeypatch):
     images = scene(n=7)
     whole = corrupted(images, name, 4)
     for size in (1, 3 * images[0].size):
-        monkeypatch.setattr(parts, "PART", size)
+        monkeypatch.setattr(catalogue, "VALUES_AT_ONCE", size)
         np.testing.assert_array_equal(corrupted(images, name, 4), whole)
 
 
@@ -126,7 +126,7 @@ def test_glass_is_the_published_walk_from_pixel_to_pixel(delta):
                     down, right = drawn[21 - delta - row, 18 - delta - column]
                     image[:, row, column] = image[:, row + down, column + right]
     # A blur so narrow that it is none
-    result = np.concatenate(list(glass_blur(images, (0.01, delta, 2), RowGenerators(seeds_of(images)))))
+    result = glass_blur(images.astype(np.float64), (0.01, delta, 2), RowGenerators(seeds_of(images)))
     np.testing.assert_array_equal(result, expected)
     assert not np.array_equal(result, images)
 

@@ -6,7 +6,7 @@ multiplied by the ratio of the sides.
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
@@ -19,7 +19,10 @@ SEVERITIES = 5
 SIDES = {"cifar": 32, "imagenet": 224}
 """Side in pixels that each set of parameters was published for."""
 
-PARAMETERS: dict[str, dict[str, list[Any]]] = {
+Parameters = float | tuple[float, ...]
+"""Of one severity: the tuple that the corruption's function unpacks, or its only number."""
+
+PARAMETERS: dict[str, dict[str, list[Parameters]]] = {
     # standard deviation
     "gaussian_noise": {"cifar": [0.04, 0.06, 0.08, 0.09, 0.10], "imagenet": [0.08, 0.12, 0.18, 0.26, 0.38]},
     # photons per unit of brightness
@@ -111,39 +114,68 @@ LENGTHS = {
 """Positions of the parameters that are lengths in pixels."""
 
 
-def _known(name: str) -> str:
+def _corruption(name: str) -> str:
     if name not in PARAMETERS:
         raise ValueError(unknown("corruption", name, PARAMETERS))
     return name
 
 
-UNIQUE: dict[str, JsonValue] = {"uniqueItems": True}
+_NAME_SCHEMA: dict[str, JsonValue] = {"type": "string", "enum": list(PARAMETERS)}
+_UNIQUE_SCHEMA: dict[str, JsonValue] = {"uniqueItems": True}
 
+CorruptionName = Annotated[str, AfterValidator(_corruption), WithJsonSchema(_NAME_SCHEMA)]
 Corruptions = Annotated[
-    Unique[Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(PARAMETERS)})]],
-    Field(min_length=1, description="Kinds of corruption (Hendrycks and Dietterich 2019).", json_schema_extra=UNIQUE),
+    Unique[CorruptionName],
+    Field(
+        min_length=1,
+        description="Kinds of corruption (Hendrycks and Dietterich 2019).",
+        json_schema_extra=_UNIQUE_SCHEMA,
+    ),
 ]
 """Setting: names of corruptions."""
 
+Severity = Annotated[int, Field(ge=1, le=SEVERITIES)]
 Severities = Annotated[
-    Unique[Annotated[int, Field(ge=1, le=SEVERITIES)]],
-    Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=UNIQUE),
+    Unique[Severity],
+    Field(min_length=1, description="From 1, mild, to 5, strong.", json_schema_extra=_UNIQUE_SCHEMA),
 ]
 """Setting: severities."""
 
 
-def parameters_of(corruption: str, severity: int, side: int) -> float | tuple[float, ...]:
-    """Parameters of a corruption for images whose shorter side has `side` pixels: a number or a tuple.
+def parameters_of(corruption: str, severity: int, side: int) -> Parameters:
+    """Parameters of a corruption for images of any size.
 
-    Raises InputError for an unknown corruption and a severity other than 1 to 5.
+    Parameters
+    ----------
+    corruption : str
+        A key of PARAMETERS.
+    severity : int
+        From 1, mild, to 5, strong.
+    side : int
+        Shorter side of the images, in pixels.
+
+    Returns
+    -------
+    float or tuple of float
+        The published ones of the nearer size, lengths in pixels multiplied by the ratio of the sides.
+
+    Raises
+    ------
+    InputError
+        For an unknown corruption, and for a severity other than 1 to 5.
     """
     if corruption not in PARAMETERS:
         raise InputError(f"corruption {corruption!r} is unknown; choose one of {', '.join(PARAMETERS)}")
     if severity not in range(1, SEVERITIES + 1):
         raise InputError(f"severity {severity!r} of {corruption} is unknown; choose one of 1 to {SEVERITIES}")
+
     nearest = min(SIDES, key=lambda name: abs(math.log(side / SIDES[name])))
     published = PARAMETERS[corruption][nearest][severity - 1]
-    if corruption not in LENGTHS:
+    if not isinstance(published, tuple) or corruption not in LENGTHS:
         return published
+
     ratio = side / SIDES[nearest]
-    return tuple(value * ratio if place in LENGTHS[corruption] else value for place, value in enumerate(published))
+    scaled = list(published)
+    for position in LENGTHS[corruption]:
+        scaled[position] *= ratio
+    return tuple(scaled)
