@@ -64,11 +64,11 @@ for step in sys.argv[1:]:
 
 LOGITS_OF_DIGITS = """
 import sys
-from gfscore.images.sources.digits import open_source
+from gfscore.images.sources.digits import Digits, open_source
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.architectures import build_network
 
-images = open_source({"split": "test", "test_share": 0.02, "seed": 0})
+images = open_source(Digits(split="test", test_share=0.02, seed=0))
 network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10, seed=0, width=4, pool=4)
 assert extract_logits(network, images, batch_size=64, device="cpu")[2].shape[1] == 10
 loaded = {"sklearn", "scipy.stats", "torch._dynamo", "torch._inductor", "torchvision"} & set(sys.modules)

@@ -263,20 +263,21 @@ def test_the_generators_files_are_opened(saved):
 
 
 def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
-    whole = open_images(NPZ, saved(), classes=PAIR)
+    path = saved()
+    whole = open_images(NPZ, path, classes=PAIR)
     import gfscore.images.sources.npz as source
 
     monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("dog", "cat")))
     with pytest.raises(InputError, match="'cat' is label 0 in `classes`, but label 1 in the data"):
-        open_images(NPZ, None, classes=PAIR)
-    assert len(open_images(NPZ, None, classes=["hound", "cat"])) == 4
+        open_images(NPZ, path, classes=PAIR)
+    assert len(open_images(NPZ, path, classes=["hound", "cat"])) == 4
     with pytest.raises(InputError, match="only in the data: none; only declared: cow; correct"):
-        open_images(NPZ, None, classes=["dog", "cat", "cow"])
+        open_images(NPZ, path, classes=["dog", "cat", "cow"])
     with pytest.raises(InputError, match="'dog' is repeated"):
-        open_images(NPZ, None, classes=["dog", "dog"])
+        open_images(NPZ, path, classes=["dog", "dog"])
     with pytest.raises(InputError, match=r"classes 'd\\xf6g' and 'do\\u0308g' differ in .* Unicode alone"):
-        open_images(NPZ, None, classes=["d\u00f6g", "do\u0308g"])
-    assert len(open_images(NPZ, None, classes=["a", "A"])) == 4
+        open_images(NPZ, path, classes=["d\u00f6g", "do\u0308g"])
+    assert len(open_images(NPZ, path, classes=["a", "A"])) == 4
 
 
 def test_a_pinned_digest_is_enforced(saved):
@@ -306,7 +307,7 @@ def test_equal_images_have_equal_digests_whatever_part_they_are_read_in(saved):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 9, 8, 3), dtype=np.uint8)
     pixels[2] = pixels[0]
     path = saved(x=pixels)
-    settings = NPZ | {"images": "x", "labels": "y", "path": str(path)}
+    settings = NPZ | {"image": "x", "label": "y"}
     images = open_images(settings, path, classes=PAIR)
     digests = image_digests(images, where=path)["pixel_digest"]
     assert digests[0] == digests[2] and len(set(digests)) == 3
@@ -319,7 +320,7 @@ def test_an_image_under_two_labels_is_refused(saved):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 9, 8, 3), dtype=np.uint8)
     pixels[3] = pixels[0]
     path = saved(x=pixels)
-    images = open_images(NPZ | {"images": "x", "labels": "y", "path": str(path)}, path, classes=PAIR)
+    images = open_images(NPZ | {"image": "x", "label": "y"}, path, classes=PAIR)
     with pytest.raises(InputError, match=r"pets\.npz: \S+ \(label 1\) and \S+ \(label 0\) are one image"):
         image_digests(images, where=path)
 

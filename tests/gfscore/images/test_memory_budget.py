@@ -12,6 +12,7 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.images import decoding
+from gfscore.images.dataset_source import AsStored
 from gfscore.images.decoding import LARGEST_IMAGE, MemoryBudget, prepare
 from memory import most_memory
 
@@ -71,7 +72,7 @@ def test_an_image_of_too_many_pixels_is_refused_by_its_header_with_its_size():
     content = png(13_300, 13_300)
     assert LARGEST_IMAGE < 13_300**2
     with most_memory() as most, pytest.raises(InputError, match=r"big\.png: 13300x13300 pixels.*120 million"):
-        prepare(content, {"method": "none"}, name="big.png")
+        prepare(content, AsStored(method="none"), name="big.png")
     assert most[0] < 2**20
 
 
@@ -86,5 +87,5 @@ def test_images_are_decoded_within_the_budget(monkeypatch):
     monkeypatch.setattr(decoding, "DECODING", Noted(1000))
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((20, 10, 3), dtype=np.uint8)).save(buffer, "PNG")
-    assert prepare(buffer.getvalue(), {"method": "none"}, name="a").shape == (20, 10, 3)
+    assert prepare(buffer.getvalue(), AsStored(method="none"), name="a").shape == (20, 10, 3)
     assert asked == [decoding.BYTES_PER_PIXEL * 200]

@@ -5,12 +5,15 @@ import io
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
+from pydantic import TypeAdapter
 
 from gfscore.core.errors import InputError
+from gfscore.images.dataset_source import Preprocessing
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.decoding import describe, orientation_of, prepare
 from gfscore.images.sources.image_folder import ImageFolder
 
+preprocessing = TypeAdapter(Preprocessing).validate_python
 STORED = {"method": "none"}
 TURNED = {"method": "none", "orientation": "exif"}
 LOSSLESS = {"PNG": {}, "WEBP": {"lossless": True}, "JPEG": {}}
@@ -36,8 +39,8 @@ def test_an_image_is_read_as_torchvision_reads_it_or_as_a_viewer_shows_it(kind, 
         as_stored = np.asarray(image.convert("RGB"))
         as_shown = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     assert orientation_of(content) == orientation
-    np.testing.assert_array_equal(prepare(content, STORED, name="a"), as_stored)
-    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), as_shown)
+    np.testing.assert_array_equal(prepare(content, preprocessing(STORED), name="a"), as_stored)
+    np.testing.assert_array_equal(prepare(content, preprocessing(TURNED), name="a"), as_shown)
 
 
 def test_a_tiff_is_turned_by_pillow_so_both_readings_are_torchvisions():
@@ -46,14 +49,16 @@ def test_a_tiff_is_turned_by_pillow_so_both_readings_are_torchvisions():
         expected = np.asarray(image.convert("RGB"))
     assert expected.shape == (9, 8, 3) and orientation_of(content) == 1
     for settings in (STORED, TURNED):
-        np.testing.assert_array_equal(prepare(content, settings, name="a"), expected)
+        np.testing.assert_array_equal(prepare(content, preprocessing(settings), name="a"), expected)
 
 
 @pytest.mark.parametrize("orientation", [None, 0, 9, 77])
 def test_no_orientation_and_one_that_means_nothing_turn_nothing(orientation):
     content = encoded("JPEG", orientation)
     assert orientation_of(content) == 1
-    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), prepare(content, STORED, name="a"))
+    np.testing.assert_array_equal(
+        prepare(content, preprocessing(TURNED), name="a"), prepare(content, preprocessing(STORED), name="a")
+    )
 
 
 def test_malformed_exif_turns_nothing():
@@ -61,14 +66,17 @@ def test_malformed_exif_turns_nothing():
     content = encoded("JPEG", 6).replace(whole, b"Exif\0\0MM\0*\x7f\xff\xff\xff")
     assert whole not in content and orientation_of(content) == 1
     assert orientation_of(b"\xff\xd8 Exif and no more") == 1
-    np.testing.assert_array_equal(prepare(content, TURNED, name="a"), prepare(content, STORED, name="a"))
+    np.testing.assert_array_equal(
+        prepare(content, preprocessing(TURNED), name="a"), prepare(content, preprocessing(STORED), name="a")
+    )
 
 
 def test_only_the_words_of_a_preprocessing_that_turns_images_say_so():
-    assert describe(STORED) == "decoded to RGB, divided by 255"
+    assert describe(preprocessing(STORED)) == "decoded to RGB, divided by 255"
     for method in (STORED, {"method": "squash", "size": 4, "interpolation": "bilinear"}):
-        assert "EXIF" not in describe(method)
-        assert describe({**method, "orientation": "exif"}) == describe(method).replace("RGB", "RGB, turned by EXIF")
+        words = describe(preprocessing(method))
+        assert "EXIF" not in words
+        assert describe(preprocessing({**method, "orientation": "exif"})) == words.replace("RGB", "RGB, turned by EXIF")
     entry = ImageFolder.model_validate({"path": "x", "preprocessing": {"method": "none"}})
     assert entry.explicit()["preprocessing"] == {"method": "none"}
 
@@ -100,6 +108,6 @@ def test_a_dataset_counts_orientations_and_has_another_digest_only_where_it_is_t
 def test_corrupted_copies_that_are_arrays_have_no_orientation(tmp_path):
     from gfscore.images.corrupted_copies import require_as_stored
 
-    require_as_stored(tmp_path, STORED)
+    require_as_stored(tmp_path, preprocessing(STORED))
     with pytest.raises(InputError, match=r"orientation: exif"):
-        require_as_stored(tmp_path, TURNED)
+        require_as_stored(tmp_path, preprocessing(TURNED))

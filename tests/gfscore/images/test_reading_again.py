@@ -52,7 +52,7 @@ def shards():
 def arrays():
     x = np.random.default_rng(0).random((6, 3, 4, 4), dtype=np.float32)
     np.savez("images.npz", x=x, y=[0, 1] * 3)
-    settings = {"source": "npz", "images": None, "labels": None, "value_range": 1, "channels": "first"}
+    settings = {"source": "npz", "value_range": 1, "channels": "first"}
     return settings, "images.npz"
 
 

@@ -1,70 +1,150 @@
-"""Checks of users' image arrays and labels."""
+"""Image sets of users' arrays, in an .npz file or as .npy files of a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
-from gfscore.core.labels import are_numbers, fault_of_labels
+from gfscore.core.labels import are_numbers, class_indices
+from gfscore.images.image_set import ImageSet, from_arrays, whole_labels
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
 
-SIGNED = "signed"
+ENDING = ".npy"
+
+SIGNED: Literal["signed"] = "signed"
 """Value range of pixels from -1 to 1."""
 
+ValueRange = Literal[1, 255, "signed"]
+Channels = Literal["first", "last", "none"]
+
 RANGE_REMEDY = "set value_range (gfscore audit: --value-range) to 1, 255 or signed"
+CHANNELS_REMEDY = "set channels to first (N, C, H, W), last (N, H, W, C) or none (N, H, W)"
+
+MOST_CHANNELS = 4
+
+Result = TypeVar("Result")
 
 
-def channels_first(x: NDArray[Any], channels: str, path: Path | str) -> NDArray[Any]:
-    """View of `x` as (N, C, H, W); `channels` is the position of C: "first", "last", or "none" for (N, H, W)."""
-    dimensions = {"first": 4, "last": 4, "none": 3}
-    if x.ndim != dimensions[channels]:
+def open_arrays(
+    path: Path | str,
+    *,
+    image: str,
+    label: str,
+    value_range: ValueRange | None,
+    channels: Channels | None,
+    classes: Sequence[str] | None,
+    prefix: str,
+) -> ImageSet:
+    """Images and labels of two arrays.
+
+    Parameters
+    ----------
+    path : path or str
+        File .npz, or folder of .npy files.
+    image, label : str
+        Names of the arrays. Labels are (N,), (N, 1) or one-hot (N, K); text counts as numbers where it is "0", "1",
+        ..., else as names.
+    value_range : {1, 255, "signed"} or None
+        Pixel value of white where black is 0, or "signed" for pixels from -1 to 1; None: 255 for uint8, else 1.
+    channels : {"first", "last", "none"} or None
+        Axis of the colours: (N, C, H, W), (N, H, W, C), or (N, H, W) of grey images; None: the one of the two axes
+        that has length 1 or 3.
+    classes : sequence of str or None
+        Class names in label order, for labels that are names; None for their alphabetical order.
+    prefix : str
+        Beginning of the identifiers, which end with the number of the row.
+
+    Returns
+    -------
+    ImageSet
+        Pixels brought to [0, 1]; with `class_names` where labels are names.
+
+    Raises
+    ------
+    InputError
+        Naming file and remedy, for a missing, truncated or damaged file, a missing array, pickled objects, different
+        numbers of labels and images, pixels that are not finite or out of range, and labels of another kind.
+    """
+    x = read_array(path, image)
+    y = read_array(path, label)
+    images = _channels_first(x, channels or _position_of_channels(x, path), path)
+    scale = value_range or (255 if x.dtype == np.uint8 else 1)
+    _require_pixels(images, scale, path)
+
+    # In float32 throughout, since float64 would need eight times the memory of uint8 pixels.
+    pixels = images.astype(np.float32)
+    if scale == SIGNED:
+        pixels = (pixels + np.float32(1)) / np.float32(2)
+        preprocessing = "pixels from -1 to 1"
+    else:
+        pixels = pixels / np.float32(scale)
+        preprocessing = f"pixels divided by {scale}"
+
+    where = f"{path}: {label}"
+    labels = _plain_labels(y, len(images), where)
+    class_names = None
+    if labels.ndim == 1 and labels.dtype.kind == "U":
+        class_names = tuple(classes or sorted(set(labels.tolist())))
+        labels = class_indices(labels, class_names, where)
+    image_set = from_arrays(
+        pixels,
+        whole_labels(labels, len(images), where),
+        sample_id=[f"{prefix}-{row:06d}" for row in range(len(images))],
+        preprocessing=preprocessing,
+    )
+    return replace(image_set, class_names=class_names)
+
+
+def _channels_first(x: NDArray[Any], channels: Channels, path: Path | str) -> NDArray[Any]:
+    # View of shape (N, C, H, W).
+    dimensions = 3 if channels == "none" else 4
+    if x.ndim != dimensions:
         raise InputError(
-            f"{path}: x has shape {x.shape}, but channels: {channels} means {dimensions[channels]} "
-            "dimensions; set channels to first (N, C, H, W), last (N, H, W, C) or none (N, H, W)"
+            f"{path}: x has shape {x.shape}, but channels: {channels} means {dimensions} dimensions; {CHANNELS_REMEDY}"
         )
+    images = x
     if channels == "last":
-        x = np.moveaxis(x, -1, 1)
-    images = x[:, None] if channels == "none" else x
-    if images.shape[1] > 4:
+        images = np.moveaxis(x, -1, 1)
+    elif channels == "none":
+        images = x[:, None]
+    if images.shape[1] > MOST_CHANNELS:
         raise InputError(
-            f"{path}: x of shape {x.shape} has {images.shape[1]} channels, more than 4; "
+            f"{path}: x of shape {x.shape} has {images.shape[1]} channels, more than {MOST_CHANNELS}; "
             "set channels to first (N, C, H, W) or last (N, H, W, C)"
         )
     return images
 
 
-def channels_of(x: NDArray[Any], path: Path | str) -> str:
-    """Position of the channels of `x` in the form of channels_first; InputError where the shape is ambiguous."""
+def _position_of_channels(x: NDArray[Any], path: Path | str) -> Channels:
     if x.ndim == 3:
         return "none"
-    places = [name for name, axis in (("first", 1), ("last", 3)) if x.ndim == 4 and x.shape[axis] in (1, 3)]
-    if len(places) != 1:
-        raise InputError(
-            f"{path}: x has shape {x.shape}, which does not determine the channel axis; set channels to first "
-            "(N, C, H, W), last (N, H, W, C) or none (N, H, W)"
-        )
-    return places[0]
+    first = x.ndim == 4 and x.shape[1] in (1, 3)
+    last = x.ndim == 4 and x.shape[3] in (1, 3)
+    if first == last:
+        raise InputError(f"{path}: x has shape {x.shape}, which does not determine the channel axis; {CHANNELS_REMEDY}")
+    return "first" if first else "last"
 
 
-def require_pixels(images: NDArray[Any], scale: int | str, path: Path | str) -> None:
-    """Raise InputError unless `images` (N, C, H, W) are numbers in [0, scale] that plausibly use that range.
-
-    `scale` is 1, 255, or "signed" for [-1, 1].
-    """
+def _require_pixels(images: NDArray[Any], scale: ValueRange, path: Path | str) -> None:
+    # Numbers (N, C, H, W) in the range that plausibly use it.
     if images.dtype.kind not in "fiu":
         raise InputError(f"{path}: x has dtype {images.dtype}; save numbers")
     if images.size == 0:
         raise InputError(f"{path}: x has shape {images.shape}: no pixels")
-    low, high = images.min(axis=(1, 2, 3)), images.max(axis=(1, 2, 3))
-    black, white = (-1, 1) if scale == SIGNED else (0, int(scale))
+
+    black = -1 if scale == SIGNED else 0
+    white = 1 if scale == SIGNED else int(scale)
+    low = images.min(axis=(1, 2, 3))
+    high = images.max(axis=(1, 2, 3))
     # NaN propagates through min and max, so it is refused here as well.
-    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low >= black) & (high <= white)))
+    finite = np.isfinite(low) & np.isfinite(high)
+    wrong = np.flatnonzero(~(finite & (low >= black) & (high <= white)))
     if wrong.size:
         row = wrong[0]
         raise InputError(
@@ -78,52 +158,28 @@ def require_pixels(images: NDArray[Any], scale: int | str, path: Path | str) -> 
         )
 
 
-def plain_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[Any]:
-    """Labels (n,) of labels (n,), (n, 1) or one-hot (n, K), whose texts "0", "1", ... become numbers.
-
-    Raises InputError, naming `where`, for other shapes, and for rows of K numbers that are not one 1 and zeros.
-    """
+def _plain_labels(y: NDArray[Any], number: int, where: str) -> NDArray[Any]:
+    # One label per image from (n,), (n, 1) or one-hot (n, K); the texts "0", "1", ... become numbers.
     if y.dtype.kind == "b":
         y = y.astype(np.int8)
-    if y.ndim == 2 and y.shape[0] == n and y.shape[1] > 1 and y.dtype.kind in "iuf":
-        wrong = np.flatnonzero(((y != 0) & (y != 1)).any(axis=1) | (y.sum(axis=1) != 1))
+    one_hot = y.ndim == 2 and y.shape[0] == number and y.shape[1] > 1 and y.dtype.kind in "iuf"
+    if one_hot:
+        other_values = ((y != 0) & (y != 1)).any(axis=1)
+        wrong = np.flatnonzero(other_values | (y.sum(axis=1) != 1))
         if wrong.size:
             raise InputError(
                 f"{where}: shape {y.shape}, and row {wrong[0]} is not a single 1 among zeros; give one label per "
                 "image, or one-hot rows"
             )
         return y.argmax(axis=1)
-    if y.ndim > 1 and y.size == n == max(y.shape):
-        y = y.reshape(n)
+
+    if y.ndim > 1 and y.size == number == max(y.shape):
+        y = y.reshape(number)
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8", "replace")
     if y.dtype.kind == "U" and are_numbers(y.ravel().tolist()):
         y = y.astype(np.int64)
     return y
-
-
-def whole_labels(y: NDArray[Any], n: int, where: Path | str) -> NDArray[np.int32]:
-    """Labels (n,) as int32; InputError for another length, fractions, negative numbers and numbers beyond int32.
-
-    `where` names the labels in errors: their file, and their name in it.
-    """
-    if y.shape != (n,):
-        raise InputError(f"{where}: shape {y.shape} for {n} images; give one label per image")
-    fault = fault_of_labels(y)
-    if fault:
-        raise InputError(f"{where}: {fault}")
-    wrong = np.flatnonzero((y < 0) | (y > np.iinfo(np.int32).max))
-    if wrong.size:
-        raise InputError(f"{where}: row {wrong[0]} has label {y[wrong[0]]}; labels count from 0 to K-1")
-    return y.astype(np.int32)
-
-
-# ---- Arrays by name, in an .npz file or as .npy files of a folder.
-
-
-ENDING = ".npy"
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -146,48 +202,55 @@ def declared_arrays(path: Path | str) -> list[DeclaredArray]:
     damaged files.
     """
     path = Path(path)
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.name.endswith(ENDING) and not file.name.startswith("."))
-        return [_read(file, _declared_in_npy) for file in files]
-    return _read(path, _declared_in_npz)
+    if not path.is_dir():
+        return _read(path, _declared_in_npz)
+    arrays = []
+    for file in sorted(path.iterdir()):
+        if file.name.endswith(ENDING) and not file.name.startswith("."):
+            arrays.append(_read(file, _declared_in_npy))
+    return arrays
 
 
 def read_array(path: Path | str, name: str) -> NDArray[Any]:
     """Array of this name; InputError, naming the file and the remedy, where it is missing or damaged."""
     path = Path(path)
-    if path.is_dir():
-        file = path / f"{name}{ENDING}"
-        if Path(name).name != name or not file.is_file():
+    if not path.is_dir():
+        return _read(path, lambda archive: _read_member(archive, name))
+
+    file = path / f"{name}{ENDING}"
+    if Path(name).name != name or not file.is_file():
+        names = [array.name for array in declared_arrays(path)]
+        raise InputError(f"{path}: {unknown('array', name, names)}; an array is a file NAME{ENDING} of this folder")
+    # Memory-mapped, because that compares the size in the header with the size of the file.
+    return _read(file, lambda array: np.array(opened(array, mmap_mode="r")))
+
+
+def _read_member(file: Path, name: str) -> NDArray[Any]:
+    with opened(file) as archive:
+        if name not in archive.files:
             raise InputError(
-                f"{path}: {unknown('array', name, [array.name for array in declared_arrays(path)])}; an array is a "
-                f"file NAME{ENDING} of this folder"
+                f"{file}: no array {name}, only {few(archive.files) or 'nothing'}; save it with "
+                "numpy.savez(path, x=images, y=labels)"
             )
-        # Memory-mapped, because that compares the size in the header with the size of the file.
-        return _read(file, lambda one: np.array(opened(one, mmap_mode="r")))
-
-    def member(file: Path) -> NDArray[Any]:
-        with opened(file) as archive:
-            if name not in archive.files:
-                raise InputError(
-                    f"{file}: no array {name}, only {few(archive.files) or 'nothing'}; save it with "
-                    "numpy.savez(path, x=images, y=labels)"
-                )
-            return whole_array(archive, name)
-
-    return _read(path, member)
+        return whole_array(archive, name)
 
 
-def _declared_in_npy(file):
+def _declared_in_npy(file: Path) -> DeclaredArray:
+    name = file.name.removesuffix(ENDING)
     shape, dtype = declared_header(file)
     if dtype.hasobject:
-        return DeclaredArray(file.name.removesuffix(ENDING), shape, dtype)
+        return DeclaredArray(name, shape, dtype)
     array = opened(file, mmap_mode="r")
-    return DeclaredArray(file.name.removesuffix(ENDING), array.shape, array.dtype)
+    return DeclaredArray(name, array.shape, array.dtype)
 
 
-def _declared_in_npz(file):
+def _declared_in_npz(file: Path) -> list[DeclaredArray]:
+    arrays = []
     with opened(file) as archive:
-        return [DeclaredArray(name, *declared_array(archive, name, with_objects=True)) for name in archive.files]
+        for name in archive.files:
+            shape, dtype = declared_array(archive, name, with_objects=True)
+            arrays.append(DeclaredArray(name, shape, dtype))
+    return arrays
 
 
 def _read(path: Path, read: Callable[[Path], Result]) -> Result:
@@ -200,6 +263,6 @@ def _read(path: Path, read: Callable[[Path], Result]) -> Result:
     # A .npy file is no context manager, and damaged files raise errors of many types.
     except Exception as error:
         kind = "file of one array" if path.name.endswith(ENDING) else ".npz file"
-        again = "copy or download it again, or save it again with numpy.savez(path, x=images, y=labels)"
-        remedy = getattr(error, "remedy", again)
+        save_again = "copy or download it again, or save it again with numpy.savez(path, x=images, y=labels)"
+        remedy = getattr(error, "remedy", save_again)
         raise InputError(f"{path}: not a whole {kind} without pickled objects ({error}); {remedy}") from error

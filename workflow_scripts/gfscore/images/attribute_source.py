@@ -1,14 +1,19 @@
-"""Declaration of a source of attributes: its name and the settings of its entries."""
+"""Declaration of a source of attributes: its name and the settings of its entries.
 
+Imports nothing heavy, because the Snakefile imports it.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from gfscore.core.discovery import declarations
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import Closed, Entry, InnerShare, Name, Number, Text, Unique, refusal
+from gfscore.images.dataset_source import refused_settings
 
 SOURCES = "gfscore.images.attributes"
 SAMPLE_ID = "sample_id"
@@ -26,7 +31,8 @@ class _Groups(Closed):
 
     @model_validator(mode="after")
     def _each_group_has_a_name(self) -> Self:
-        cuts, names = getattr(self, self.thresholds), getattr(self, "names")  # noqa: B009
+        cuts = getattr(self, self.thresholds)
+        names = getattr(self, "names")  # noqa: B009
         if cuts != sorted(set(cuts)):
             raise refusal(f"{self.column}: thresholds must ascend, got {cuts}")
         if len(names) != len(cuts) + 1:
@@ -62,10 +68,11 @@ class Quantiles(_Groups):
 
 
 def _form(value: Any) -> str:
-    if not isinstance(value, dict | Closed):
-        return "a name"
-    by_quantiles = isinstance(value, Quantiles) or (isinstance(value, dict) and "quantiles" in value)
-    return "by quantiles" if by_quantiles else "by thresholds"
+    if isinstance(value, Quantiles) or (isinstance(value, dict) and "quantiles" in value):
+        return "by quantiles"
+    if isinstance(value, dict | Closed):
+        return "by thresholds"
+    return "a name"
 
 
 AttributeColumn = Annotated[
@@ -73,6 +80,11 @@ AttributeColumn = Annotated[
     Discriminator(_form),
 ]
 """A column whose values are the groups, or a column of numbers to be cut into groups."""
+
+
+def column_name(column: str | Cut | Quantiles) -> str:
+    """Name of the attribute, and of its column in the raw data."""
+    return column if isinstance(column, str) else column.column
 
 
 class AttributeSettings(Entry):
@@ -90,7 +102,8 @@ class AttributeSettings(Entry):
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:
-        names = [column if isinstance(column, str) else column.column for column in self.columns or ()]
+        columns = self.columns or []
+        names = [column_name(column) for column in columns]
         for name in names:
             if names.count(name) > 1:
                 raise refusal(f"{name!r} is repeated; name it once", "columns")
@@ -99,11 +112,17 @@ class AttributeSettings(Entry):
                 f"{SAMPLE_ID!r} is the column of the samples' identifiers in every table; rename it in the data",
                 "columns",
             )
-        by_quantiles = [column.column for column in self.columns or () if isinstance(column, Quantiles)]
-        if by_quantiles and getattr(self, "fixed_on", None) is None:
-            remedy = "name it under `fixed_on`" if "fixed_on" in type(self).model_fields else "give `cut`"
-            raise refusal(f"{by_quantiles[0]}: quantiles are taken on another dataset; {remedy}", "columns")
+        if self.reference_dataset is None:
+            for column in columns:
+                if isinstance(column, Quantiles):
+                    remedy = "name it under `fixed_on`" if "fixed_on" in type(self).model_fields else "give `cut`"
+                    raise refusal(f"{column.column}: quantiles are taken on another dataset; {remedy}", "columns")
         return self
+
+    @property
+    def reference_dataset(self) -> str | None:
+        """Name of the dataset on whose samples quantiles are taken, where the source has that setting."""
+        return getattr(self, "fixed_on", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,3 +137,12 @@ class AttributeSource:
 def attribute_sources() -> dict[str, AttributeSource]:
     """All sources of attributes by name, which is that of their module in SOURCES."""
     return declarations(SOURCES, "SOURCE")
+
+
+def attribute_settings(entry: Mapping[str, Any]) -> AttributeSettings:
+    """Settings of an entry `attributes`, as parameters of jobs hold it; InputError for those that a source refuses."""
+    source = attribute_sources()[entry["source"]]
+    try:
+        return source.settings.model_validate(entry)
+    except ValidationError as error:
+        raise refused_settings(error, f"attributes of the source {source.name}") from error

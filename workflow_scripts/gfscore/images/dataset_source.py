@@ -1,13 +1,18 @@
-"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised."""
+"""Declaration of a source of images: the settings of its entries, and how entries without `source` are recognised.
 
-from collections.abc import Callable, Mapping
+Imports nothing heavy, because the Snakefile imports it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, WithJsonSchema, model_validator
 
 from gfscore.core.discovery import declarations
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import (
     Closed,
@@ -32,40 +37,41 @@ FROM_GENERATOR = "from_generator"
 """Value of label_error_rate: the rates that train_generator measured."""
 
 
-def _rates(value: Any) -> Any:
-    # A union type would report an error for each of its four members.
-    def is_rate(one: Any) -> bool:
-        return isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one < 1
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
 
-    rates = [as_number(one) for one in value] if isinstance(value, list) else as_number(value)
-    if rates is None or rates == FROM_GENERATOR or is_rate(rates):
-        return rates
-    if isinstance(rates, list) and len(rates) > 1 and all(map(is_rate, rates)):
-        return rates
+
+# One validator for the whole, since a union type would report an error for each of its four members.
+def _rates(value: Any) -> Any:
+    if isinstance(value, list):
+        rates = [as_number(rate) for rate in value]
+        if len(rates) > 1 and all(map(_is_rate, rates)):
+            return rates
+    else:
+        rate = as_number(value)
+        if rate is None or rate == FROM_GENERATOR or _is_rate(rate):
+            return rate
     raise refusal(
         f"{value!r} is no rate; give null, a number in [0, 1), a list of one such number per class, or {FROM_GENERATOR}"
     )
 
 
-_SHARE = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+_RATE_SCHEMA = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+_RATES_SCHEMA = {
+    "anyOf": [
+        {"type": "null"},
+        _RATE_SCHEMA,
+        {"type": "array", "minItems": 2, "items": _RATE_SCHEMA},
+        {"const": FROM_GENERATOR},
+    ]
+}
 Rates = Annotated[
     Any,
     PlainValidator(_rates),
     PlainSerializer(lambda value: value),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "null"},
-                _SHARE,
-                {"type": "array", "minItems": 2, "items": _SHARE},
-                {"const": FROM_GENERATOR},
-            ]
-        }
-    ),
+    WithJsonSchema(_RATES_SCHEMA),
 ]
-
-
-# ---- settings of images ----
+"""Setting: share of wrong labels, one number or one per class."""
 
 LARGEST_SIDE = 8192
 """Pixels of the largest side that images are resized to."""
@@ -197,31 +203,10 @@ class DatasetSettings(Entry):
         return self
 
 
-def _unknown_names(_settings: Any) -> None:
-    return None
+class DrawnSamples(DatasetSettings):
+    """Samples that the workflow has drawn: arrays x, (N, C, H, W) in [0, 1], and y of an .npz file."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetSource:
-    """A source of images: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
-
-    `claims(entry)`: whether an entry without `source` belongs to this one; `class_names(settings)`: the class names if
-    they are known without reading the data, else None. `drawn`: whether the workflow draws its samples.
-    `empty_classes(settings)`: whether a class that the data name may be without samples, as an empty class folder is.
-    """
-
-    name: str
-    settings: type[DatasetSettings]
-    claims: Callable[[Mapping[str, Any]], bool] = never
-    class_names: Callable[[Any], list[str] | None] = _unknown_names
-    drawn: bool = False
-    empty_classes: Callable[[Mapping[str, Any]], bool] = never
-
-
-@cache
-def dataset_sources() -> dict[str, DatasetSource]:
-    """All sources of images by name, which is that of their module in SOURCES."""
-    return declarations(SOURCES, "SOURCE")
+    path: Text
 
 
 class Part(Closed):
@@ -235,3 +220,85 @@ class Part(Closed):
         "with other labels have the same parts; null: the labels.",
     )
     seed: Seed = 0
+
+
+def _unknown_names(_settings: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSource:
+    """A source of images: one module of SOURCES, which also has a function `open_source`.
+
+    Attributes
+    ----------
+    name : str
+        Value of `source` in entries, and name of the module.
+    settings : type of DatasetSettings
+        Model of entries.
+    claims : callable
+        Whether an entry without `source` belongs to this one.
+    class_names : callable
+        Class names by the settings where they are known without reading the data, else None.
+    drawn : bool
+        Whether the workflow draws the samples; `open_source` then gets DrawnSamples.
+    empty_classes : callable
+        Whether, by the settings, a class that the data name may be without samples, as an empty class folder is.
+    """
+
+    name: str
+    settings: type[DatasetSettings]
+    claims: Callable[[Mapping[str, Any]], bool] = never
+    class_names: Callable[[Any], list[str] | None] = _unknown_names
+    drawn: bool = False
+    empty_classes: Callable[[Any], bool] = never
+
+
+@cache
+def dataset_sources() -> dict[str, DatasetSource]:
+    """All sources of images by name, which is that of their module in SOURCES."""
+    return declarations(SOURCES, "SOURCE")
+
+
+def dataset_settings(
+    entry: Mapping[str, Any], path: Path | str | None, classes: Sequence[str] | None
+) -> DatasetSettings:
+    """Settings of the images of a dataset.
+
+    Parameters
+    ----------
+    entry : mapping
+        The source and its keys, as parameters of jobs and manifests hold them. Keys that do not change the images may
+        be missing.
+    path : path or None
+        File or folder of the data, for sources that have one.
+    classes : sequence of str or None
+        Class names in label order; None for those of the data.
+
+    Raises
+    ------
+    InputError
+        For an unknown source, and for settings that it does not have.
+    """
+    source = dataset_sources().get(entry.get("source", ""))
+    if source is None:
+        raise InputError(unknown("source", entry.get("source"), dataset_sources()))
+    model = DrawnSamples if source.drawn else source.settings
+
+    values = dict(entry)
+    if path is not None and "path" in model.model_fields:
+        values["path"] = str(path)
+    try:
+        settings = model.model_validate(values)
+    except ValidationError as error:
+        raise refused_settings(error, path or source.name) from error
+    # Not validated here: open_images compares them with those of the data.
+    return settings.model_copy(update={"classes": None if classes is None else list(classes)})
+
+
+def refused_settings(error: ValidationError, where: Path | str) -> InputError:
+    """Error for settings that a model refuses: the place, the first key at fault, and why."""
+    fault = error.errors()[0]
+    key = ".".join(map(str, fault["loc"]))
+    at = f"{where}: {key}" if key else str(where)
+    return InputError(f"{at}: {fault['msg']}; correct the settings of this dataset")

@@ -1,6 +1,6 @@
-"""Opening of datasets from any source, with the checks, subsets and manifests that all share."""
+"""Opening of datasets from any source, with the checks and subsets that all share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
 from gfscore.core.names import spelled_alike
 from gfscore.images.corrupted_copies import open_copies
-from gfscore.images.dataset_source import SOURCES, dataset_sources
+from gfscore.images.dataset_source import SOURCES, dataset_settings, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import subset_rows
 
@@ -28,7 +28,7 @@ class ClassesWithoutSamples(InputError):
 
 
 def open_images(
-    settings: Mapping[str, Any],
+    entry: Mapping[str, Any],
     path: Path | str | None = None,
     *,
     classes: Sequence[str] | None,
@@ -36,37 +36,56 @@ def open_images(
 ) -> ImageSet:
     """Image set of a dataset entry of the configuration.
 
-    `settings` holds `source` and that source's own keys, `path` its file or folder where it has one, `classes` the K
-    class names in label order; None for those that the data give, or the numbers of the labels where they give none.
-    Its key `subset`, where it has one, leaves the rows of `subset_rows`, after every check; `with_copies`: with the
-    corrupted copies that its key `corrupted`, where it has one, describes. Raises InputError for an
-    unknown source, fewer than 2 classes, class names in another order or number than the data's own, a label outside
-    0..K-1, names that are no UTF-8 text, repeated identifiers, and a class without samples, unless the data
-    themselves name it, as an empty class folder does.
+    Parameters
+    ----------
+    entry : mapping
+        `source` and that source's own settings, as parameters of jobs and manifests hold them. The setting `subset`
+        leaves the rows of `subset_rows`, after every check.
+    path : path or str, optional
+        File or folder of the data, for sources that have one.
+    classes : sequence of str or None
+        The K class names in label order; None for those that the data give, or the numbers of the labels where they
+        give none.
+    with_copies : bool
+        With the corrupted copies that the setting `corrupted`, where there is one, describes.
+
+    Returns
+    -------
+    ImageSet
+
+    Raises
+    ------
+    InputError
+        For an unknown source, fewer than 2 classes, class names in another order or number than the data's own, a label
+        outside 0..K-1, names that are no UTF-8 text, repeated identifiers, and a class without samples, unless the data
+        themselves name it, as an empty class folder does.
     """
-    source = settings.get("source")
-    if source not in dataset_sources():
-        raise InputError(unknown("source", source, dataset_sources()))
-    where = path or source
+    where = path or entry.get("source") or "dataset"
+    _require_utf8("path", [str(where)], where)
+    settings = dataset_settings(entry, path, classes)
+    source = dataset_sources()[settings.source]
     require_regular(where, or_folder=True)
-    images = import_module(f"{SOURCES}.{source}").open_source({**settings, "classes": classes}, path)
-    names_of_data = images.class_names
-    if classes is None and images.class_names is None:
-        images = replace(images, class_names=tuple(map(str, range(1 + max(images.labels, default=-1)))))
-    classes = classes or images.class_names
-    _require_utf8(where, classes, images)
-    _require_names(images.class_names, classes, where)
-    _require_classes(images, classes, where)
-    if names_of_data is None or not dataset_sources()[source].empty_classes(settings):
-        _require_samples(images, classes, where)
-    identifiers, counts = np.unique(images.sample_id, return_counts=True)
-    repeated = [str(identifier) for identifier in identifiers[counts > 1]]
-    if repeated:
-        raise InputError(f"{where}: sample identifiers are repeated ({few(repeated)}); give each sample once")
-    if with_copies and settings.get("corrupted"):
-        images = replace(images, copies=open_copies(settings["corrupted"], images))
-    if settings.get("subset"):
-        images = images.select(subset_rows(images.labels, settings["subset"], where=where))
+
+    images: ImageSet = import_module(f"{SOURCES}.{settings.source}").open_source(settings, path)
+    data_name_classes = images.class_names is not None
+    if classes is None and not data_name_classes:
+        numbers = range(1 + max(images.labels, default=-1))
+        images = replace(images, class_names=tuple(map(str, numbers)))
+    names = classes or images.class_names or ()
+    _require_utf8("class", names, where)
+    _require_utf8("sample", images.sample_id, where)
+    _require_distinct(names, where)
+    if images.class_names is not None:
+        _require_order_of_data(names, images.class_names, where)
+    _require_labels(images, len(names), where)
+    if not (data_name_classes and source.empty_classes(settings)):
+        _require_samples(images, names, where)
+    _require_distinct_samples(images, where)
+
+    if with_copies and settings.corrupted is not None:
+        images = replace(images, copies=open_copies(settings.corrupted, images))
+    if settings.subset is not None:
+        images = images.select(subset_rows(images.labels, settings.subset, where=where))
     return images
 
 
@@ -75,63 +94,70 @@ def load_all(images: ImageSet) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
 
 
-def _require_utf8(where, classes, images):
+def _require_utf8(kind: str, names: Iterable[str], where: Path | str) -> None:
     # Python represents undecodable bytes of file names as lone surrogates, which cannot be written as UTF-8.
-    for what, names in (("path", [str(where)]), ("class", classes), ("sample", images.sample_id)):
+    for name in names:
         try:
-            "".join(names).encode()
+            name.encode()
         except UnicodeEncodeError:
-            wrong = next(str(name) for name in names if str(name) != str(name).encode(errors="ignore").decode())
-            raise InputError(f"{str(where)!r}: {what} {wrong!r} is no UTF-8 text; rename it") from None
+            raise InputError(f"{str(where)!r}: {kind} {str(name)!r} is no UTF-8 text; rename it") from None
 
 
-def _require_names(stored, classes, where):
-    repeated = [name for index, name in enumerate(classes) if name in classes[:index]]
-    if repeated:
-        raise InputError(
-            f"{where}: class {repeated[0]!r} is repeated in `classes`, or in the data; name each class once"
-        )
+def _require_distinct(classes: Sequence[str], where: Path | str) -> None:
+    for index, name in enumerate(classes):
+        if name in classes[:index]:
+            raise InputError(f"{where}: class {name!r} is repeated in `classes`, or in the data; name each class once")
     alike = spelled_alike(classes)
     if alike:
         raise InputError(
             f"{where}: classes {alike[0]!a} and {alike[1]!a} differ in blanks or spelling in Unicode alone; "
             "rename one in the data, or give them other names under `classes`"
         )
-    if stored is None:
-        return
-    if len(stored) != len(classes):
-        extra, absent = sorted(set(stored) - set(classes)), sorted(set(classes) - set(stored))
+
+
+def _require_order_of_data(classes: Sequence[str], names_of_data: Sequence[str], where: Path | str) -> None:
+    if len(names_of_data) != len(classes):
+        only_in_data = sorted(set(names_of_data) - set(classes))
+        only_declared = sorted(set(classes) - set(names_of_data))
         raise InputError(
-            f"{where}: the data have {len(stored)} classes, `classes` declares {len(classes)}; only in the data: "
-            f"{', '.join(extra[:5]) or 'none'}; only declared: {', '.join(absent[:5]) or 'none'}; correct `classes`"
+            f"{where}: the data have {len(names_of_data)} classes, `classes` declares {len(classes)}; only in the "
+            f"data: {', '.join(only_in_data[:5]) or 'none'}; only declared: {', '.join(only_declared[:5]) or 'none'}; "
+            "correct `classes`"
         )
     # Names may be spelled differently, but the same name at another label is a mistake in the order.
-    place = {name: label for label, name in enumerate(stored)}
+    label_in_data = {name: label for label, name in enumerate(names_of_data)}
     for label, name in enumerate(classes):
-        if place.get(name, label) != label:
+        if label_in_data.get(name, label) != label:
             raise InputError(
-                f"{where}: {name!r} is label {label} in `classes`, but label {place[name]} in the data; "
-                f"give the order of the data: {', '.join(stored[:5])}, ..."
+                f"{where}: {name!r} is label {label} in `classes`, but label {label_in_data[name]} in the data; "
+                f"give the order of the data: {', '.join(names_of_data[:5])}, ..."
             )
 
 
-def _require_classes(images, classes, where):
-    k = len(classes)
+def _require_labels(images: ImageSet, k: int, where: Path | str) -> None:
     if k < 2:
         raise InputError(f"{where}: {k} class declared; class-wise robustness needs at least 2 classes")
     if len(images) == 0:
         raise InputError(f"{where}: no samples")
     outside = np.flatnonzero((images.labels < 0) | (images.labels >= k))
     if outside.size:
+        row = outside[0]
         raise InputError(
-            f"{where}: row {outside[0]} has label {images.labels[outside[0]]}, outside 0..{k - 1} "
+            f"{where}: row {row} has label {images.labels[row]}, outside 0..{k - 1} "
             f"({outside.size} such rows); labels count from 0: correct them, or name every class (`classes`)"
         )
 
 
-def _require_samples(images, classes, where):
-    k = len(classes)
-    missing = np.flatnonzero(np.bincount(images.labels, minlength=k) == 0)
-    if missing.size:
-        names = ", ".join(repr(classes[index]) for index in missing[:10])
-        raise ClassesWithoutSamples(f"{where}: no sample of class {names} ({missing.size} of {k} classes)")
+def _require_samples(images: ImageSet, classes: Sequence[str], where: Path | str) -> None:
+    counts = np.bincount(images.labels, minlength=len(classes))
+    empty = np.flatnonzero(counts == 0)
+    if empty.size:
+        names = ", ".join(repr(classes[label]) for label in empty[:10])
+        raise ClassesWithoutSamples(f"{where}: no sample of class {names} ({empty.size} of {len(classes)} classes)")
+
+
+def _require_distinct_samples(images: ImageSet, where: Path | str) -> None:
+    identifiers, counts = np.unique(images.sample_id, return_counts=True)
+    repeated = identifiers[counts > 1]
+    if repeated.size:
+        raise InputError(f"{where}: sample identifiers are repeated ({few(repeated.tolist())}); give each sample once")

@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.images.array_files import whole_labels
+from gfscore.core.labels import fault_of_labels
 
 DIGEST_BATCH = 256
-DIGITS = 32
+"""Images that are read together where the size of a batch changes nothing."""
 
+DIGITS = 32
+"""Hexadecimal digits of the digest of an image."""
 
 Condition = tuple[str, int]
 """A corruption and its severity."""
+
+Stored = bytes | memoryview
+"""Bytes that stand for images: their pixels, or the hash of an encoded one."""
 
 
 class DecodedImage(NamedTuple):
@@ -30,17 +35,26 @@ class DecodedImage(NamedTuple):
 
 @dataclass(frozen=True)
 class Copies:
-    """Corrupted copies of N images: one of each for every condition, a pair of corruption and severity.
+    """Corrupted copies of N images: one of each for every condition.
 
-    `rows` (N,) are the positions of the images among all those that have copies; `read(condition, rows)` gives the
-    copies of some, (n, C, H, W) float32 in [0, 1], and `stored(condition, rows)` yields bytes that stand for them
-    without decoding; `form` says in words what shape they have and what was done to them.
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        Pairs of corruption and severity.
+    rows : ndarray of shape (N,), int64
+        Positions of the images among all those that have copies.
+    read : callable
+        Of a condition and rows (n,): the copies of these images, (n, C, H, W) float32 in [0, 1].
+    stored : callable
+        Of a condition and rows (n,): yields bytes that stand for the copies without decoding them.
+    form : str
+        Shape and preprocessing of the copies, in words.
     """
 
     conditions: tuple[Condition, ...]
     rows: NDArray[np.int64]
     read: Callable[[Condition, NDArray[np.int64]], NDArray[np.float32]]
-    stored: Callable[[Condition, NDArray[np.int64]], Iterator[Any]]
+    stored: Callable[[Condition, NDArray[np.int64]], Iterator[Stored]]
     form: str
 
     def of(self, corruption: str, severity: int) -> NDArray[np.float32]:
@@ -61,26 +75,40 @@ class Copies:
                 state.update(content)
         return state.hexdigest()
 
-    def describe(self) -> dict[str, Any]:
-        """Their entry in the manifest of their dataset."""
-        return {"digest": self.digest, "conditions": [list(condition) for condition in self.conditions]}
-
 
 @dataclass(frozen=True)
 class ImageSet:
     """N labelled images in a fixed order, read in batches.
 
-    `sample_id` (N,) str, unique; `labels` (N,) int32; `image_shape` (C, H, W); `preprocessing` describes in words what
-    was done to the stored pixels; `stream(batch_size)` yields float32 arrays (n, C, H, W) in [0, 1], n <= batch_size,
-    in the order of `sample_id`, starting with the first sample at every call.
-
-    More that a source may give: `class_names`, the K names that the data themselves give to labels 0..K-1;
-    `copies`, corrupted copies of the images;
-    `content_digest()`, a SHA-256 (hex) that stands for the data without decoding them, and `digest_covers`, what
-    it is of, in words; `choose(rows)`, the ImageSet of some rows where skipping the others saves work;
-    `hashes()`, which yields the SHA-256 (bytes) of each stored image where that needs no decoding. Of images that are
-    stored encoded, `decoded()`, which yields a DecodedImage of each, whatever its size, and `orientations()`, which
-    yields their EXIF orientations, 1 to 8.
+    Attributes
+    ----------
+    sample_id : ndarray of shape (N,), str
+        Identifiers, each once.
+    labels : ndarray of shape (N,), int32
+        Classes 0..K-1.
+    image_shape : tuple of int
+        (C, H, W); (0, 0, 0) for labels without images.
+    preprocessing : str
+        What was done to the stored pixels, in words.
+    stream : callable
+        `stream(batch_size)` yields arrays (n, C, H, W) float32 in [0, 1], n <= batch_size, in the order of `sample_id`,
+        from the first sample on at every call.
+    class_names : sequence of str, optional
+        The K names that the data themselves give to labels 0..K-1.
+    content_digest : callable, optional
+        `content_digest()` is a SHA-256 (hex) that stands for the data without decoding them.
+    digest_covers : str
+        What the digest is of, in words.
+    choose : callable, optional
+        `choose(rows)` is the ImageSet of some rows, where skipping the others saves work.
+    hashes : callable, optional
+        `hashes()` yields the SHA-256 (bytes) of each stored image, where that needs no decoding.
+    decoded : callable, optional
+        `decoded()` yields a DecodedImage of each image that is stored encoded, whatever its size.
+    orientations : callable, optional
+        `orientations()` yields the EXIF orientation, 1 to 8, of each image that is stored encoded.
+    copies : Copies, optional
+        Corrupted copies of the images.
     """
 
     sample_id: NDArray[np.str_]
@@ -103,60 +131,66 @@ class ImageSet:
 
     def batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
         """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for another shape, dtype or range."""
-        seen = 0
+        count = 0
         for images in self.stream(batch_size):
             if images.dtype != np.float32 or images.shape[1:] != self.image_shape:
                 raise InputError(
-                    f"images from row {seen} on are {images.dtype} {images.shape[1:]}; "
+                    f"images from row {count} on are {images.dtype} {images.shape[1:]}; "
                     f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
                 )
             # Negated, so that NaN, for which every comparison is false, is refused too.
             if not (images.min() >= 0 and images.max() <= 1):
-                raise InputError(f"images from row {seen} on have pixels outside [0, 1]: check the value range")
-            seen += len(images)
+                raise InputError(f"images from row {count} on have pixels outside [0, 1]: check the value range")
+            count += len(images)
             yield images
-        if seen != len(self):
-            raise InputError(f"{seen} images for {len(self)} labels; give one label per image")
+        if count != len(self):
+            raise InputError(f"{count} images for {len(self)} labels; give one label per image")
 
     def full_batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
         """Yield the images in batches of exactly `batch_size`, except the last.
 
         The stream of a subset may yield smaller batches, so results could otherwise depend on the source.
         """
-        waiting, count = [], 0
+        waiting: list[NDArray[np.float32]] = []
+        count = 0
         for batch in self.batches(batch_size):
             waiting.append(batch)
             count += len(batch)
             while count >= batch_size:
                 joined = np.concatenate(waiting)
                 yield joined[:batch_size]
-                waiting, count = [joined[batch_size:]], count - batch_size
+                waiting = [joined[batch_size:]]
+                count -= batch_size
         if count:
             yield np.concatenate(waiting)
 
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
-        copies = self.copies and self.copies.select(rows)
+        copies = self.copies
+        if copies is not None:
+            copies = copies.select(rows)
         if self.choose is not None:
             return replace(self.choose(rows), copies=copies)
 
         def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
             start = 0
             for images in self.stream(batch_size):
-                inside = rows[(rows >= start) & (rows < start + len(images))] - start
-                start += len(images)
+                end = start + len(images)
+                inside = rows[(rows >= start) & (rows < end)] - start
+                start = end
                 if inside.size:
                     yield images[inside]
 
         def content_digest() -> str:
-            return hashlib.sha256(f"gfscore rows 1 {self.digest} {' '.join(map(str, rows))}".encode()).hexdigest()
+            numbers = " ".join(map(str, rows))
+            return hashlib.sha256(f"gfscore rows 1 {self.digest} {numbers}".encode()).hexdigest()
 
         return replace(
             self,
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
             stream=stream,
-            content_digest=self.content_digest and content_digest,
+            content_digest=None if self.content_digest is None else content_digest,
             hashes=None,
             decoded=None,
             orientations=None,
@@ -171,7 +205,10 @@ class ImageSet:
         """
         if 0 in self.image_shape:
             return None
-        hashes = self.hashes() if self.hashes else self._hashes_of_pixels()
+        if self.hashes is not None:
+            hashes = self.hashes()
+        else:
+            hashes = (hashlib.sha256(pixels).digest() for pixels in self._pixel_bytes())
         return np.array([content.hex()[:DIGITS] for content in hashes])
 
     def pixel_digests(self) -> NDArray[np.str_] | None:
@@ -184,11 +221,6 @@ class ImageSet:
             return self.image_digests()
         return np.array([image.digest.hex()[:DIGITS] for image in self.decoded()])
 
-    def _hashes_of_pixels(self) -> Iterator[bytes]:
-        for images in self.batches(DIGEST_BATCH):
-            for image in images:
-                yield hashlib.sha256(np.ascontiguousarray(image, dtype="<f4").tobytes()).digest()
-
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of samples, labels and identifiers in their order.
@@ -200,28 +232,29 @@ class ImageSet:
         if self.content_digest is not None:
             return self.content_digest()
         state = hashlib.sha256("gfscore image set 1 {} {} {}\n".format(*self.image_shape).encode())
-        row = 0
+        for row, pixels in enumerate(self._pixel_bytes()):
+            state.update(labelled_name(self.sample_id[row], self.labels[row]))
+            state.update(pixels)
+        return state.hexdigest()
+
+    def _pixel_bytes(self) -> Iterator[bytes]:
         for images in self.batches(DIGEST_BATCH):
             for image in images:
-                state.update(str(self.sample_id[row]).encode() + b"\0")
-                state.update(self.labels[row].astype("<i4").tobytes())
-                state.update(np.ascontiguousarray(image, dtype="<f4").tobytes())
-                row += 1
-        return state.hexdigest()
+                yield np.ascontiguousarray(image, dtype="<f4").tobytes()
 
 
 def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, preprocessing: str) -> ImageSet:
     """Image set held in memory: `images` (N, C, H, W) float32 in [0, 1], `labels` (N,), `sample_id` (N,)."""
-    images = np.ascontiguousarray(images, dtype=np.float32)
+    pixels = np.ascontiguousarray(images, dtype=np.float32)
 
     def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-        for start in range(0, len(images), batch_size):
-            yield images[start : start + batch_size]
+        for start in range(0, len(pixels), batch_size):
+            yield pixels[start : start + batch_size]
 
     return ImageSet(
         sample_id=np.asarray(sample_id, dtype=str),
-        labels=whole_labels(np.asarray(labels), len(images), "labels"),
-        image_shape=images.shape[1:],
+        labels=whole_labels(np.asarray(labels), len(pixels), "labels"),
+        image_shape=pixels.shape[1:],
         preprocessing=preprocessing,
         stream=stream,
     )
@@ -235,9 +268,20 @@ def from_pixels(
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
 ) -> ImageSet:
-    """Image set of `pixels` (N, H, W, C) uint8, divided by 255; an array, or a memory map that is read batch by batch.
+    """Image set of stored pixels, divided by 255.
 
-    Takes `labels` (N,) whole numbers, which `where` names in errors, and `sample_id` (N,) str.
+    Parameters
+    ----------
+    pixels : ndarray of shape (N, H, W, C), uint8
+        In memory, or a memory map, which is read batch by batch.
+    labels : array_like of shape (N,)
+        Whole numbers.
+    sample_id : array_like of shape (N,)
+        Identifiers.
+    class_names : sequence of str, optional
+        The K names that the data give to labels 0..K-1.
+    where : path or str
+        File that errors about labels name.
     """
 
     def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
@@ -257,4 +301,43 @@ def from_pixels(
 
 def unit_range(pixels: ArrayLike) -> NDArray[np.float32]:
     """Images (n, C, H, W) float32 in [0, 1] from pixels (n, H, W, C) uint8."""
-    return np.ascontiguousarray(np.moveaxis(np.asarray(pixels), -1, 1), dtype=np.float32) / np.float32(255)
+    channels_first = np.moveaxis(np.asarray(pixels), -1, 1)
+    return np.ascontiguousarray(channels_first, dtype=np.float32) / np.float32(255)
+
+
+def labelled_name(sample_id: str, label: np.int32) -> bytes:
+    """Identifier in UTF-8, a zero byte and the label as little-endian int32, as digests of datasets hold them."""
+    return str(sample_id).encode() + b"\0" + label.astype("<i4").tobytes()
+
+
+def whole_labels(labels: NDArray[Any], number: int, where: Path | str) -> NDArray[np.int32]:
+    """Labels as int32.
+
+    Parameters
+    ----------
+    labels : ndarray
+        One label per image.
+    number : int
+        How many images there are.
+    where : path or str
+        File of the labels, and their name in it, for errors.
+
+    Returns
+    -------
+    ndarray of shape (number,), int32
+
+    Raises
+    ------
+    InputError
+        For another length, fractions, negative numbers and numbers beyond int32.
+    """
+    if labels.shape != (number,):
+        raise InputError(f"{where}: shape {labels.shape} for {number} images; give one label per image")
+    fault = fault_of_labels(labels)
+    if fault:
+        raise InputError(f"{where}: {fault}")
+    wrong = np.flatnonzero((labels < 0) | (labels > np.iinfo(np.int32).max))
+    if wrong.size:
+        row = wrong[0]
+        raise InputError(f"{where}: row {row} has label {labels[row]}; labels count from 0 to K-1")
+    return labels.astype(np.int32)

@@ -1,13 +1,23 @@
-"""Images of a dataset in a folder: those in class folders, or those named in a list."""
+"""Images of a dataset in a folder: those in class folders, those named in a list, and those named in a CSV file."""
+
+from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath
 
-from gfscore.core.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import regular_bytes
-from gfscore.core.labels import is_number
+from gfscore.core.labels import are_numbers, class_indices, is_number
 from gfscore.core.names import require_utf8
+from gfscore.images.dataset_source import Preprocessing
+from gfscore.images.encoded import from_files
+from gfscore.images.image_set import ImageSet
+from gfscore.tables.binary_files import unreadable
+from gfscore.tables.csv_files import read_csv
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 """File name suffixes of images, in any case."""
@@ -16,19 +26,86 @@ LEFT_BEHIND = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 """Names of what archives and file managers leave in folders of images, beside those that start with a dot."""
 
 
+def is_image(name: str) -> bool:
+    """Whether a file is an image by its name."""
+    return name.lower().endswith(ENDINGS)
+
+
+def left_behind(name: str) -> bool:
+    """Whether a file or folder is hidden, or what an archive or a file manager leaves behind."""
+    return name.startswith(".") or name in LEFT_BEHIND
+
+
 def visible(folder: Path | str) -> list[os.DirEntry[str]]:
     """Entries of a folder but those that `left_behind` names, sorted by name.
 
     Raises InputError if it is no folder, and for a name that is no UTF-8.
     """
     try:
-        with os.scandir(folder) as entries:
-            shown = [entry for entry in entries if not left_behind(entry.name)]
+        with os.scandir(folder) as scan:
+            entries = [entry for entry in scan if not left_behind(entry.name)]
     except OSError as error:
         raise InputError(f"{folder}: no such folder ({error.strerror}); check `path` of this dataset") from error
-    for entry in shown:
+    for entry in entries:
         require_utf8(entry.name, where=folder)
-    return sorted(shown, key=lambda entry: entry.name)
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+# Class folders, and lists.
+
+
+def open_class_folders(
+    root: Path | str,
+    *,
+    folders: Sequence[str] | None,
+    path_to_list: str | None,
+    preprocessing: Preprocessing,
+    prefix: str = "",
+) -> ImageSet:
+    """Images <class folder>/<file> of a folder.
+
+    Parameters
+    ----------
+    root : path or str
+        Folder of the class folders. Names that start with a dot are ignored.
+    folders : sequence of str or None
+        Class folders in label order; None for all, sorted by name. An empty one is a class without samples.
+    path_to_list : str or None
+        Text file that names the images to use, see `images_in_list`; None for all.
+    preprocessing : CenterCrop, Squash or AsStored
+        What is done to every image.
+    prefix : str
+        Put before every identifier.
+
+    Returns
+    -------
+    ImageSet
+        In the order of the list, or by class and name. Identifiers are the paths relative to `root`.
+
+    Raises
+    ------
+    InputError
+        Naming folder or file, for missing and undeclared class folders, files that are no images, and damaged images.
+    """
+    root = Path(root)
+    class_names: Sequence[str] | None
+    if path_to_list is None:
+        class_names = class_folders(root, folders)
+        names, labels = images_in_folders(root, class_names)
+    else:
+        names, labels, class_names = images_in_list(path_to_list, root, folders)
+    if not names:
+        fault = "no images in its class folders" if class_names else "no class folders"
+        raise InputError(f"{root}: {fault}; put the images of each class into a folder of its own")
+    return from_files(
+        root,
+        names,
+        labels,
+        sample_id=[prefix + name for name in names],
+        preprocessing=preprocessing,
+        class_names=tuple(class_names) if class_names else None,
+        where=path_to_list or root,
+    )
 
 
 def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]:
@@ -36,86 +113,245 @@ def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]
 
     Raises InputError for a folder that is missing or not declared, and for images outside the class folders.
     """
-    entries = visible(root)
-    folders = [entry.name for entry in entries if _is(entry.is_dir)]
-    loose = [entry.name for entry in entries if entry.name not in folders and is_image(entry.name)]
-    if loose:
-        raise InputError(f"{root}: {loose[0]} lies outside the class folders; move it into one, or write a `list`")
+    folders = []
+    for entry in visible(root):
+        if _is(entry.is_dir):
+            folders.append(entry.name)
+        elif is_image(entry.name):
+            raise InputError(
+                f"{root}: {entry.name} lies outside the class folders; move it into one, or write a `list`"
+            )
     if declared is None:
         return folders
-    for what, names in (("missing", set(declared) - set(folders)), ("not in `folders`", set(folders) - set(declared))):
+
+    missing = set(declared) - set(folders)
+    undeclared = set(folders) - set(declared)
+    for fault, names in (("missing", missing), ("not in `folders`", undeclared)):
         if names:
-            raise InputError(f"{root}: class folder {min(names)} is {what} ({len(names)} such); correct `folders`")
+            raise InputError(f"{root}: class folder {min(names)} is {fault} ({len(names)} such); correct `folders`")
     return list(declared)
 
 
-def images_of(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
+def images_in_folders(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
     """Relative paths, sorted within each class folder, and labels; InputError for files that are no images."""
-    names, labels = [], []
+    names = []
+    labels = []
     for label, folder in enumerate(folders):
-        entries = visible(Path(root, folder))
-        wrong = [entry.name for entry in entries if not (is_image(entry.name) and _is(entry.is_file))]
-        if wrong:
-            what = (
-                "no regular file (for example a broken link)"
-                if is_image(wrong[0])
-                else f"not an image by its name ({' '.join(ENDINGS)})"
-            )
+        for entry in visible(Path(root, folder)):
+            if not is_image(entry.name):
+                fault = f"not an image by its name ({' '.join(ENDINGS)})"
+            elif not _is(entry.is_file):
+                fault = "no regular file (for example a broken link)"
+            else:
+                names.append(f"{folder}/{entry.name}")
+                labels.append(label)
+                continue
             raise InputError(
-                f"{root}/{folder}/{wrong[0]}: {what}; class folders may hold only images: remove or convert it"
+                f"{root}/{folder}/{entry.name}: {fault}; class folders may hold only images: remove or convert it"
             )
-        names += [f"{folder}/{entry.name}" for entry in entries]
-        labels += [label] * len(entries)
     return names, labels
 
 
 def images_in_list(
     path: Path | str, root: Path | str, declared: Sequence[str] | None
 ) -> tuple[list[str], list[int], Sequence[str] | None]:
-    """Relative paths, labels, and the class folders in label order, of the images in a text file, in its order.
+    """Images that a text file names, in its order.
 
-    A line is a path relative to `root` and, after a tab or blank, the label: a class folder (one of `declared`, or a
-    folder in `root`) or a number from 0. Without a label the first folder of the path is the label. Paths and class
-    folders may contain blanks; paths are normalised (a//b to a/b). The class folders are None if none are declared and
-    labels are numbers. Raises InputError, naming the line.
+    A line is a path relative to `root` and, after a tab or blank, the label: a class folder or a number from 0. Without
+    a label the first folder of the path is the label. Paths and class folders may contain blanks.
+
+    Parameters
+    ----------
+    path : path or str
+        The text file.
+    root : path or str
+        Folder of the images.
+    declared : sequence of str or None
+        Class folders in label order; None for all folders in `root`.
+
+    Returns
+    -------
+    names : list of str
+        Paths, normalised (a//b to a/b).
+    labels : list of int
+    class_names : sequence of str or None
+        The class folders; None if none are declared and labels are numbers.
+
+    Raises
+    ------
+    InputError
+        Naming the line.
     """
     folders = declared or [entry.name for entry in visible(root) if _is(entry.is_dir)]
-    known = {name: label for label, name in enumerate(folders)}
-    names, labels, has_numbers = [], [], False
-    for number, line in _lines(path):
-        name, label = _parted(line, known)
-        place = PurePosixPath(name)
-        label = place.parts[0] if label is None else label
-        if place.is_absolute() or ".." in place.parts:
+    label_of = {name: label for label, name in enumerate(folders)}
+    names = []
+    labels = []
+    has_numbers = False
+    for number, line in _lines_of_list(path):
+        name, label = _path_and_label(line, label_of)
+        image = PurePosixPath(name)
+        if not image.parts:
+            raise InputError(f"{path}: line {number} names no image ({name!r}); correct it")
+        if image.is_absolute() or ".." in image.parts:
             raise InputError(f"{path}: line {number} leads outside the dataset's folder ({name}); correct it")
         if "\0" in name:
             raise InputError(f"{path}: line {number} holds a zero byte ({name!r}); correct it")
-        if label not in known and not is_number(label):
+        if label is None:
+            label = image.parts[0]
+        if label in label_of:
+            labels.append(label_of[label])
+        elif is_number(label):
+            labels.append(int(label))
+            has_numbers = True
+        else:
             raise InputError(
                 f"{path}: line {number} has label {label[:80]}, neither a class folder nor a number of a class; "
                 "correct it"
             )
-        has_numbers = has_numbers or label not in known
-        names.append(str(place))
-        labels.append(known[label] if label in known else int(label))
+        names.append(str(image))
     if not names:
         raise InputError(f"{path}: the list names no image; write one relative path per line")
-    return names, labels, declared or (None if has_numbers else folders)
+    if declared is None and has_numbers:
+        return names, labels, None
+    return names, labels, folders
+
+
+def _path_and_label(line: str, folders: Collection[str]) -> tuple[str, str | None]:
+    # Of a line of a list; the label is None where it is missing.
+    if "\t" in line:
+        name, _, label = line.rpartition("\t")
+        return name.strip(), label.strip()
+    blanks = [position for position, character in enumerate(line) if character == " "]
+    # The longest class folder that the line ends with: "great white", not "white".
+    for blank in blanks:
+        if line[blank + 1 :] in folders:
+            return line[:blank].strip(), line[blank + 1 :]
+    if not blanks or is_image(line):
+        return line, None
+    last = blanks[-1]
+    return line[:last].strip(), line[last + 1 :]
+
+
+def _lines_of_list(path: Path | str) -> list[tuple[int, str]]:
+    # Numbers and texts of the lines that are not blank.
+    try:
+        # utf-8-sig removes a byte order mark, as Windows editors write it.
+        lines = regular_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the list cannot be read ({error}); save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{path}: the list cannot be read ({error}); check `list` of this dataset") from error
+    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    # A link to itself raises an error.
+    try:
+        return kind()
+    except OSError:
+        return False
+
+
+# CSV files.
+
+
+def open_images_of_csv(
+    path: Path | str,
+    *,
+    root: Path,
+    image: str,
+    label: str,
+    separator: str,
+    classes: Sequence[str] | None,
+    preprocessing: Preprocessing,
+) -> ImageSet:
+    """Images of a CSV file, in its order.
+
+    Parameters
+    ----------
+    path : path or str
+        The file, with a row per image.
+    root : Path
+        Folder that the names of images count from.
+    image, label : str
+        Columns of names and of labels. A name without an ending is that of the one image of this name that has one.
+    separator : str
+        What stands between cells.
+    classes : sequence of str or None
+        Class names in label order, for labels that are names; None for their alphabetical order.
+    preprocessing : CenterCrop, Squash or AsStored
+        What is done to every image.
+
+    Returns
+    -------
+    ImageSet
+        Identifiers are the names in the file.
+
+    Raises
+    ------
+    InputError
+        Naming the file, for missing columns, labels and names, for names that lead out of the folder, and for damaged
+        images.
+    """
+    names, labels = _names_and_labels(path, image, label, separator)
+    if labels.dtype.kind in "OSU":
+        classes = classes or sorted(set(labels.tolist()))
+        labels = class_indices(labels, classes, f"{path}: {label}")
+    require_inside(names, path)
+    files = names
+    # A whole name that is missing is told when its image is read.
+    if not all(map(is_image, names)):
+        files = NamedImages(root).files_of(names, path)
+    return from_files(
+        root,
+        files,
+        labels,
+        sample_id=names,
+        preprocessing=preprocessing,
+        class_names=tuple(classes) if classes else None,
+        where=path,
+    )
+
+
+def _names_and_labels(
+    path: Path | str, image: str, label: str, separator: str
+) -> tuple[list[str], NDArray[np.generic]]:
+    # Names of images (N,) and labels (N,), whole numbers or text.
+    if not Path(path).is_file():
+        raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")
+    try:
+        frame = read_csv(path, text=(image, label), separator=separator)
+    # Damaged files raise errors of many types.
+    except Exception as error:
+        raise unreadable(path, ".csv", error) from error
+    for column in (image, label):
+        if column not in frame:
+            raise InputError(f"{path}: {unknown('column', column, list(frame.columns))}")
+        empty = frame[column].isna() | (frame[column] == "")
+        if empty.any():
+            row = int(empty.to_numpy().argmax())
+            raise InputError(f"{path}: row {row} has no {column}; complete or remove it")
+    if not len(frame):
+        raise InputError(f"{path}: holds a header and no rows; write the file again")
+    labels = frame[label].to_numpy(dtype=object)
+    if are_numbers(labels):
+        labels = labels.astype(int)
+    return frame[image].tolist(), labels
 
 
 def require_inside(names: Sequence[str], where: Path | str) -> None:
     """Raise InputError, naming the row in `where`, for a name that leads out of its folder."""
     for row, name in enumerate(names):
-        place = PurePosixPath(name)
-        if place.is_absolute() or ".." in place.parts or "\0" in name:
+        image = PurePosixPath(name)
+        if image.is_absolute() or ".." in image.parts or "\0" in name:
             raise InputError(f"{where}: row {row} is {name!r}; write paths within the folder of the images, from there")
 
 
 class NamedImages:
-    """Images in a folder by names that may lack their ending."""
+    """Images in the folder `root` by names that may lack their ending."""
 
     def __init__(self, root: Path | str) -> None:
-        """`root`: folder that the names count from."""
+        """Names count from `root`."""
         self.root = Path(root)
         self._by_stem: dict[Path, dict[str, list[str]]] = {}
 
@@ -139,68 +375,29 @@ class NamedImages:
 
     def first_missing(self, names: Sequence[str]) -> int | None:
         """Row of the first name that no image has, None where all have one."""
-        return next((row for row, name in enumerate(names) if not self._candidates(name)), None)
+        for row, name in enumerate(names):
+            if not self._candidates(name):
+                return row
+        return None
 
     def _candidates(self, name: str) -> list[str]:
         if (self.root / name).is_file():
             return [name]
         if is_image(name):
             return []
-        place = PurePosixPath(name)
-        folder = self.root / place.parent
+        image = PurePosixPath(name)
+        folder = self.root / image.parent
         if folder not in self._by_stem:
             self._by_stem[folder] = _images_by_stem(folder)
-        return [str(place.parent / file) for file in self._by_stem[folder].get(place.name, [])]
+        return [str(image.parent / file) for file in self._by_stem[folder].get(image.name, [])]
 
 
-def _images_by_stem(folder):
+def _images_by_stem(folder: Path) -> dict[str, list[str]]:
     by_stem: dict[str, list[str]] = {}
-    if folder.is_dir():
-        for entry in visible(folder):
-            if is_image(entry.name):
-                by_stem.setdefault(entry.name.rpartition(".")[0], []).append(entry.name)
+    if not folder.is_dir():
+        return by_stem
+    for entry in visible(folder):
+        if is_image(entry.name):
+            stem = entry.name.rpartition(".")[0]
+            by_stem.setdefault(stem, []).append(entry.name)
     return by_stem
-
-
-def _parted(line, known):
-    # Path and label (None if missing) of a line; `known` holds the class folders.
-    if "\t" in line:
-        name, _, label = line.rpartition("\t")
-        return name.strip(), label.strip()
-    blanks = [place for place, sign in enumerate(line) if sign == " "]
-    # The longest class folder that the line ends with: "great white", not "white".
-    for place in blanks:
-        if line[place + 1 :] in known:
-            return line[:place].strip(), line[place + 1 :]
-    if not blanks or is_image(line):
-        return line, None
-    return line[: blanks[-1]].strip(), line[blanks[-1] + 1 :]
-
-
-def _lines(path):
-    try:
-        # utf-8-sig removes a byte order mark, as Windows editors write it.
-        lines = regular_bytes(path).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: the list cannot be read ({error}); save it as UTF-8") from error
-    except OSError as error:
-        raise InputError(f"{path}: the list cannot be read ({error}); check `list` of this dataset") from error
-    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
-
-
-def _is(kind):
-    # A link to itself raises an error.
-    try:
-        return kind()
-    except OSError:
-        return False
-
-
-def is_image(name: str) -> bool:
-    """Whether a file is an image by its name."""
-    return name.lower().endswith(ENDINGS)
-
-
-def left_behind(name: str) -> bool:
-    """Whether a file or folder is hidden, or what an archive or a file manager leaves behind."""
-    return name.startswith(".") or name in LEFT_BEHIND

@@ -1,4 +1,8 @@
-"""Images read again after a run: whether they are still those that the manifest of their dataset describes."""
+"""Manifests of datasets: what was opened once, and whether the data are still the same when they are read again.
+
+A manifest is what `fetch_dataset` writes: the dataset's name, settings, path, digest, classes and image shape, as a
+mapping for JSON.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +27,98 @@ from gfscore.images.listing import left_behind
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
+Manifest = Mapping[str, Any]
+"""What a manifest's file holds."""
+
 
 def open_and_describe(
-    settings: Mapping[str, Any],
+    entry: Mapping[str, Any],
     path: Path | str | None = None,
     *,
     dataset: str,
     classes: Sequence[str] | None,
     pinned: str | None = None,
 ) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set of a dataset, and its manifest: a mapping for JSON with its description, digest and settings.
+    """Image set of a dataset, and its manifest.
 
-    Raises InputError as `open_images` does, and when a digest is `pinned` and the data have another one. The manifest
-    does not record the pinned digest, since it does not change the data.
+    Parameters
+    ----------
+    entry, path, classes
+        As those of `open_images`.
+    dataset : str
+        Name of the dataset.
+    pinned : str or None
+        Digest that the data must have. The manifest does not record it, since it does not change the data.
+
+    Raises
+    ------
+    InputError
+        As `open_images`, and for another digest than the pinned one.
     """
-    images = open_images(settings, path, classes=classes, with_copies=True)
+    images = open_images(entry, path, classes=classes, with_copies=True)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
-    names = classes or images.class_names or ()
-    return images, {
+    names = list(classes or images.class_names or ())
+    manifest: dict[str, Any] = {
         "dataset": dataset,
-        "settings": dict(settings),
+        "settings": dict(entry),
         "path": str(path) if path else None,
         "digest": images.digest,
         "digest_covers": images.digest_covers,
         "samples": len(images),
-        "classes": list(names),
+        "classes": names,
         "samples_per_class": np.bincount(images.labels, minlength=len(names)).tolist(),
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
-        **({"corrupted": images.copies.describe()} if images.copies else {}),
     }
+    if images.copies is not None:
+        conditions = [list(condition) for condition in images.copies.conditions]
+        manifest["corrupted"] = {"digest": images.copies.digest, "conditions": conditions}
+    return images, manifest
+
+
+def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:
+    """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
+
+    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes, and so is
+    that of corrupted copies, which the image set has `with_copies`. Raises InputError as `open_images` does, and when a
+    digest differs from that of the manifest.
+    """
+    manifest = read_json(path_to_manifest)
+    images = _open(manifest, with_copies=with_copies)
+    where = manifest["path"] or manifest["dataset"]
+    _require_digest(images.digest, manifest["digest"], where, path_to_manifest)
+    if images.copies is not None:
+        where = manifest["settings"]["corrupted"]["path"]
+        _require_digest(images.copies.digest, manifest["corrupted"]["digest"], where, path_to_manifest)
+    return images, manifest
+
+
+def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
+    """Image set of a dataset, and the first file or folder that holds other images than its manifest describes.
+
+    Every image is read and hashed, those of corrupted copies too; the second value is None if all are the same. Raises
+    InputError, naming the file, for images that cannot be read.
+    """
+    manifest = read_json(path_to_manifest)
+    images = _open(manifest, with_copies=True)
+    if images.digest != manifest["digest"]:
+        path_to_samples = Path(path_to_manifest).with_suffix(".parquet")
+        return images, _first_difference(images, manifest, path_to_samples)
+    if images.copies is not None and images.copies.digest != manifest["corrupted"]["digest"]:
+        return images, manifest["settings"]["corrupted"]["path"]
+    return images, None
+
+
+def _open(manifest: Manifest, *, with_copies: bool) -> ImageSet:
+    return open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=with_copies)
+
+
+def _require_digest(digest: str, recorded: str, where: str, path_to_manifest: Path | str) -> None:
+    if digest != recorded:
+        raise InputError(
+            f"{where}: the data have digest {digest[:12]}, but {path_to_manifest} records {recorded[:12]}; if they "
+            "were changed on purpose, delete that manifest and run the workflow again"
+        )
 
 
 def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[np.str_] | None]:
@@ -89,48 +155,12 @@ def require_one_label(images: ImageSet, digests: NDArray[Any], *, where: Path | 
     wrong = images.labels != images.labels[first[inverse]]
     if wrong.any():
         row = int(wrong.argmax())
-        other = int(first[inverse[row]])
-        names = (f"{images.sample_id[at]} (label {images.labels[at]})" for at in (other, row))
+        earlier = int(first[inverse[row]])
+        names = [f"{images.sample_id[sample]} (label {images.labels[sample]})" for sample in (earlier, row)]
         raise InputError(
             f"{where}: {' and '.join(names)} are one image under two labels, as {int(wrong.sum())} of {len(images)} "
             "samples repeat an image of another label; remove one of each, or correct its label"
         )
-
-
-def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
-
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes, and so is
-    that of corrupted copies, which the image set has `with_copies`. Raises InputError as `open_images` does, and when a
-    digest differs from that of the manifest.
-    """
-    manifest = read_json(path_to_manifest)
-    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=with_copies)
-    found = [(manifest["path"] or manifest["dataset"], images.digest, manifest["digest"])]
-    if images.copies:
-        found.append((manifest["settings"]["corrupted"]["path"], images.copies.digest, manifest["corrupted"]["digest"]))
-    for where, digest, known in found:
-        if digest != known:
-            raise InputError(
-                f"{where}: the data have digest {digest[:12]}, but {path_to_manifest} records {known[:12]}; if they "
-                "were changed on purpose, delete that manifest and run the workflow again"
-            )
-    return images, manifest
-
-
-def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
-    """Image set of a dataset, and the first file or folder that holds other images than its manifest describes.
-
-    Every image is read and hashed, those of corrupted copies too; the second value is None if all are the same. Raises
-    InputError, naming the file, for images that cannot be read.
-    """
-    manifest = read_json(path_to_manifest)
-    images = open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=True)
-    if images.digest != manifest["digest"]:
-        return images, _first_difference(images, manifest, Path(path_to_manifest).with_suffix(".parquet"))
-    if images.copies and images.copies.digest != manifest["corrupted"]["digest"]:
-        return images, manifest["settings"]["corrupted"]["path"]
-    return images, None
 
 
 def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: float) -> None:
@@ -141,64 +171,77 @@ def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: flo
         digests.store(str(path_to_manifest), manifest["digest"], paths=files, started=started)
 
 
-def files_behind(images: ImageSet, manifest: Mapping[str, Any]) -> list[str]:
+def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
     """Files that the images come from, and their folders, whose times tell of files that are added or removed."""
-    settings, path = manifest["settings"], manifest["path"]
+    settings = manifest["settings"]
+    path = manifest["path"]
+    copies = settings.get("corrupted")
+    path_to_copies = copies["path"] if copies else None
+
     files = [name for name in (path, settings.get("list")) if name and Path(name).is_file()]
-    copies = (settings.get("corrupted") or {}).get("path")
-    folder = _folder_of_samples(images.sample_id.tolist(), path, settings)
+    folder = _folder_of_samples(images, manifest)
     if folder is not None:
         files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
     elif path and Path(path).is_dir():
         files += _files_below(path)
-    if copies:
-        files += _files_below(copies)
+    if path_to_copies:
+        files += _files_below(path_to_copies)
+
     folders = {os.path.dirname(name) or "." for name in files}  # noqa: PTH120
-    folders |= {name for name in (path, copies) if name and Path(name).is_dir()}
-    return [*files, *sorted(folders)]
+    for name in (path, path_to_copies):
+        if name and Path(name).is_dir():
+            folders.add(name)
+    return files + sorted(folders)
 
 
-def _folder_of_samples(names: Sequence[str], path: str | None, settings: Mapping[str, Any]) -> str | None:
+def _folder_of_samples(images: ImageSet, manifest: Manifest) -> str | None:
     # The folder that the names of the samples are paths in; None where they are none.
-    if path is None:
+    path = manifest["path"]
+    if path is None or not len(images):
         return None
-    given = settings.get("images") or (path if Path(path).is_dir() else os.path.dirname(path) or ".")  # noqa: PTH120
-    return str(given) if len(names) and Path(given, str(names[0])).is_file() else None
+    folder = manifest["settings"].get("images")
+    if not folder:
+        folder = path if Path(path).is_dir() else os.path.dirname(path) or "."  # noqa: PTH120
+    return str(folder) if Path(folder, str(images.sample_id[0])).is_file() else None
 
 
 def _files_below(folder: str) -> Iterator[str]:
     for place, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not left_behind(name)]
-        yield from (os.path.join(place, name) for name in sorted(names) if not left_behind(name))  # noqa: PTH118
+        for name in sorted(names):
+            if not left_behind(name):
+                yield os.path.join(place, name)  # noqa: PTH118
 
 
-def _first_difference(images: ImageSet, manifest: Mapping[str, Any], path_to_samples: Path) -> str:
+def _first_difference(images: ImageSet, manifest: Manifest, path_to_samples: Path) -> str:
     where = str(manifest["path"] or manifest["dataset"])
-    table = read_table(path_to_samples, DATASET)
-    before = dict(zip(table["sample_id"], zip(table["label"], table["image_digest"], strict=True), strict=True))
     digests = images.image_digests()
     if digests is None:
         return where
-    now = dict(zip(images.sample_id.tolist(), zip(images.labels.tolist(), digests.tolist(), strict=True), strict=True))
-    changed = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-    if not changed:
-        return where
-    folder = _folder_of_samples(images.sample_id.tolist(), manifest["path"], manifest["settings"])
-    return f"{folder}/{changed[0]}" if folder else f"{where} ({changed[0]})"
+    table = read_table(path_to_samples, DATASET)
+    recorded = dict(zip(table["sample_id"], zip(table["label"], table["image_digest"], strict=True), strict=True))
+    pairs = zip(images.labels.tolist(), digests.tolist(), strict=True)
+    present = dict(zip(images.sample_id.tolist(), pairs, strict=True))
+    for name in sorted(recorded.keys() | present.keys()):
+        if recorded.get(name) != present.get(name):
+            folder = _folder_of_samples(images, manifest)
+            return f"{folder}/{name}" if folder else f"{where} ({name})"
+    return where
 
 
 def main(manifests: Sequence[str]) -> None:
     """Print, as JSON, what of each manifest differs: a file or folder, or the error of one that cannot be read."""
-    differing = {}
+    differences = {}
     for path in manifests:
         started = time.time()
         try:
-            images, differing[path] = open_again(path)
-            if differing[path] is None:
+            images, difference = open_again(path)
+            if difference is None:
                 store_digest(images, path, started=started)
         except InputError as error:
-            differing[path] = str(error)
-    print(json.dumps(differing))
+            difference = str(error)
+        differences[path] = difference
+    print(json.dumps(differences))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
 """The 40 binary attributes of CelebA, as its authors distribute them."""
 
-from typing import Any, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Text
 from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from gfscore.images.attribute_values import Dataset
 
 
 class CelebA(AttributeSettings):
@@ -21,8 +28,8 @@ class CelebA(AttributeSettings):
 SOURCE = AttributeSource(name="celeba", settings=CelebA)
 
 
-def open_source(settings: dict[str, Any], _dataset: Any) -> Any:
-    """Attributes "yes" or "no" by file name of the image; all 40 if `columns` is null. Source: Liu et al. 2015."""
+def open_source(settings: CelebA, _dataset: Dataset) -> DataFrame:
+    """Attributes "yes" or "no" by file name of the image, all 40. Source: Liu et al. 2015."""
     from gfscore.images.published_files import read_attribute_list
 
-    return read_attribute_list(settings["path"]).replace({1: "yes", -1: "no"})
+    return read_attribute_list(settings.path).replace({1: "yes", -1: "no"})

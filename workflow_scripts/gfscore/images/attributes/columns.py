@@ -1,12 +1,18 @@
 """Attributes in columns of the Parquet files that hold the images."""
 
-from pathlib import Path
-from typing import Any, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource
+from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource, column_name
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from gfscore.images.attribute_values import Dataset
 
 
 class Columns(AttributeSettings):
@@ -21,32 +27,27 @@ class Columns(AttributeSettings):
 SOURCE = AttributeSource(name="columns", settings=Columns)
 
 
-def open_source(settings: dict[str, Any], dataset: Any) -> Any:
+def open_source(settings: Columns, dataset: Dataset) -> DataFrame:
     """Raw columns by sample identifier, as gfscore.images.sources.parquet defines identifiers.
 
     Raises InputError for a dataset of another source, and, naming the file, for a missing column.
     """
     import pandas as pd
 
-    from gfscore.images.attribute_values import name_of
+    from gfscore.images.encoded_parquet import opened, parquet_files_of, row_names
 
-    if dataset.manifest["settings"]["source"] != "parquet":
-        raise InputError(
-            f"attributes of {dataset.manifest['dataset']}: the source `columns` reads Parquet datasets; use `table`"
-        )
-    path = Path(dataset.manifest["path"])
-    files = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
-    return pd.concat([_columns(file, [name_of(entry) for entry in settings["columns"]]) for file in files])
-
-
-def _columns(file, names):
-    from gfscore.images.encoded import opened
-
-    for name in names:
-        with opened(file, name) as parquet:
-            rows = parquet.metadata.num_rows
-    with opened(file, names[0]) as parquet:
-        # Ignores pandas' metadata in the footer, which no checksum covers.
-        frame = parquet.read(names).replace_schema_metadata().to_pandas()
-    frame.index = [f"{file.stem}/{row:06d}" for row in range(rows)]
-    return frame
+    if dataset.source != "parquet" or dataset.path is None:
+        raise InputError(f"attributes of {dataset.name}: the source `columns` reads Parquet datasets; use `table`")
+    names = [column_name(column) for column in settings.columns]
+    frames = []
+    for file in parquet_files_of(dataset.path):
+        columns = {}
+        for name in names:
+            with opened(file, name) as parquet:
+                # Ignores pandas' metadata in the footer, which no checksum covers.
+                table = parquet.read([name]).replace_schema_metadata()
+            columns[name] = table.to_pandas()[name]
+        frame = pd.DataFrame(columns)
+        frame.index = pd.Index(row_names(file, len(frame)))
+        frames.append(frame)
+    return pd.concat(frames)

@@ -1,7 +1,9 @@
 """CelebA with one of its 40 binary attributes as the classification task."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,7 +11,8 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import Text, refusal
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 
-PARTS = {"train": 0, "valid": 1, "test": 2}
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 class CelebA(DatasetSettings):
@@ -51,34 +54,39 @@ def _plain(name: str) -> str:
 SOURCE = DatasetSource(name="celeba", settings=CelebA, claims=lambda entry: "task" in entry)
 
 
-def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images of one part of CelebA; label 1 means that the attribute `task` is present. Identifiers are file names.
+def open_source(settings: CelebA, path: Path | str) -> ImageSet:
+    """Images of one split of CelebA; label 1 means that the attribute `task` is present. Identifiers are file names.
 
-    `settings`: `images`, `split`, `task` and `preprocessing`. Raises InputError, naming the file, for lists that are
-    missing or damaged, an unknown attribute, and images that are missing. Source: Liu et al. 2015.
+    Raises InputError, naming the file, for lists that are missing or damaged, an unknown attribute, and images that are
+    missing. Source: Liu et al. 2015.
     """
     from gfscore.images.encoded import from_files
-    from gfscore.images.published_files import read_attribute_list, read_partition
+    from gfscore.images.published_files import PARTITION, read_attribute_list, read_partition
 
-    root, task = Path(path), settings["task"]
-    attributes = read_attribute_list(root / "list_attr_celeba.txt")
+    path_to_attributes = Path(path, "list_attr_celeba.txt")
+    path_to_partition = Path(path, "list_eval_partition.txt")
+    attributes = read_attribute_list(path_to_attributes)
+    task = settings.task
     if task not in attributes:
-        raise InputError(f"{root}/list_attr_celeba.txt: {unknown('attribute', task, list(attributes.columns))}")
-    parts = read_partition(root / "list_eval_partition.txt")
-    absent = [name for name in attributes.index if name not in parts]
+        raise InputError(f"{path_to_attributes}: {unknown('attribute', task, list(attributes.columns))}")
+
+    partition = read_partition(path_to_partition)
+    absent = [name for name in attributes.index if name not in partition]
     if absent:
         raise InputError(
-            f"{root}/list_eval_partition.txt: {absent[0]} and {len(absent) - 1} other images of list_attr_celeba.txt "
+            f"{path_to_partition}: {absent[0]} and {len(absent) - 1} other images of list_attr_celeba.txt "
             "are in no part; restore the file"
         )
-    names = [name for name in attributes.index if parts[name] == PARTS[settings["split"]]]
+    names = [name for name in attributes.index if partition[name] == PARTITION[settings.split]]
     if not names:
-        raise InputError(f"{root}/list_eval_partition.txt: no image of the split {settings['split']}; restore the file")
+        raise InputError(f"{path_to_partition}: no image of the split {settings.split}; restore the file")
+
+    has_task = attributes.loc[names, task].to_numpy() == 1
     return from_files(
-        root / settings["images"],
+        Path(path, settings.images),
         names,
-        (attributes.loc[names, task].to_numpy() == 1).astype(int),
+        has_task.astype(int),
         sample_id=names,
-        preprocessing=settings["preprocessing"],
+        preprocessing=settings.preprocessing,
         class_names=(f"no {task}", task),
     )

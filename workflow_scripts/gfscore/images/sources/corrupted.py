@@ -1,14 +1,18 @@
 """One corruption at one severity of a published set, as a dataset: CIFAR-10-C, CIFAR-100-C (arrays), ImageNet-C."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Text
 from gfscore.images.corruptions.parameters import SEVERITIES
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
-from gfscore.images.sources.image_folder import open_folder
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 class Corrupted(DatasetSettings):
@@ -24,31 +28,33 @@ class Corrupted(DatasetSettings):
 SOURCE = DatasetSource(name="corrupted", settings=Corrupted, claims=lambda entry: "corruption" in entry)
 
 
-def open_source(settings: dict[str, Any], path: Any) -> Any:
+def open_source(settings: Corrupted, path: Path | str) -> ImageSet:
     """Images with one corruption at one severity.
 
-    `settings`: `corruption`, `severity` 1..5 and `preprocessing` (method none for arrays). `path` holds either
-    <corruption>.npy, (5 n, H, W, C) uint8 ordered by severity, and labels.npy (5 n,), both memory-mapped; or
-    <corruption>/<severity>/<class folder>/<image>. Identifiers are "<corruption>/<severity>/<row or path>". Raises
-    InputError, naming the file, for missing or malformed files. Source: Hendrycks and Dietterich 2019.
+    `path` holds either <corruption>.npy, (5 n, H, W, C) uint8 ordered by severity, and labels.npy (5 n,), both
+    memory-mapped; or <corruption>/<severity>/<class folder>/<image>. Identifiers are
+    "<corruption>/<severity>/<row or path>". Raises InputError, naming the file, for missing or malformed files. Source:
+    Hendrycks and Dietterich 2019.
     """
-    from gfscore.images.corrupted_copies import require_known
-
-    root, corruption, severity = Path(path or ""), settings["corruption"], settings["severity"]
-    prefix = f"{corruption}/{severity}/"
-    require_known(root, [corruption])
-    if (root / f"{corruption}.npy").is_file():
-        return _open_arrays(root, settings, prefix)
-    return open_folder(root / corruption / str(severity), {**settings, "folders": None, "list": None}, prefix=prefix)
-
-
-def _open_arrays(root, settings, prefix):
-    from gfscore.images.corrupted_copies import require_as_stored, stored_arrays
+    from gfscore.images.corrupted_copies import LABELS, arrays_of_severity, corruptions_in, require_as_stored
     from gfscore.images.image_set import from_pixels
+    from gfscore.images.listing import open_class_folders
 
-    require_as_stored(root, settings["preprocessing"])
-    pixels, labels = stored_arrays(root, settings["corruption"])
-    n = len(pixels) // SEVERITIES
-    rows = slice((settings["severity"] - 1) * n, settings["severity"] * n)
-    names = [f"{prefix}{row:05d}" for row in range(n)]
-    return from_pixels(pixels[rows], labels[rows], sample_id=names, where=root / "labels.npy")
+    root = Path(path)
+    corruption = settings.corruption
+    severity = settings.severity
+    prefix = f"{corruption}/{severity}/"
+    corruptions_in(root, [corruption])
+    if not (root / f"{corruption}.npy").is_file():
+        return open_class_folders(
+            root / corruption / str(severity),
+            folders=None,
+            path_to_list=None,
+            preprocessing=settings.preprocessing,
+            prefix=prefix,
+        )
+
+    require_as_stored(root, settings.preprocessing)
+    pixels, labels = arrays_of_severity(root, corruption, severity)
+    names = [f"{prefix}{row:05d}" for row in range(len(labels))]
+    return from_pixels(pixels, labels, sample_id=names, where=root / LABELS)

@@ -1,13 +1,18 @@
 """The handwritten digits that are distributed with scikit-learn."""
 
+from __future__ import annotations
+
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import InnerShare, Seed
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 class Digits(DatasetSettings):
@@ -22,37 +27,30 @@ class Digits(DatasetSettings):
 SOURCE = DatasetSource(name="digits", settings=Digits, class_names=lambda settings: list("0123456789"))
 
 
-def open_source(settings: dict[str, Any], path: Any = None) -> Any:
+def open_source(settings: Digits, path: Path | str | None = None) -> ImageSet:
     """One part of 1,797 grey 8x8 images of the digits 0 to 9, (n, 1, 8, 8), pixels / 16.
 
-    `settings`: `split` ("train" or "test"), `test_share` in (0, 1), `seed` of the stratified split. `path` is not used.
-    Identifiers ("digits-0007") follow scikit-learn's order. Source: UCI optical recognition of handwritten digits, test
-    part (Alpaydin and Kaynak 1998).
+    `path` is not used. Identifiers ("digits-0007") follow scikit-learn's order. Source: UCI optical recognition of
+    handwritten digits, test part (Alpaydin and Kaynak 1998).
     """
     import numpy as np
 
     from gfscore.images.image_set import from_arrays
     from gfscore.images.subsets import in_test_part
 
-    pixels, labels = _digits()
-    in_test = in_test_part(labels, share=settings["test_share"], seed=settings["seed"])
-    rows = np.flatnonzero(in_test == (settings["split"] == "test"))
+    # Read from scikit-learn's file without importing scikit-learn, which takes longer than most jobs on these images.
+    package = find_spec("sklearn")
+    assert package is not None and package.submodule_search_locations is not None
+    path_to_digits = Path(package.submodule_search_locations[0], "datasets/data/digits.csv.gz")
+    table = np.loadtxt(path_to_digits, delimiter=",")
+    pixels = table[:, :-1].reshape(-1, 1, 8, 8)
+    labels = table[:, -1].astype(np.int64)
+
+    in_test = in_test_part(labels, share=settings.test_share, seed=settings.seed)
+    rows = np.flatnonzero(in_test == (settings.split == "test"))
     return from_arrays(
-        pixels[rows, None] / 16,
+        pixels[rows] / 16,
         labels[rows],
         sample_id=[f"digits-{row:04d}" for row in rows],
         preprocessing="pixels 0..16 divided by 16",
     )
-
-
-def _digits():
-    """Pixels (1797, 8, 8) float64 in 0..16 and labels (1797,), as sklearn.datasets.load_digits returns them.
-
-    Read from scikit-learn's file without importing scikit-learn, which takes longer than most jobs on these images.
-    """
-    import numpy as np
-
-    spec: Any = find_spec("sklearn")
-    package = Path(spec.submodule_search_locations[0])
-    table = np.loadtxt(package / "datasets/data/digits.csv.gz", delimiter=",")
-    return table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)

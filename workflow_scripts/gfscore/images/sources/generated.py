@@ -1,12 +1,17 @@
 """Samples of the workflow's generator, written by train_generator."""
 
-from typing import Any, Literal
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Count, Name, Number, Seed
-from gfscore.images.dataset_source import FROM_GENERATOR, DatasetSettings, DatasetSource, Rates
-from gfscore.images.sources import npz
+from gfscore.images.dataset_source import FROM_GENERATOR, DatasetSettings, DatasetSource, DrawnSamples, Rates
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 class Generator(Closed):
@@ -36,6 +41,16 @@ class Generated(DatasetSettings):
 SOURCE = DatasetSource(name="generated", settings=Generated, drawn=True, claims=lambda entry: "fitted_on" in entry)
 
 
-def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as the source npz does."""
-    return npz.open_source({**settings, "value_range": 1, "channels": "first"}, path)
+def open_source(settings: DrawnSamples, path: Path | str) -> ImageSet:
+    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as `open_arrays` does."""
+    from gfscore.images.array_files import open_arrays
+
+    return open_arrays(
+        path,
+        image="x",
+        label="y",
+        value_range=1,
+        channels="first",
+        classes=settings.classes,
+        prefix=settings.source,
+    )

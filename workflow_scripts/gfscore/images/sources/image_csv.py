@@ -1,13 +1,17 @@
 """Images listed in a CSV file with the label of each."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import Text
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
 
 
 class ImageCsv(DatasetSettings):
@@ -36,60 +40,16 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 
 
-def open_source(settings: dict[str, Any], path: Any) -> Any:
-    """Images of a CSV file, in its order; identifiers are their names in it.
+def open_source(settings: ImageCsv, path: Path | str) -> ImageSet:
+    """Images of a CSV file, in its order, see `open_images_of_csv`; identifiers are their names in it."""
+    from gfscore.images.listing import open_images_of_csv
 
-    `settings`: the folder `images`, the columns `image` and `label`, the `separator`, and `preprocessing`. A name
-    without an ending is that of the one image of this name that has one. If labels are text, the
-    classes are `classes`, or these names in alphabetical order. Raises InputError, naming the file, for missing
-    columns, labels and names, for names that lead out of the folder, and for damaged images.
-    """
-    from gfscore.core.labels import class_indices
-    from gfscore.images.encoded import from_files
-    from gfscore.images.listing import NamedImages, is_image, require_inside
-
-    names, labels = _rows(path, settings["image"], settings["label"], SEPARATORS[settings.get("separator") or "comma"])
-    root = Path(settings["images"]) if settings["images"] else Path(path).parent
-    classes = settings["classes"]
-    if labels.dtype.kind in "OSU":
-        classes = classes or sorted(set(labels.tolist()))
-        labels = class_indices(labels, classes, f"{path}: {settings['label']}")
-    require_inside(names, path)
-    # A whole name that is missing is told when its image is read.
-    files = names if all(map(is_image, names)) else NamedImages(root).files_of(names, path)
-    return from_files(
-        root,
-        files,
-        labels,
-        sample_id=names,
-        preprocessing=settings["preprocessing"],
-        class_names=classes and tuple(classes),
-        where=path,
+    return open_images_of_csv(
+        path,
+        root=Path(settings.images) if settings.images else Path(path).parent,
+        image=settings.image,
+        label=settings.label,
+        separator=SEPARATORS[settings.separator or "comma"],
+        classes=settings.classes,
+        preprocessing=settings.preprocessing,
     )
-
-
-def _rows(path, image, label, separator):
-    # Names of images (N,) str and labels (N,), whole numbers or text.
-    from gfscore.core.labels import are_numbers
-    from gfscore.tables.binary_files import unreadable
-    from gfscore.tables.csv_files import read_csv
-
-    if not Path(path or "").is_file():
-        raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")
-    try:
-        frame = read_csv(path, text=(image, label), separator=separator)
-    # Damaged files raise errors of many types.
-    except Exception as error:
-        raise unreadable(path, ".csv", error) from error
-    for column in (image, label):
-        if column not in frame:
-            raise InputError(f"{path}: {unknown('column', column, list(frame.columns))}")
-        empty = frame[column].isna() | (frame[column] == "")
-        if empty.any():
-            raise InputError(f"{path}: row {int(empty.to_numpy().argmax())} has no {column}; complete or remove it")
-    labels = frame[label].to_numpy(dtype=object)
-    if not len(labels):
-        raise InputError(f"{path}: holds a header and no rows; write the file again")
-    if are_numbers(labels):
-        labels = labels.astype(int)
-    return frame[image].tolist(), labels

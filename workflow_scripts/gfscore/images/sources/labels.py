@@ -1,13 +1,23 @@
 """Labels without images, for logits or values per sample that were computed elsewhere."""
 
+from __future__ import annotations
+
 import hashlib
-from typing import Any, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Text, path_ends
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gfscore.images.image_set import ImageSet
 
 
 class Labels(DatasetSettings):
@@ -20,24 +30,23 @@ class Labels(DatasetSettings):
 SOURCE = DatasetSource(name="labels", settings=Labels, claims=path_ends(".npy", ".csv", ".csv.gz"))
 
 
-def open_source(settings: dict[str, Any], path: Any) -> Any:
+def open_source(settings: Labels, path: Path | str) -> ImageSet:
     """Image set with labels and identifiers, but without images.
 
-    Reads the formats of read_labels_file; class names are those of `classes` in `settings`. Without identifiers in the
-    file they are "row-000007" and so on. `image_shape` is (0, 0, 0), and reading images raises InputError.
+    Reads the formats of read_labels_file. Without identifiers in the file they are "row-000007" and so on.
+    `image_shape` is (0, 0, 0), and reading images raises InputError.
     """
     import numpy as np
 
-    from gfscore.images.array_files import whole_labels
-    from gfscore.images.image_set import ImageSet
+    from gfscore.images.image_set import ImageSet, whole_labels
     from gfscore.tables.logit_files import read_labels_file
 
-    labels, sample_id, name = read_labels_file(path, classes=settings.get("classes"))
-    labels = whole_labels(labels, len(labels), f"{path}: {name}")
+    values, sample_id, name = read_labels_file(path, classes=settings.classes)
+    labels = whole_labels(values, len(values), f"{path}: {name}")
     if sample_id is None:
         sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
 
-    def stream(batch_size: int) -> Any:
+    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
         raise InputError(f"{path}: labels without images; use only models of the sources logits or samples with it")
 
     def digest() -> str:
@@ -47,5 +56,11 @@ def open_source(settings: dict[str, Any], path: Any) -> Any:
         return state.hexdigest()
 
     return ImageSet(
-        sample_id, labels, (0, 0, 0), "no images", stream, content_digest=digest, digest_covers="labels, identifiers"
+        sample_id=sample_id,
+        labels=labels,
+        image_shape=(0, 0, 0),
+        preprocessing="no images",
+        stream=stream,
+        content_digest=digest,
+        digest_covers="labels, identifiers",
     )
