@@ -98,7 +98,7 @@ onsuccess:
     # A run that was to leave something out may have judged nothing.
     if targets <= {"all", "report", "audit", "gate"} and not settings.until and not settings.omit_from:
         for name in config["run"]:
-            verdict = json.loads(Path(f"results/audits/{name}/verdict.json").read_text())
+            verdict = read_verdict(f"results/audits/{name}/verdict.json")
             page = f"results/audits/{name}/report.html" if targets <= {"all", "report"} else None
             print("", *last_words(name, verdict, page=page), sep="\n")
         if "gate" in targets:

@@ -16,6 +16,7 @@ SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from gfscore.audit import table_names
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show import figure_names
 from gfscore.show.last_words import last_words
 from gfscore.workflow import export_layout

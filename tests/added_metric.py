@@ -25,7 +25,7 @@ def write_audit(folder):
     made = audit_for_page(models=2, classes=4, per_class=20, permutations=9, rules=rules, measures=("clean", MEASURE))
     audit = made.audit
     write_table_and_csv(folder / "model_summary.parquet", MODEL_SUMMARY, audit.model_summary, identity={})
-    write_json(folder / "verdict.json", audit.verdict)
+    audit.verdict.write(folder / "verdict.json")
     write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED})
     write_text(folder / "report.html", page_of(made))
     cards = model_cards(audit.model_summary, audit.measures, audit="made", title="Made", digest="d", classes=4)

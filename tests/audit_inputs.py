@@ -8,6 +8,7 @@ from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
 from gfscore.audit.values import AuditInputs
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL, label_of
 from gfscore.measures import from_logits
@@ -234,7 +235,7 @@ class ScoredAudit:
         """Run judge_audit after tabulate; returns the verdict."""
         path = self.table("verdict.json")
         inputs = self.inputs(calibrated_measure=None)
-        how = {"rules": rules, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
+        how = {"rules": parsed_rules(rules), "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
         files = {name: self.table(name) for name in TABULATED}
         files |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
         tables = read_audit_tables(files, audit=AUDIT)

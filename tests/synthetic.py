@@ -14,8 +14,9 @@ from gfscore.audit.sensitivity import model_sensitivity, with_places
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.values import Measured
 from gfscore.audit.verdicts.candidates import candidates_of
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.audit.verdicts.judging import judge
-from gfscore.audit.verdicts.verdict import digests_of
+from gfscore.audit.verdicts.verdict import Evidence, Verdict, digests_of
 from gfscore.core.files import write_json
 from gfscore.core.identity import label_of
 from gfscore.measures import measure_of
@@ -57,7 +58,7 @@ class SyntheticAudit:
     calibration: pd.DataFrame
     calibration_results: dict
     sensitivity: pd.DataFrame
-    verdict: dict
+    verdict: Verdict
     models: list
     measures: dict
 
@@ -75,8 +76,8 @@ class SyntheticAudit:
             identity = {"audit": AUDIT, "measured": measured, **own.get(name, {})}
             written = frame if measured else frame_of(CATALOGUE[name], [])
             write_table_and_csv(path, CATALOGUE[name], written, identity=identity)
-        verdict = self.verdict | {"made_from": digests_of([files["class_scores"]])}
-        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": verdict}
+        verdict = self.verdict.model_copy(update={"made_from": digests_of([files["class_scores"]])})
+        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": verdict.as_json()}
         for name, content in contents.items():
             write_json(folder / f"{name}.json", content)
         files |= {f"{name}_json": folder / f"{name}.json" for name in ("calibration", "comparison")}
@@ -158,7 +159,8 @@ def synthetic_audit(
     class_scores = frame_of(CATALOGUE["class_scores"], class_table)
     accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
-    rules = rules or [gate_rule(great or next(iter(measured)), at_least=at_least)]
+    rules = parsed_rules(rules or [gate_rule(great or next(iter(measured)), at_least=at_least)])
+    selection = {"excluded": excluded, "warned": warned, "guessing": guessing}
     candidates = candidates_of(inputs.measured(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
     return SyntheticAudit(
         class_scores=class_scores,
@@ -169,17 +171,17 @@ def synthetic_audit(
         calibration=frame_of(CATALOGUE["calibration"], [{"measure": great, **row} for row in curves]),
         calibration_results=results,
         sensitivity=_sensitivity(inputs),
-        verdict=judge(
-            candidates, rules, lam=LAM, selection={"excluded": excluded, "warned": warned, "guessing": guessing}
-        )
-        | _basis(subjects, drawn, {rule["measure"] for rule in rules}),
+        verdict=Verdict.of(
+            judge(candidates, rules, lam=LAM, selection=selection),
+            _verdict_evidence(subjects, drawn, {rule.measure for rule in rules}),
+        ),
         models=[{**subject, "method": "random", "architecture": "none"} for subject in subjects],
         measures=measured,
     )
 
 
-def _basis(subjects, drawn, judged):
-    # What gfscore.audit.verdicts.judging says of files, which are none here.
+def _verdict_evidence(subjects, drawn, judged):
+    # Without files, since there are none here.
     models = {
         label_of(subject): {
             "checkpoint_sha256": "c" * 64,
@@ -188,7 +190,9 @@ def _basis(subjects, drawn, judged):
         for subject, (_, labels) in zip(subjects, drawn, strict=True)
     }
     dataset = {"name": "toy", "digest": "d" * 64, "rows": len(drawn[0][1])}
-    return {"time": "2026-01-01T12:00:00+00:00", "dataset": dataset, "models": models, "made_from": {}}
+    return Evidence.model_validate(
+        {"time": "2026-01-01T12:00:00+00:00", "dataset": dataset, "models": models, "made_from": {}}
+    )
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gfscore.audit.verdicts.verdict import require_current
-from gfscore.core.files import read_json, write_text
+from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.files import write_text
 from gfscore.show.page.index import render_index
 from gfscore.workflow.jobs import logged_job
 
@@ -16,9 +16,9 @@ def build_index(
 
     Raises InputError for a verdict on other files than there are now.
     """
-    verdicts = [read_json(path) for path in paths_to_verdicts]
+    verdicts = [read_verdict(path) for path in paths_to_verdicts]
     for path, verdict in zip(paths_to_verdicts, verdicts, strict=True):
-        require_current(verdict, source=path)
+        verdict.require_current(path)
     write_text(path_to_page, render_index(dict(zip(titles, verdicts, strict=True)), titles=titles))
 
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.verdicts.verdict import require_current
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import write_checksummed
-from gfscore.core.files import read_json
 from gfscore.show.page.drawing import drawn_page
 from gfscore.workflow.jobs import logged_job
 
@@ -16,7 +15,7 @@ def build_report(files: Mapping[str, Any], path_to_page: Path | str, *, audit: s
 
     Takes files and settings as drawn_page does. Raises InputError for a verdict on other files than there are now.
     """
-    require_current(read_json(files["verdict"]), source=files["verdict"])
+    read_verdict(files["verdict"]).require_current(files["verdict"])
     write_checksummed(path_to_page, drawn_page(files, audit=audit, **settings), files=files.values())
 
 

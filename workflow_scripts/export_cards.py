@@ -6,7 +6,8 @@ from typing import Any
 
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
-from gfscore.core.files import read_json, write_text
+from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.files import write_text
 from gfscore.show.exports.cards import model_cards
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
@@ -26,7 +27,7 @@ def export_cards(
     summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
     classes = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
-    findings = [finding["sentence"] for finding in read_json(path_to_verdict)["findings"]]
+    findings = [finding.sentence for finding in read_verdict(path_to_verdict).findings]
     of_audit = {"audit": audit, "title": title, "digest": digest, "classes": classes, "findings": findings}
     cards = model_cards(summary, measures, **of_audit)
     for name, card in cards.items():

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.errors import InputError
 from gfscore.workflow.gate import current_verdict
 from gfscore.workflow.jobs import logged_job
 
 
-def gate(verdicts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise InputError, quoting the verdicts, {path: contents of verdict.json}, when one of them stops: see `stops`."""
+def gate(verdicts: Mapping[str, Verdict]) -> None:
+    """Raise InputError, quoting the verdicts, by their paths, when one of them stops: see `stops`."""
     for path, verdict in verdicts.items():
-        print(f"{path}: {verdict['sentence']}")
-    stopped = [f"{path}: {verdict['sentence']}" for path, verdict in verdicts.items() if verdict["stops"]]
+        print(f"{path}: {verdict.sentence}")
+    stopped = [f"{path}: {verdict.sentence}" for path, verdict in verdicts.items() if verdict.stops]
     if stopped:
         raise InputError("the gate stays closed\n" + "\n".join(stopped))
 

@@ -9,7 +9,7 @@ from gfscore.audit.judgement import judgement
 from gfscore.audit.tables import AuditTables, read_audit_tables
 from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.core.files import write_json
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.workflow.jobs import logged_job
 
 
@@ -22,12 +22,13 @@ def judge_audit(
     measures: Mapping[str, Mapping[str, Any]],
     **settings: Any,
 ) -> None:
-    """Write verdict.json: what judgement says of AuditInputs, the paths `files`, and its settings; and the findings.
+    """Write verdict.json: the judgement of AuditInputs by the paths `files` and its settings, and the findings.
 
     `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule
     `gate` turns into an exit status.
     """
-    write_json(path_to_verdict, with_findings(judgement(inputs, files, **settings), tables, measures))
+    verdict = judgement(inputs, files, **settings)
+    with_findings(verdict, tables, measures).write(path_to_verdict)
 
 
 if __name__ == "__main__":
@@ -40,7 +41,7 @@ if __name__ == "__main__":
             snakemake.output.verdict,
             tables=read_audit_tables(dict(given.items()), audit=snakemake.wildcards.audit),
             measures=settings.measures,
-            rules=settings.rules,
+            rules=parsed_rules(settings.rules),
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),
             fp_lambda=settings.fp_lambda,

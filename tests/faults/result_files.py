@@ -126,19 +126,20 @@ def read_selection(path):
 def verdict_file(folder):
     from gfscore.core.files import write_json
 
-    said = {"verdict": "PASS", "stops": False, "sentence": "PASS: all", "rules": [], "made_from": {}}
-    write_json(folder / "verdict.json", said)
+    decided = {"verdict": "PASS", "sentence": "PASS: all", "stops": False, "note": "", "rules": [], "guessing": []}
+    decided |= {"excluded": [], "warned": [], "software": {"name": "gfscore", "version": "0", "commit": None}}
+    evidence = {"time": "", "dataset": {"name": "d", "digest": "", "rows": 1}, "models": {}, "made_from": {}}
+    write_json(folder / "verdict.json", decided | evidence | {"findings": []})
     return folder / "verdict.json"
 
 
 def read_verdict(path):
     from gate import gate
-    from gfscore.audit.verdicts.verdict import require_current
-    from gfscore.core.files import read_json
+    from gfscore.audit.verdicts import verdict
 
-    verdict = read_json(path)
-    require_current(verdict, source=path)
-    gate({path: verdict})
+    current = verdict.read_verdict(path)
+    current.require_current(path)
+    gate({path: current})
 
 
 def calibration_file(folder):

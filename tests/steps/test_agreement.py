@@ -15,7 +15,8 @@ from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
-from gfscore.core.files import read_json, write_json
+from gfscore.audit.verdicts.gate_rules import parsed_rules
+from gfscore.core.files import read_json
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
@@ -314,8 +315,8 @@ def judged(folder, **changes):
 
 def judge(folder, rule):
     files, how = {"manifest": folder.path / "toy.json"}, {"label_error_rates": None, "fp_lambda": 0.5}
-    verdict = judgement(folder.inputs(), files, rules=[rule], intervals=INTERVALS, **how)
-    write_json(folder.path / "verdict.json", verdict)
+    verdict = judgement(folder.inputs(), files, rules=parsed_rules([rule]), intervals=INTERVALS, **how)
+    verdict.write(folder.path / "verdict.json")
 
 
 def test_the_gate_judges_what_attacks_refuted(folder, tables):

@@ -60,14 +60,15 @@ def test_an_audit_without_temperature_search_has_no_temperature(tmp_path):
 
 def test_missing_and_repeated_samples_stand_above_the_picture(audit, tmp_path):
     said = {"missing": "only 50 of 60 samples have a value", "repeated": "90 rows of the dataset are 60 images"}
-    audit.verdict["rules"][0].update(said)
+    rule = audit.verdict.rules[0].model_copy(update=said)
+    audit.verdict = audit.verdict.model_copy(update={"rules": [rule]})
     page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
     top = page[: page.index('id="evidence"')]
     assert all(words[1:] in top for words in said.values())
 
 
 def test_without_a_rule_too(audit, tmp_path):
-    audit.verdict["rules"] = []
+    audit.verdict = audit.verdict.model_copy(update={"rules": []})
     audit.class_scores = audit.class_scores.assign(n=15, n_missing=5, n_rows=30)
     page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
     assert "45 of 60 samples in 90 rows" in page[: page.index('id="evidence"')]

@@ -9,7 +9,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
 from gfscore.audit.judgement import judgement
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, parsed_rules
 from gfscore.core.errors import InputError
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing import drawing_of
@@ -95,7 +95,7 @@ class Folder:
     def judge(self, *rules):
         files = {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"}
         how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-        return judgement(self.inputs(), files, rules=list(rules), **how)
+        return judgement(self.inputs(), files, rules=parsed_rules(rules), **how).as_json()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """The step tabulate_audit, on made logits of three models that score_models has scored, and the verdict on them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
 from gfscore.audit.tables import read_audit_tables
-from gfscore.audit.verdicts.verdict import require_current
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.statistics import SCALE
@@ -197,11 +199,11 @@ def test_the_verdict_follows_the_bounds(audit):
     assert set(scores["interval"][scores["measure"] == "clean"]) == {"clopper_pearson"}
     assert verdict["stops"]
     with pytest.raises(InputError, match="the gate stays closed"):
-        gate({"verdict.json": verdict})
+        gate({"verdict.json": read_verdict(audit.table("verdict.json"))})
 
 
 def test_the_gate_opens_for_what_does_not_stop_it(capsys):
-    gate({"undecided.json": {"verdict": "INCONCLUSIVE", "sentence": "INCONCLUSIVE: of 1 models", "stops": False}})
+    gate({"undecided.json": SimpleNamespace(sentence="INCONCLUSIVE: of 1 models", stops=False)})
     assert "INCONCLUSIVE: of 1 models" in capsys.readouterr().out
 
 
@@ -209,12 +211,12 @@ def test_a_verdict_is_current_only_while_the_files_that_it_rests_on_are_those_th
     audit = made_audit(tmp_path)
     run(audit, [gate_rule("clean", at_least=0.01)])
     path = audit.table("verdict.json")
-    require_current(read_json(path), source=path)
+    read_verdict(path).require_current(path)
     audit.checks = audit.checks[:2]
     audit.models = audit.models[:2]
     audit.score()
     with pytest.raises(InputError, match=r"verdict\.json: rests on another .*(models\.json|scores\.parquet)"):
-        require_current(read_json(path), source=path)
+        read_verdict(path).require_current(path)
 
 
 def test_all_models_wrong_leaves_temperatures_undefined_and_nrgc_missing(tmp_path):

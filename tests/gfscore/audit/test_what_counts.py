@@ -10,6 +10,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.comparison import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import SampleList
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.errors import InputError
 from gfscore.measures import complete
 from gfscore.tables.parquet_tables import read_table
@@ -42,7 +43,7 @@ def judged(inputs, folder, **rule):
     rule = {"measure": measure, "statistic": "wcr", "confidence": 0.95, "on_inconclusive": "stop"} | rule
     rule |= {"looks": {"planned": 1, "this": 1}}
     how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-    verdict = judgement(inputs, {"manifest": folder / "toy.json"}, rules=[rule], **how)
+    verdict = judgement(inputs, {"manifest": folder / "toy.json"}, rules=parsed_rules([rule]), **how).as_json()
     return verdict["rules"][0] | {"sentence": verdict["sentence"], "about": verdict["models"]}
 
 

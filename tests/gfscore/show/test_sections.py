@@ -21,7 +21,7 @@ from gfscore.show.page.sections.contents import Contents
     ],
 )
 def test_what_the_title_of_a_picture_says_is_not_said_beside_it(name, measure, said):
-    finding = {"kind": "groups_differ", "subject": {"measure": "clean"}, "sentence": "so"}
+    finding = SimpleNamespace(kind="groups_differ", subject={"measure": "clean"}, sentence="so")
     picture = SimpleNamespace(chart=SimpleNamespace(name=name), subject=SimpleNamespace(measure=measure))
     assert sentences_beside(picture if name else None, [finding]) == said
 

@@ -7,7 +7,9 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
+from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
 
@@ -16,12 +18,12 @@ def judgement(
     inputs: AuditInputs,
     files: Mapping[str, Any],
     *,
-    rules: Sequence[Mapping[str, Any]],
+    rules: Sequence[RuleSettings],
     intervals: Mapping[str, Any],
     label_error_rates: ArrayLike | None,
     fp_lambda: float,
-) -> dict[str, Any]:
-    """Contents of verdict.json, with what the verdict rests on (see `evidence`).
+) -> Verdict:
+    """Verdict on an audit, with what it rests on and without findings.
 
     Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
     the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, of the
@@ -38,12 +40,12 @@ def judgement(
     )
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
     add_group_bounds(candidates, inputs, files.get("attributes") or "", rules=rules, intervals=intervals)
-    judged = dict.fromkeys(rule["measure"] for rule in rules)
+    judged = dict.fromkeys(rule.measure for rule in rules)
     cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
     for words in cautions:
         print(f"{words}.")
-    verdict = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
+    decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
     beside = (files.get(name) for name in ("manifest", "attributes", "generator", "configuration"))
     rests_on = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples, *beside]
     rests_on += files.get("checkpoints") or []
-    return verdict | evidence(inputs, manifest, filter(None, rests_on))
+    return Verdict.of(decided, evidence(inputs, manifest, filter(None, rests_on)))

@@ -161,8 +161,8 @@ def _gate(given):
     from gfscore.workflow.gate import current_verdict
 
     verdict = current_verdict(given.audit)
-    print(harmless(f"{given.audit}: {verdict['sentence']}"))
-    return STATES[verdict["verdict"]] if verdict["stops"] else 0
+    print(harmless(f"{given.audit}: {verdict.sentence}"))
+    return STATES[verdict.verdict] if verdict.stops else 0
 
 
 def _compare(given):

@@ -247,7 +247,7 @@ def _rule_mistakes(
     names = config["datasets"][audit["dataset"]]["classes"]
     if names and "class" in rule and rule["class"] not in names:
         yield ConfigMistake((*place, "class"), unknown("class", rule["class"], names))
-    direction, threshold = gate_rules.threshold_of(rule)
+    parsed = gate_rules.RuleSettings.model_validate(rule)
     low, high = gate_rules.range_of(
         rule["statistic"],
         measure_of(config["measures"][rule["measure"]]).value_range,
@@ -255,9 +255,10 @@ def _rule_mistakes(
         classes=len(names) if names else math.inf,
         lam=config["disparity"]["fp_lambda"],
     )
-    if not low <= threshold <= high:
-        message = f"{threshold:g} is outside the range of {rule['statistic']} of {rule['measure']}, {low:g} to {high:g}"
-        yield ConfigMistake((*place, direction), f"{message}; give a threshold within")
+    if not low <= parsed.threshold <= high:
+        what = f"{rule['statistic']} of {rule['measure']}"
+        message = f"{parsed.threshold:g} is outside the range of {what}, {low:g} to {high:g}"
+        yield ConfigMistake((*place, parsed.direction), f"{message}; give a threshold within")
     if rule["statistic"] == gate_rules.FALSIFICATION:
         yield from _falsification_mistakes(config, audit, rule, place)
     compared = audit["groups"]["attributes"] if audit["groups"] else []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.samples import ScoresFile
-from gfscore.audit.verdicts.verdict import require_current
+from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -27,8 +27,8 @@ DEMO = ("config.yaml",)
 """Files of the configuration that make audit runs by default."""
 
 
-def current_verdict(audit: str) -> dict[str, Any]:
-    """Contents of the verdict.json of an audit of results/.
+def current_verdict(audit: str) -> Verdict:
+    """Verdict on an audit of results/.
 
     Raises InputError, naming the file, unless every file that it rests on is as it was when the audit was judged: the
     results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
@@ -39,8 +39,8 @@ def current_verdict(audit: str) -> dict[str, Any]:
         raise InputError(
             f"{folder}: no such audit in this folder; run make audit first, or go to where its results are"
         )
-    verdict = read_json(folder / "verdict.json")
-    require_current(verdict, source=folder / "verdict.json")
+    verdict = read_verdict(folder / "verdict.json")
+    verdict.require_current(folder / "verdict.json")
     config = resolved_configuration(folder / "config.yaml", audit)
     _require_stated(config, audit, folder / "config.yaml")
     _require_given_values(config, audit, verdict)
@@ -122,7 +122,7 @@ def _shown(value: Any) -> str:
 # ---- files ----
 
 
-def _require_given_values(config: Mapping[str, Any], audit: str, verdict: Mapping[str, Any]) -> None:
+def _require_given_values(config: Mapping[str, Any], audit: str, verdict: Verdict) -> None:
     scored = ScoresFile(f"results/scores/{audit}.parquet").identity["logits"]
     for model in plan.models_of(config, audit):
         entry = plan.entry_of(config, **model)
@@ -136,18 +136,18 @@ def _require_given_values(config: Mapping[str, Any], audit: str, verdict: Mappin
             _require_digest(entry["path"], digest, audit)
 
 
-def _digest_of_given_samples(verdict: Mapping[str, Any], model: Mapping[str, str]) -> str | None:
+def _digest_of_given_samples(verdict: Verdict, model: Mapping[str, str]) -> str | None:
     end = f"/{MODEL.format(**model)}.parquet"
-    for file in verdict["made_from"]:
+    for file in verdict.made_from:
         if file.startswith(SAMPLES) and file.endswith(end):
             digest: str = read_identity(file)["checkpoint_sha256"]
             return digest
     return None
 
 
-def _require_networks(config: Mapping[str, Any], audit: str, verdict: Mapping[str, Any]) -> None:
+def _require_networks(config: Mapping[str, Any], audit: str, verdict: Verdict) -> None:
     for manifest, entry in fetched_models(config, [audit]).items():
-        if manifest not in verdict["made_from"]:
+        if manifest not in verdict.made_from:
             raise InputError(f"{manifest}: not among what {audit} was judged on; {judge_anew(audit)}")
         checkpoint = read_json(manifest)
         fetched_again = f"download it again by adding -R {manifest} to the command"
@@ -156,11 +156,11 @@ def _require_networks(config: Mapping[str, Any], audit: str, verdict: Mapping[st
             _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {again}")
         _require_code(checkpoint, audit)
     for model in plan.models_of(config, audit):
-        judged = verdict["models"].get(label_of(model))
+        judged = verdict.models.get(label_of(model))
         if judged and plan.entry_of(config, **model)["source"] in plan.FITTED:
             weights = str(layout.checkpoint_file(config, **model, extension="safetensors"))
             remedy = f"delete it and {judge_anew(audit)}"
-            _require_digest(weights, judged["checkpoint_sha256"], audit, remedy=remedy)
+            _require_digest(weights, str(judged.checkpoint_sha256), audit, remedy=remedy)
 
 
 def _require_code(manifest: Mapping[str, Any], audit: str) -> None:

@@ -4,11 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST
+from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST, FindingInWords, first_findings
 from gfscore.audit.findings.templates import TEMPLATES
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.verdicts.findings import as_data, beside, findings_of, first_findings, with_findings
-from gfscore.audit.verdicts.verdict import proven_measure, shown_model
+from gfscore.audit.verdicts.findings import (
+    findings_of,
+    qualifying_sentences,
+    with_findings,
+)
+from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, proven_measure
 from gfscore.core.labels import classes_of
 from gfscore.show.last_words import MOST_LINES, last_words
 from synthetic import synthetic_audit
@@ -17,7 +21,7 @@ SCORE, ATTACK = "great-softmax", "attack"
 MEASURES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
 
 
-def disagreeing(models=6, *, judged=SCORE, **changes):
+def disagreeing(models=6, *, judged=SCORE):
     """An audit whose score is highest for the models that attacks break most, and the contents of its verdict.
 
     Class 0 is the weakest; accuracy under attack runs from 0.05 to 0.8. The gate judges the score, or the attack at 0.3.
@@ -36,40 +40,45 @@ def disagreeing(models=6, *, judged=SCORE, **changes):
                 classes.append(model | {"class_index": k, "class_name": f"class-{k}", "value": own} | ends)
     tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame(), measures={})
     threshold, chosen = (0.2, rows[::2]) if judged == SCORE else (0.3, rows[1::2])
-    judgements = [
-        {
-            **{key: row[key] for key in ("threat", "model")},
-            **{"value": 0.8 * row["value"], "low": 0.8 * row["value"] - 0.02, "high": 0.8 * row["value"] + 0.02},
-            "verdict": "PASS" if 0.8 * row["value"] - 0.02 >= threshold else "FAIL",
-            "samples_needed_per_class": None,
-        }
-        for row in chosen
-    ]
-    word = "FAIL" if any(model["verdict"] == "FAIL" for model in judgements) else "PASS"
-    rule = {"measure": judged, "statistic": "wcr", "direction": "at_least", "threshold": threshold, "confidence": 0.95}
-    verdict = {"verdict": word, "sentence": f"{word}: so.", "rules": [rule | {"words": "a rule", "models": judgements}]}
-    return tables, verdict | changes
+    verdicts = []
+    for row in chosen:
+        worst = 0.8 * row["value"]
+        word = "PASS" if worst - 0.02 >= threshold else "FAIL"
+        verdicts.append(model_verdict(row["model"], word, worst))
+    return tables, verdict_of(verdicts, judged, threshold)
+
+
+def model_verdict(name, word, value):
+    ends = {"value": value, "low": value - 0.02, "high": value + 0.02}
+    return ModelVerdict.model_construct(threat="none", model=name, verdict=word, samples_needed_per_class=None, **ends)
+
+
+def verdict_of(models, measure=ATTACK, threshold=0.3):
+    rule = {"measure": measure, "statistic": "wcr", "direction": "at_least", "threshold": threshold}
+    rule = RuleVerdict.model_construct(**rule, confidence=0.95, words="a rule", models=models)
+    word = "FAIL" if any(model.verdict == "FAIL" for model in models) else "PASS"
+    return Verdict.model_construct(verdict=word, sentence=f"{word}: so.", rules=[rule])
 
 
 def test_where_score_and_attacks_disagree_the_verdict_says_what_attacks_say():
     tables, verdict = disagreeing()
     told = with_findings(verdict, tables, MEASURES)
-    first = told["findings"][0]
-    assert told["verdict"] == "PASS"
-    assert (first["kind"], first["subject"]["model"]) == ("passing_model_falls", "model_0")
-    assert first["numbers"]["accuracy"] == pytest.approx(0.05) and first["confidence"] == 0.95
-    assert first["sentence"] in told["sentence"]
-    assert told["findings"][1]["kind"] == "order_reversed"
-    assert told["findings"][1]["numbers"]["rho"] == pytest.approx(-1)
-    assert beside(told["findings"]) == [first["sentence"]]
+    first, second = told.findings[:2]
+    assert told.verdict == "PASS"
+    assert (first.kind, first.subject["model"]) == ("passing_model_falls", "model_0")
+    assert first.numbers["accuracy"] == pytest.approx(0.05) and first.confidence == 0.95
+    assert first.sentence in told.sentence
+    assert second.kind == "order_reversed"
+    assert second.numbers["rho"] == pytest.approx(-1)
+    assert qualifying_sentences(told.findings) == [first.sentence]
 
 
 def test_a_gate_on_the_attack_itself_is_contradicted_by_nothing():
     tables, verdict = disagreeing(judged=ATTACK)
     told = with_findings(verdict, tables, MEASURES)
-    assert told["sentence"] == verdict["sentence"]
-    assert "passing_model_falls" not in {finding["kind"] for finding in told["findings"]}
-    assert told["findings"][0]["kind"] == "order_reversed"
+    assert told.sentence == verdict.sentence
+    assert "passing_model_falls" not in {finding.kind for finding in told.findings}
+    assert told.findings[0].kind == "order_reversed"
 
 
 @pytest.mark.parametrize(("smallest", "said"), [(19, True), (20, False), (0, False)])
@@ -77,19 +86,19 @@ def test_a_verdict_on_classes_of_few_samples_says_so(smallest, said):
     tables, verdict = disagreeing(judged=ATTACK)
     tables.class_scores.loc[tables.class_scores["class_index"] == 2, "n"] = smallest
     told = with_findings(verdict, tables, MEASURES)
-    found = [finding for finding in told["findings"] if finding["kind"] == "few_samples"]
-    assert [finding["numbers"]["least"] for finding in found] == ([smallest] if said else [])
-    assert all(finding["numbers"]["count"] == 1 and finding["sentence"] in told["sentence"] for finding in found)
+    found = [finding for finding in told.findings if finding.kind == "few_samples"]
+    assert [finding.numbers["least"] for finding in found] == ([smallest] if said else [])
+    assert all(finding.numbers["count"] == 1 and finding.sentence in told.sentence for finding in found)
 
 
 def test_findings_stand_by_rank_and_the_first_ones_are_of_different_ranks():
     tables, verdict = disagreeing()
-    worded = as_data(findings_of(tables, verdict, MEASURES))
-    ranks = [finding["rank"] for finding in worded]
+    worded = [FindingInWords.of(finding) for finding in findings_of(tables, verdict, MEASURES)]
+    ranks = [finding.rank for finding in worded]
     assert ranks == sorted(ranks)
     first = first_findings(worded, 3)
-    assert first[0]["rank"] == REFUTES
-    assert WEAKEST in [finding["rank"] for finding in first]
+    assert first[0].rank == REFUTES
+    assert WEAKEST in [finding.rank for finding in first]
     assert [worded.index(finding) for finding in first] == sorted(worded.index(finding) for finding in first)
 
 
@@ -97,7 +106,7 @@ def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_n
     tables, verdict = disagreeing(judged=ATTACK)
     found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
     weakest = found["weakest_class"]
-    assert shown_model(verdict) == ("none", "model_5")
+    assert verdict.shown_model == ("none", "model_5")
     assert weakest.subject["model"] == "model_5" and weakest.subject["class"] == classes_of(tables.class_scores)[0]
     assert weakest.numbers["gap"] == pytest.approx(0.2 * 0.8)
     assert weakest.numbers["suspects"] == 1 and weakest.numbers["times"] == 6
@@ -108,7 +117,7 @@ def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
     kinds = [finding.kind for finding in findings_of(tables, audit.verdict, audit.measures)]
     assert kinds[0] == "no_attack"
-    undecided = sum(model["verdict"] == "INCONCLUSIVE" for model in audit.verdict["rules"][0]["models"])
+    undecided = len(audit.verdict.rules[0].models_with("INCONCLUSIVE"))
     found = [finding for finding in findings_of(tables, audit.verdict, audit.measures) if finding.rank == OPEN]
     assert undecided > 0
     assert [(finding.kind, finding.numbers["count"]) for finding in found] == [
@@ -125,14 +134,12 @@ def test_that_no_difference_can_be_shown_is_a_finding():
 
 
 def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():
-    _, verdict = disagreeing(judged=ATTACK)
-    models = verdict["rules"][0]["models"]
-    for model in models:
-        model["verdict"] = "FAIL"
-    models[2]["verdict"] = "INCONCLUSIVE"
-    assert shown_model(verdict) == ("none", "model_2")
-    models[1]["verdict"] = "PASS"
-    assert shown_model(verdict) == ("none", "model_1")
+    failing = model_verdict("best", "FAIL", 0.9)
+    undecided = model_verdict("undecided", "INCONCLUSIVE", 0.5)
+    passing = model_verdict("passing", "PASS", 0.4)
+    empty = model_verdict("empty", "PASS", float("nan"))
+    assert verdict_of([failing, undecided]).shown_model == ("none", "undecided")
+    assert verdict_of([failing, undecided, empty, passing]).shown_model == ("none", "passing")
 
 
 def test_a_proof_of_another_ball_is_no_evidence_beside_an_attack():

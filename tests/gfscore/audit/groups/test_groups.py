@@ -18,7 +18,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP, evidence_of, range_of, statistic_of
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, range_of, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import class_samples
@@ -220,13 +220,11 @@ def test_the_balanced_part_depends_on_which_samples_there_are_and_not_on_their_o
 
 
 def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classes():
-    rule = {"statistic": GROUP_GAP, "attribute": "age", "measure": "clean"}
-    assert evidence_of(rule) == ("clean", GROUP_GAP, "age")
+    rule = RuleSettings(statistic=GROUP_GAP, attribute="age", measure="clean", at_most=0.1)
+    assert rule.bounds_key == ("clean", GROUP_GAP, "age")
     assert range_of(GROUP_GAP, (0.0, 2.0), classes=3, lam=0.5) == (0.0, 2.0)
-    statistic, rdi = (
-        statistic_of(rule, class_names=[], lam=0.5),
-        statistic_of({"statistic": "rdi"}, class_names=[], lam=0.5),
-    )
+    statistic = rule.statistic_of([], lam=0.5)
+    rdi = statistic_of("rdi", class_names=[], lam=0.5)
     assert statistic.title == "largest difference between the groups by age"
     samples = class_samples([0.1, 0.3, 0.5, 0.9], [0, 0, 1, 2], 3, seed=0)
     groups = ClassBounds(samples, (0.0, 1.0), "hoeffding")
@@ -235,12 +233,9 @@ def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classe
 
 
 def test_the_bounds_of_a_largest_difference_hold_as_often_as_they_promise():
-    rule, alpha, runs = {"statistic": GROUP_GAP, "attribute": "age"}, 0.1, 200
-    statistic, rng, shares = (
-        statistic_of(rule, class_names=[], lam=0.5),
-        np.random.default_rng(5),
-        np.array([0.9, 0.8, 0.55]),
-    )
+    alpha, runs = 0.1, 200
+    statistic = statistic_of(GROUP_GAP, attribute="age", class_names=[], lam=0.5)
+    rng, shares = np.random.default_rng(5), np.array([0.9, 0.8, 0.55])
     intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 0}
     missed = np.zeros(2)
     for _ in range(runs):

@@ -117,16 +117,17 @@ def test_planned_power_is_reached(rule):
         return rng.beta(2 * means[:, None], 2 * (1 - means)[:, None], size=(classes, n)).ravel()
 
     rule = gate_rule("m") | rule
-    statistic = statistic_of(rule, class_names=list("abcde"), lam=0.5)
+    statistic = statistic_of(rule["statistic"], class_names=list("abcde"), lam=0.5)
     seen = bounds(draw(5000), classes)
     planned = samples_for_rule(_as_if(seen, 50), rule, alpha=alpha, power=power)
     even = samples_for_rule(_as_if(seen, 50), rule, alpha=alpha)
     assert even < planned
+    threshold = next((name, rule[name]) for name in ("at_least", "at_most") if name in rule)
     decided = {n: 0 for n in (even, planned)}
     for _ in range(60):
         for n in decided:
             low, high = statistic.bounds(bounds(draw(n), classes), alpha)
-            decided[n] += verdict_of(rule, low, high) != "INCONCLUSIVE"
+            decided[n] += verdict_of(*threshold, low, high) != "INCONCLUSIVE"
     assert decided[planned] >= 60 * power - 3 * np.sqrt(60 * power * (1 - power))
     assert decided[even] >= 15
 

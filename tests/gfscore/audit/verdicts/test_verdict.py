@@ -4,9 +4,9 @@ from scipy.stats import binom
 
 from gfscore import InputError
 from gfscore.audit.values import Measured
+from gfscore.audit.verdicts import judging
 from gfscore.audit.verdicts.candidates import Candidate, candidates_of
-from gfscore.audit.verdicts.gate_rules import alpha_of, statistic_of, verdict_of
-from gfscore.audit.verdicts.judging import combine, judge
+from gfscore.audit.verdicts.gate_rules import combine, parsed_rules, statistic_of, verdict_of
 from gfscore.core.software import software
 from gfscore.measures import measure_of
 from gfscore.statistics import SCALE
@@ -16,6 +16,11 @@ from gfscore.statistics.intervals import hoeffding_half_width
 from made import gate_rule
 
 RULE = gate_rule("great", at_least=0.5)
+
+
+def judge(candidates, rules, *, lam):
+    """What the gate decides, as verdict.json holds it."""
+    return judging.judge(candidates, parsed_rules(rules), lam=lam).model_dump(by_alias=True)
 
 
 def candidate(values, *, n=1000, model="M", measure="great", value_range=(0.0, SCALE), method="hoeffding", rate=None):
@@ -167,7 +172,6 @@ def test_samples_planned_for_the_aggregate_settle_it():
 
 
 def test_verdict_of_a_rule_from_bounds():
-    at_least, at_most = gate_rule("m", at_least=0.5), gate_rule("m", at_most=0.5)
     for low, high, first, second in (
         (0.5, 0.7, "PASS", "INCONCLUSIVE"),
         (0.6, 0.7, "PASS", "FAIL"),
@@ -175,7 +179,8 @@ def test_verdict_of_a_rule_from_bounds():
         (0.3, 0.4, "FAIL", "PASS"),
         (float("nan"), float("nan"), "INCONCLUSIVE", "INCONCLUSIVE"),
     ):
-        assert (verdict_of(at_least, low, high), verdict_of(at_most, low, high)) == (first, second)
+        assert verdict_of("at_least", 0.5, low, high) == first
+        assert verdict_of("at_most", 0.5, low, high) == second
 
 
 def test_what_stops_a_pipeline():
@@ -211,7 +216,7 @@ def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
     found = candidates_of(
         [measured("clean", "none", 1.0), measured("great", "none", 0.5), measured("great", "likelihood", 0.1)],
         ["a", "b"],
-        rules=[RULE],
+        rules=parsed_rules([RULE]),
         intervals={"method": "betting", "binary": "clopper_pearson", "seed": 0},
         label_error_rates=None,
     )
@@ -268,8 +273,10 @@ def drawn(rng, rates, n, method):
 
 def decide(one, rule, *, rules=1, models=1):
     """Verdict of judge on one model, without planning further samples, which takes most of the time."""
-    statistic = statistic_of(rule, class_names=one.class_names, lam=0.5)
-    return verdict_of(rule, *statistic.bounds(one.bounds["m"], alpha_of(rule, rules=rules, models=models)))
+    statistic = statistic_of(rule["statistic"], class_name=rule.get("class"), class_names=one.class_names, lam=0.5)
+    alpha = (1 - rule["confidence"]) / (rules * models * rule["looks"]["planned"])
+    direction = "at_least" if "at_least" in rule else "at_most"
+    return verdict_of(direction, rule[direction], *statistic.bounds(one.bounds["m"], alpha))
 
 
 def test_the_quick_verdict_is_that_of_judge():

@@ -1,14 +1,26 @@
-"""A finding: what an audit or a chart of it shows, before any word is made of it. Imports nothing heavy."""
+"""A finding: what an audit or a chart of it shows. Imports nothing heavy."""
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from gfscore.audit.findings.words import in_words
 
-REFUTES, WEAKEST, DIFFERS, OPEN = range(4)
-"""Ranks of findings: what refutes the verdict or a score; the weakest class; differences between models; what is not
-decided."""
+REFUTES = 0
+"""Rank of findings that refute the verdict or a score."""
+
+WEAKEST = 1
+"""Rank of findings on the weakest class or group."""
+
+DIFFERS = 2
+"""Rank of findings on differences between models."""
+
+OPEN = 3
+"""Rank of findings on what is not decided."""
 
 RANKED = {
     "passing_model_falls": (REFUTES, "trust"),
@@ -28,20 +40,26 @@ RANKED = {
     "undecided_models": (OPEN, "sure"),
     "calibration_fails": (OPEN, "trust"),
 }
-"""Rank of each kind of finding of an audit, and the section of the page that shows where it comes from; among those of
-one rank the earlier stands first."""
-
+"""Rank of each kind of finding of an audit, and the section of the page that shows it; among those of one rank the
+earlier stands first."""
 
 TIE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of an audit or of a chart: its kind, a key of SENTENCES, what it is about, numbers, confidence.
+    """One statement of an audit or of a chart, before any word is made of it.
 
-    `subject` holds names (of models, classes, measures), one or several, by their role; `numbers` hold numbers by
-    theirs, among which `tied` counts others that are equal to the one named. `confidence` is None where the statement
-    is of the samples at hand.
+    Parameters
+    ----------
+    kind : str
+        Key of SENTENCES.
+    subject : mapping
+        Names of models, classes and measures, one or several, by their role.
+    numbers : mapping
+        Numbers by their role, among which `tied` counts others that are equal to the one named.
+    confidence : float, optional
+        None where the statement is about the samples at hand.
     """
 
     kind: str
@@ -65,7 +83,47 @@ class Finding:
         return RANKED[self.kind][1]
 
 
+class FindingInWords(BaseModel):
+    """A finding of an audit as verdict.json holds it, with its rank, its section of the page and its sentence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    section: str
+    rank: int
+    subject: dict[str, bool | str | list[str] | None]
+    numbers: dict[str, bool | int | float | None]
+    confidence: float | None
+    sentence: str
+
+    @classmethod
+    def of(cls, finding: Finding) -> FindingInWords:
+        """The finding with its sentence."""
+        return cls(
+            kind=finding.kind,
+            section=finding.section,
+            rank=finding.rank,
+            subject=dict(finding.subject),
+            numbers=dict(finding.numbers),
+            confidence=finding.confidence,
+            sentence=finding.sentence,
+        )
+
+
+def first_findings(findings: Sequence[FindingInWords], most: int) -> list[FindingInWords]:
+    """The `most` findings that stand first: the first of each rank, then the second of each, in the order of rank."""
+    seen: dict[int, int] = {}
+    places = []
+    for position, finding in enumerate(findings):
+        number = seen.get(finding.rank, 0)
+        seen[finding.rank] = number + 1
+        places.append((number, position))
+
+    chosen = sorted(position for _, position in sorted(places)[:most])
+    return [findings[position] for position in chosen]
+
+
 def others_equal(values: Iterable[float], value: float) -> dict[str, float]:
-    """How many of `values` beside one are equal to `value`, as a number of a finding; nothing where none is."""
+    """Number of further `values` that are equal to `value`, as a number `tied` of a finding; empty where none is."""
     equal = sum(abs(other - value) <= TIE_TOLERANCE for other in values) - 1
     return {"tied": equal} if equal > 0 else {}

@@ -64,6 +64,17 @@ def _cells(measured, cells, count, part, intervals):
     return [shared | {name: column[cell] for name, column in columns.items()} for cell in range(count)]
 
 
+_ENDS = ("lowest", "highest", "low_value", "high_value", "gap")
+
+GAP_COLUMNS = [
+    *("dataset", "threat", "model", "measure", "attribute", "groups"),
+    *_ENDS,
+    *(f"sampled_{name}" for name in _ENDS),
+    *("gap_low", "gap_high", "small", "confidence", "value"),
+]
+"""Columns of group_gaps."""
+
+
 def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     """Differences between the groups of each attribute, a data frame with one row per model, measure and attribute.
 
@@ -93,7 +104,7 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
                 "confidence": own["confidence"].iloc[0], "value": float(np.average(known["value"], weights=known["n"])),
             }
         )  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=GAP_COLUMNS)
 
 
 def _ends(groups):

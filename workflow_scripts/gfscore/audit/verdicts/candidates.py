@@ -5,62 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.values import AuditInputs, Measured
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, evidence_of
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, BoundsKey, RuleSettings
 from gfscore.core.errors import InputError
 from gfscore.measures import Measure
-from gfscore.statistics.class_bounds import bounds_of
+from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model at the gate.
-
-    `bounds` maps what each rule rests on (gate_rules.evidence_of) to bounds of its K classes, or of all
-    together: ClassBounds, or anything with the same `samples`, `value_range`, `method`, `n` and bounds; `counts` maps
-    each measure to the numbers of its samples; `names` maps the keys of bounds of groups to the names of these.
-    """
-
-    threat: str
-    model: str
-    class_names: list[str]
-    bounds: dict[str | tuple[str, str, str], Any]
-    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
-    names: dict[str | tuple[str, str, str], list[str]] = field(default_factory=dict)
-
-
-def candidates_of(
-    measured: Iterable[Measured],
-    class_names: Sequence[str],
-    *,
-    rules: Sequence[Mapping[str, Any]],
-    intervals: Mapping[str, Any],
-    label_error_rates: ArrayLike | None,
-) -> list[Candidate]:
-    """Candidates from Measured values, those at a chosen temperature left out.
-
-    Takes an iterable of Measured, K names, the rules, config's section `intervals`, and the rates of wrong labels, (K,)
-    or None.
-    """
-    judged = {rule["measure"] for rule in rules}
-    found: dict[tuple[str, str], Candidate] = {}
-    for item in measured:
-        name = item.key["measure"]
-        if name not in judged or item.calibrated:
-            continue
-        key = item.key["threat"], item.key["model"]
-        candidate = found.setdefault(key, Candidate(*key, class_names=list(class_names), bounds={}))
-        candidate.bounds[name] = item.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
-        candidate.counts[name] = item.counts(len(class_names))
-    return list(found.values())
-
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditInputs, Measured, ModelSamples
 
 CONTRADICTION = Measure(
     title="Score contradicted by an attack",
@@ -71,58 +29,157 @@ CONTRADICTION = Measure(
 )
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A model at the gate.
+
+    Parameters
+    ----------
+    threat, model : str
+        Threat model and name.
+    class_names : list of str
+        Names of the K classes.
+    bounds : dict
+        ClassBounds of the K classes, of groups, or of all samples together, by RuleSettings.bounds_key.
+    counts : dict
+        Numbers of samples by class, as Measured.counts gives them, by measure.
+    group_names : dict
+        Names of the groups by the keys of bounds of groups.
+    """
+
+    threat: str
+    model: str
+    class_names: list[str]
+    bounds: dict[BoundsKey, ClassBounds]
+    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
+    group_names: dict[BoundsKey, list[str]] = field(default_factory=dict)
+
+    def names_of(self, key: BoundsKey) -> list[str]:
+        """Names of the classes or groups that bounds are about."""
+        return self.group_names.get(key, self.class_names)
+
+
+def candidates_of(
+    measured: Iterable[Measured],
+    class_names: Sequence[str],
+    *,
+    rules: Sequence[RuleSettings],
+    intervals: Mapping[str, Any],
+    label_error_rates: ArrayLike | None,
+) -> list[Candidate]:
+    """Models at the gate with bounds of their class values.
+
+    Parameters
+    ----------
+    measured : iterable of Measured
+        Values of the audit; those at a chosen temperature are left out.
+    class_names : sequence of str
+        Names of the K classes.
+    rules : sequence of RuleSettings
+        Rules of the gate.
+    intervals : mapping
+        The configuration's section `intervals`.
+    label_error_rates : array of float, shape (K,), or None
+        Rates of wrong labels; None where labels are assumed right.
+    """
+    judged = {rule.measure for rule in rules}
+    candidates: dict[tuple[str, str], Candidate] = {}
+    for values in measured:
+        measure = values.key["measure"]
+        if measure not in judged or values.calibrated:
+            continue
+        key = values.key["threat"], values.key["model"]
+        if key not in candidates:
+            candidates[key] = Candidate(*key, class_names=list(class_names), bounds={})
+        candidate = candidates[key]
+        candidate.bounds[measure] = values.bounds(
+            len(class_names), intervals=intervals, label_error_rates=label_error_rates
+        )
+        candidate.counts[measure] = values.counts(len(class_names))
+    return list(candidates.values())
+
+
 def add_contradictions(
     candidates: Iterable[Candidate],
     inputs: AuditInputs,
     *,
-    rules: Sequence[Mapping[str, Any]],
+    rules: Sequence[RuleSettings],
     class_names: Sequence[str],
     intervals: Mapping[str, Any],
 ) -> None:
-    """Add bounds of the falsification rate at T = 1 to each Candidate, for the rules that judge it.
+    """Add bounds of the falsification rate at T = 1 to each model, for the rules that judge it.
 
-    Takes AuditInputs of an audit with one l2 measure of kind minimal. Uses the samples that both measures classify
-    correctly.
+    The rate is of the samples that score and attack both classify correctly.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        Models at the gate, which are changed.
+    inputs : AuditInputs
+        Values of an audit with one l2 measure of kind minimal.
+    rules : sequence of RuleSettings
+        Rules of the gate.
+    class_names : sequence of str
+        Names of the K classes.
+    intervals : mapping
+        The configuration's section `intervals`.
+
+    Notes
+    -----
     # ASSUME: labels are correct, and correct samples are independent draws from the correct samples of the class.
     """
-    judged = [rule for rule in rules if rule["statistic"] == FALSIFICATION]
+    judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
     if not judged:
         return
-    (against,) = falsifying(inputs.measures)
+    (distances,) = falsifying(inputs.measures)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for model, own in inputs.by_model():
+    for model, samples in inputs.by_model():
+        candidate = by_model[model["threat"], model["model"]]
         for rule in judged:
-            labels, violated, may_be = _contradictions(own, rule["measure"], against)
-            together = rule.get("class") is None
-            by_model[model["threat"], model["model"]].bounds[evidence_of(rule)] = bounds_of(
+            labels, violated, possible = _contradictions(samples, rule.measure, distances)
+            classes = len(class_names)
+            if rule.class_ is None:
+                # All samples are one class.
+                labels = np.zeros_like(labels)
+                classes = 1
+            candidate.bounds[rule.bounds_key] = bounds_of(
                 violated.astype(np.float64),
-                np.zeros_like(labels) if together else labels,
-                1 if together else len(class_names),
+                labels,
+                classes,
                 measure=CONTRADICTION,
                 intervals=intervals,
-                upper_values=may_be.astype(np.float64),
+                upper_values=possible.astype(np.float64),
             )
 
 
-def _contradictions(own, measure, against):
+def _contradictions(
+    samples: ModelSamples, measure: str, distance_measure: str
+) -> tuple[NDArray[np.integer], NDArray[np.bool_], NDArray[np.bool_]]:
     # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
     # too whose distance is missing.
-    scores = own[measure][["sample_id", "label", "value", "correct"]]
-    distances = own[against][["sample_id", "value", "censored"]]
+    scores = samples[measure][["sample_id", "label", "value", "correct"]]
+    distances = samples[distance_measure][["sample_id", "value", "censored"]]
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
     if len(both) < len(distances):
         raise InputError(
-            f"{own.path(against)}: samples without a score in {own.path(measure)}; measure both on the same dataset"
+            f"{samples.path(distance_measure)}: samples without a score in {samples.path(measure)}; measure both on "
+            "the same dataset"
         )
     right, violated = contradicted(
-        *(both[name].to_numpy() for name in ("value", "correct", "value_distance", "censored"))
+        both["value"].to_numpy(),
+        both["correct"].to_numpy(),
+        both["value_distance"].to_numpy(),
+        both["censored"].to_numpy(),
     )
-    expected = own.expected(against).sample_id
+
+    expected = samples.expected(distance_measure).sample_id
     missing = expected[~np.isin(expected, distances["sample_id"])]
-    lacking = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
-    labels = np.concatenate([both["label"].to_numpy()[right], lacking])
-    violated = np.concatenate([violated[right], np.zeros(len(lacking), dtype=bool)])
-    return labels, violated, violated | (np.arange(len(labels)) >= right.sum())
+    without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
+
+    labels = np.concatenate([both["label"].to_numpy()[right], without_distance])
+    is_missing = np.arange(len(labels)) >= right.sum()
+    violated = np.concatenate([violated[right], np.zeros(len(without_distance), dtype=bool)])
+    return labels, violated, violated | is_missing
 
 
 def add_group_bounds(
@@ -130,25 +187,45 @@ def add_group_bounds(
     inputs: AuditInputs,
     path_to_attributes: Path | str,
     *,
-    rules: Sequence[Mapping[str, Any]],
+    rules: Sequence[RuleSettings],
     intervals: Mapping[str, Any],
 ) -> None:
-    """Add bounds and names of its groups to each Candidate, for the rules that judge group_gap.
+    """Add bounds and names of its groups to each model, for the rules that judge GROUP_GAP.
 
-    Takes AuditInputs and the table of attributes of the dataset, which is read only if there is such a rule. The bounds
-    of a group without samples are the range of the measure; samples without a value of the attribute are in no group.
+    Bounds of a group without samples are the range of the measure; samples without a value of the attribute are in no
+    group.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        Models at the gate, which are changed.
+    inputs : AuditInputs
+        Values of the audit.
+    path_to_attributes : path
+        Table of attributes of the dataset, which is read only if there is such a rule.
+    rules : sequence of RuleSettings
+        Rules of the gate.
+    intervals : mapping
+        The configuration's section `intervals`.
+
+    Notes
+    -----
     # ASSUME: labels are correct, and samples of a group are independent draws from it.
     """
-    judged = [rule for rule in rules if rule["statistic"] == GROUP_GAP]
+    judged = [rule for rule in rules if rule.statistic == GROUP_GAP]
     if not judged:
         return
-    attributes = list(dict.fromkeys(rule["attribute"] for rule in judged))
+    attributes = list(dict.fromkeys(str(rule.attribute) for rule in judged))
+    measures = dict.fromkeys(rule.measure for rule in judged)
     grouping = Grouping.read(path_to_attributes, dataset=inputs.models[0]["dataset"], attributes=attributes)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for measured in inputs.uncalibrated(dict.fromkeys(rule["measure"] for rule in judged)):
-        candidate = by_model[measured.key["threat"], measured.key["model"]]
+    for values in inputs.uncalibrated(measures):
+        candidate = by_model[values.key["threat"], values.key["model"]]
         for rule in judged:
-            if rule["measure"] == measured.key["measure"]:
-                names, group = grouping.groups[rule["attribute"]], grouping.of(rule["attribute"], measured.sample_id)
-                candidate.names[evidence_of(rule)] = names
-                candidate.bounds[evidence_of(rule)] = measured.bounds(len(names), intervals=intervals, cells=group)
+            if rule.measure != values.key["measure"]:
+                continue
+            attribute = str(rule.attribute)
+            names = grouping.groups[attribute]
+            groups = grouping.of(attribute, values.sample_id)
+            candidate.group_names[rule.bounds_key] = names
+            candidate.bounds[rule.bounds_key] = values.bounds(len(names), intervals=intervals, cells=groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +11,17 @@ import pandas as pd
 
 from gfscore.audit.agreement.falsification import FEW_MODELS, REFUTED, mean_scores_against_distances, rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps
+from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.verdict import (
     ATTACK_FREE,
     ATTACKED,
+    Judgement,
     Measures,
-    headline_of,
-    judged_measure,
-    judged_models,
-    ran_attacks,
-    shown_model,
+    Verdict,
+    has_attacks,
+    headline_measure,
 )
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
@@ -31,12 +31,6 @@ from gfscore.tables.table import ALL
 
 if TYPE_CHECKING:
     from gfscore.audit.tables import AuditTables
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gfscore.audit.tables import AuditTables
-
 
 HALF = 0.5
 """A model that passes is said to fall where its accuracy under attack is surely below this."""
@@ -44,69 +38,114 @@ HALF = 0.5
 FEW = 20
 """A class is said to have few samples below this number: an interval of 95% is then wider than 0.4 at one half."""
 
+MOST_NAMED = 3
+"""Largest number of models or classes that a finding names."""
+
 KEY = ["threat", "model"]
 
+QUALIFIES = ("passing_model_falls", "no_attack", "few_samples")
+"""Kinds of findings that a verdict is not read without: it rests on less than an attack, or on few samples."""
 
-def findings_of(tables: AuditTables, verdict: Mapping[str, Any], measures: Measures) -> list[Finding]:
-    """Every finding of an audit by rank, from AuditTables, the contents of verdict.json and settings by measure."""
-    judged = judged_measure(verdict, measures)
-    scores = tables.of("class_scores", judged)
-    found = [
+TEMPLATE_STARTS = ("No ", "All ", "Both ", "The only ")
+"""Starts of sentences that are words of the template, not names."""
+
+
+def with_findings(verdict: Verdict, tables: AuditTables, measures: Measures) -> Verdict:
+    """The verdict with the findings of the audit.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        Verdict without findings.
+    tables : AuditTables
+        Tables of the audit.
+    measures : mapping
+        Settings of every measure of the audit by name.
+
+    Returns
+    -------
+    Verdict
+        Where the gate rests on weaker evidence than the audit holds, `sentence` ends with what the stronger one shows;
+        where it rests on few samples, with that.
+    """
+    findings = [FindingInWords.of(finding) for finding in findings_of(tables, verdict, measures)]
+    sentence = verdict.sentence
+    for qualification in qualifying_sentences(findings):
+        sentence += f" But {lowered(qualification)}."
+    return verdict.model_copy(update={"sentence": sentence, "findings": findings})
+
+
+def qualifying_sentences(findings: Sequence[FindingInWords]) -> list[str]:
+    """Sentences of the findings without which the verdict would mislead."""
+    sentences = []
+    for finding in findings:
+        if finding.kind in QUALIFIES and finding.subject.get("attack_free", True):
+            sentences.append(finding.sentence)
+    return sentences
+
+
+def lowered(sentence: str) -> str:
+    """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
+    if sentence.startswith(TEMPLATE_STARTS):
+        return sentence[:1].lower() + sentence[1:]
+    return sentence
+
+
+def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> list[Finding]:
+    """Every finding of an audit, by rank.
+
+    Parameters
+    ----------
+    tables : AuditTables
+        Tables of the audit.
+    verdict : Judgement
+        What the gate decides.
+    measures : mapping
+        Settings of every measure of the audit by name.
+    """
+    judged = verdict.judged_measure(measures)
+    class_scores = tables.of("class_scores", judged)
+    findings = [
         *_of_attacks(tables, verdict, measures, judged),
         *_of_distances(tables),
         *_of_certificates(tables),
-        *_of_classes(scores, verdict, judged),
+        *_of_masking(tables),
+        *_of_classes(class_scores, verdict, judged),
         *_of_groups(tables, judged),
         *_of_models(tables, judged),
-        *_of_few_samples(scores, judged),
+        *_of_metrics(tables, judged),
+        *_of_few_samples(class_scores, judged),
         *_of_undecided(verdict),
         *_of_calibration(tables),
     ]
-    order = list(dict.fromkeys(finding.kind for finding in found))
-    return sorted(found, key=lambda finding: (finding.rank, order.index(finding.kind)))
+    # Findings of one kind stay together.
+    kinds = list(dict.fromkeys(finding.kind for finding in findings))
+    return sorted(findings, key=lambda finding: (finding.rank, kinds.index(finding.kind)))
 
 
-def _of_attacks(tables, verdict, measures, judged):
-    bounded, stated = _measured(tables, measures), _stated(tables, measures)
-    if not ran_attacks(measures):
-        attack_free = measures[judged]["kind"] == ATTACK_FREE
-        source = stated["source"].iloc[0] if len(stated) else None
-        yield Finding("no_attack", {"measure": judged, "attack_free": attack_free, "stated": source})
+# ---- attacks ----
+
+
+def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, judged: str) -> Iterator[Finding]:
+    measured = _measured_robustness(tables, measures)
+    published = _published_robustness(tables, measures)
+    if not has_attacks(measures):
+        subject = {
+            "measure": judged,
+            "attack_free": measures[judged]["kind"] == ATTACK_FREE,
+            "stated": published["source"].iloc[0] if len(published) else None,
+        }
+        yield Finding("no_attack", subject)
     if measures[judged]["kind"] != ATTACKED:
-        yield from _passing_model_falls(bounded if len(bounded) else stated, verdict)
-    for name in (name for name, settings in measures.items() if settings["kind"] == ATTACK_FREE):
-        yield from _order_reversed(tables, name, stated if stated[KEY].drop_duplicates().shape[0] > 1 else bounded)
+        yield from _passing_model_falls(measured if len(measured) else published, verdict)
+
+    several_published = len(published[KEY].drop_duplicates()) > 1
+    for name, settings in measures.items():
+        if settings["kind"] == ATTACK_FREE:
+            yield from _order_reversed(tables, name, published if several_published else measured)
 
 
-def _passing_model_falls(rows, verdict):
-    words = judged_models(verdict)
-    passing = {model for model, word in words.items() if word == "PASS"}
-    # As an array: of no rows, a list would select no columns.
-    passes = np.array([key in passing for key in zip(rows["threat"], rows["model"], strict=True)], dtype=bool)
-    low = rows[passes & (rows["bound"].to_numpy() < HALF)]
-    if low.empty:
-        return
-    first = low.sort_values("attacked", kind="stable").iloc[0]
-    numbers = {"accuracy": first["attacked"], "high": first["bound"], "others": len(low.drop_duplicates(KEY)) - 1}
-    confidence = first["confidence"] if first["bounded"] else None
-    yield Finding(
-        "passing_model_falls", {"model": first["label"], "source": first["source"]}, _plain(numbers), confidence
-    )
-
-
-def _order_reversed(tables, measure, rows):
-    # One kind of attack, chosen before any is looked at: there is nothing to correct for.
-    scores = tables.of("model_summary", measure)[[*KEY, "value"]]
-    both = scores.merge(rows.drop_duplicates(KEY)[[*KEY, "attacked", "source"]], on=KEY)
-    if len(both) < FEW_MODELS:
-        return
-    rho, clear = rank_relation(both["value"], both["attacked"])
-    if clear and rho < 0:
-        subject = {"measure": measure, "source": both["source"].iloc[0]}
-        yield Finding("order_reversed", subject, {"rho": rho, "models": len(both)})
-
-
-def _measured(tables, measures):
+def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
     names = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
     summary = tables.model_summary
@@ -115,110 +154,189 @@ def _measured(tables, measures):
     return rows.assign(attacked=rows["value"], bound=rows["value_alone_high"], source=rows["measure"], bounded=True)
 
 
-def _stated(tables, measures):
+def _published_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
     # Robust accuracies that checkpoints or leaderboards state.
-    rows = tables.of("model_summary", headline_of(measures)).assign(label=model_labels)
+    rows = tables.of("model_summary", headline_measure(measures)).assign(label=model_labels)
     rows = rows[rows["robust_accuracy"].notna()]
-    source = rows["robust_accuracy_source"].where(rows["robust_accuracy_source"] != "published", "as published")
-    source = source.fillna("robust accuracy")
+    source = rows["robust_accuracy_source"]
+    source = source.where(source != "published", "as published").fillna("robust accuracy")
     return rows.assign(attacked=rows["robust_accuracy"], bound=rows["robust_accuracy"], source=source, bounded=False)
 
 
-def _of_distances(tables):
+def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterator[Finding]:
+    verdicts = verdict.model_verdicts
+    keys = zip(robustness["threat"], robustness["model"], strict=True)
+    # As an array: of no rows, a list would select no columns.
+    passes = np.array([verdicts.get(key) == PASS for key in keys], dtype=bool)
+    low = robustness[passes & (robustness["bound"].to_numpy() < HALF)]
+    if low.empty:
+        return
+
+    lowest = low.sort_values("attacked", kind="stable").iloc[0]
+    numbers = {
+        "accuracy": lowest["attacked"],
+        "high": lowest["bound"],
+        "others": len(low.drop_duplicates(KEY)) - 1,
+    }
+    yield Finding(
+        "passing_model_falls",
+        {"model": lowest["label"], "source": lowest["source"]},
+        _plain(numbers),
+        lowest["confidence"] if lowest["bounded"] else None,
+    )
+
+
+def _order_reversed(tables: AuditTables, measure: str, robustness: pd.DataFrame) -> Iterator[Finding]:
+    # One kind of attack, chosen before any is looked at: there is nothing to correct for.
+    scores = tables.of("model_summary", measure)[[*KEY, "value"]]
+    attacked = robustness.drop_duplicates(KEY)[[*KEY, "attacked", "source"]]
+    models = scores.merge(attacked, on=KEY)
+    if len(models) < FEW_MODELS:
+        return
+
+    rho, clear = rank_relation(models["value"], models["attacked"])
+    if clear and rho < 0:
+        subject = {"measure": measure, "source": models["source"].iloc[0]}
+        yield Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
+
+
+def _of_distances(tables: AuditTables) -> Iterator[Finding]:
     table = tables.measures.get("falsification")
     if table is None:
         return
-    whole = table[(table["class_index"] == ALL) & (table["calibration"] == UNCALIBRATED) & table["rate"].notna()]
-    for (score, distances), rows in whole.groupby(["measure", "distances"], sort=False):
-        refuted = int((mean_scores_against_distances(rows) == REFUTED).sum())
-        if rows["rate"].max() > 0:
-            numbers = {
-                "models": len(rows),
-                "refuted": refuted,
-                "least": rows["rate"].min(),
-                "most": rows["rate"].max(),
-            }
-            subject = {"score": score, "distances": distances}
-            yield Finding("score_refuted", subject, _plain(numbers), float(rows["confidence"].iloc[0]))
+    uncalibrated = table["calibration"] == UNCALIBRATED
+    rows_of_models = table[(table["class_index"] == ALL) & uncalibrated & table["rate"].notna()]
+    for (score, distances), rows in rows_of_models.groupby(["measure", "distances"], sort=False):
+        if rows["rate"].max() == 0:
+            continue
+        numbers = {
+            "models": len(rows),
+            "refuted": int((mean_scores_against_distances(rows) == REFUTED).sum()),
+            "least": rows["rate"].min(),
+            "most": rows["rate"].max(),
+        }
+        subject = {"score": score, "distances": distances}
+        yield Finding("score_refuted", subject, _plain(numbers), float(rows["confidence"].iloc[0]))
 
 
-def _of_certificates(tables):
+def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
     table = tables.measures.get("refutations")
-    beyond = table[~table["within_chance"].astype(bool)] if table is not None else pd.DataFrame()
+    if table is None:
+        return
+    beyond = table[~table["within_chance"].astype(bool)]
     if len(beyond):
-        numbers = {"models": len(beyond), "refuted": int(beyond["refuted"].sum()), "n": int(beyond["n"].sum())}
+        numbers = {
+            "models": len(beyond),
+            "refuted": int(beyond["refuted"].sum()),
+            "n": int(beyond["n"].sum()),
+        }
         yield Finding("certificates_refuted", {"measure": beyond["measure"].iloc[0]}, numbers)
+
+
+def _of_masking(tables: AuditTables) -> Iterator[Finding]:
     signs = tables.measures.get("masking_signs")
-    if signs is not None and len(signs):
-        first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
-        subject = {"model": first["model"], "measure": first["measure"], "proof": bool(first["proof"])}
-        numbers = {name: int(first[name]) for name in ("count", "n")} | {"models": len(signs[KEY].drop_duplicates())}
-        yield Finding("gradients_masked", subject, numbers)
+    if signs is None or signs.empty:
+        return
+    first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
+    subject = {"model": first["model"], "measure": first["measure"], "proof": bool(first["proof"])}
+    numbers = {
+        "count": int(first["count"]),
+        "n": int(first["n"]),
+        "models": len(signs[KEY].drop_duplicates()),
+    }
+    yield Finding("gradients_masked", subject, numbers)
 
 
-def _of_classes(scores, verdict, measure):
-    scores = scores.assign(class_name=_readable(scores))
-    shown = shown_model(verdict)
-    models = {key: rows for key, rows in scores.groupby(KEY, sort=False) if (rows["n"] > 0).any()}
+# ---- classes and groups ----
+
+
+def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) -> Iterator[Finding]:
+    class_scores = class_scores.assign(class_name=_readable_names(class_scores), label=model_labels(class_scores))
+    models = {}
+    for key, rows in class_scores.groupby(KEY, sort=False):
+        if (rows["n"] > 0).any():
+            models[key] = rows
     if not models:
         return
-    key = shown if shown is not None and shown in models else next(iter(models))
-    rows = models[key]
-    label = dict(zip(zip(scores["threat"], scores["model"], strict=True), model_labels(scores), strict=True))[key]
+
+    shown = verdict.shown_model
+    rows = models[shown] if shown in models else next(iter(models.values()))
     absent = list(rows.loc[rows["n"] == 0, "class_name"])
     if absent:
-        yield Finding("classes_without_samples", {"classes": absent[:3]}, {"count": len(absent), "classes": len(rows)})
+        numbers = {"count": len(absent), "classes": len(rows)}
+        yield Finding("classes_without_samples", {"classes": absent[:MOST_NAMED]}, numbers)
+
     measured = rows[rows["n"] > 0].sort_values(["value", "class_index"])
-    if len(measured) < 2:
-        return
-    first, second = measured.iloc[0], measured.iloc[1]
-    suspects = worst_class_set(rows["low"], rows["high"])
+    if len(measured) > 1:
+        yield _weakest_class(rows, measured, models, measure)
+
+
+def _weakest_class(
+    rows: pd.DataFrame, measured: pd.DataFrame, models: Mapping[Any, pd.DataFrame], measure: str
+) -> Finding:
+    # `rows` of all classes of the model that is shown, and `measured`: those with samples, the lowest first.
+    lowest = measured.iloc[0]
+    following = measured.iloc[1]
+    times = sum(_has_lowest(model_rows, lowest["class_name"]) for model_rows in models.values())
     numbers = {
-        **{name: first[name] for name in ("value", "low", "high")},
-        "next": second["value"],
-        "gap": second["value"] - first["value"],
-        "suspects": len(suspects),
+        "value": lowest["value"],
+        "low": lowest["low"],
+        "high": lowest["high"],
+        "next": following["value"],
+        "gap": following["value"] - lowest["value"],
+        "suspects": len(worst_class_set(rows["low"], rows["high"])),
         "classes": len(measured),
         "models": len(models),
-        "times": sum(_lowest(own, first["class_name"]) for own in models.values()),
+        "times": times,
     }
-    subject = {"model": label, "measure": measure, "class": first["class_name"], "next": second["class_name"]}
-    kind = "weakest_class" if rows["low"].max() > rows["high"].min() else "no_weakest_class"
-    yield Finding(kind, subject, _plain(numbers), _confidence(first))
+    subject = {
+        "model": lowest["label"],
+        "measure": measure,
+        "class": lowest["class_name"],
+        "next": following["class_name"],
+    }
+    different = rows["low"].max() > rows["high"].min()
+    confidence = None if math.isnan(lowest["confidence"]) else float(lowest["confidence"])
+    return Finding("weakest_class" if different else "no_weakest_class", subject, _plain(numbers), confidence)
 
 
-def _of_few_samples(scores, measure):
-    fewest = scores.groupby("class_index")["n"].min()  # models may lack different samples
+def _has_lowest(rows: pd.DataFrame, class_name: str) -> bool:
+    measured = rows[rows["n"] > 0]
+    values = measured.loc[measured["class_name"] == class_name, "value"]
+    return bool((values <= measured["value"].min() + TIE_TOLERANCE).any())
+
+
+def _readable_names(class_scores: pd.DataFrame) -> pd.Series:
+    classes = class_scores.drop_duplicates("class_index").sort_values("class_index")
+    names = readable_classes(list(classes["class_name"]))
+    return class_scores["class_index"].map(dict(zip(classes["class_index"], names, strict=True)))
+
+
+def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Finding]:
+    # Models may lack different samples.
+    fewest = class_scores.groupby("class_index")["n"].min()
     few = fewest[(fewest > 0) & (fewest < FEW)]
     if len(few):
         numbers = {"count": len(few), "classes": len(fewest), "least": int(few.min()), "below": FEW}
         yield Finding("few_samples", {"measure": measure}, numbers)
 
 
-def _lowest(rows, name):
-    known = rows[rows["n"] > 0]
-    return bool((known.loc[known["class_name"] == name, "value"] <= known["value"].min() + TIE_TOLERANCE).any())
-
-
-def _readable(scores):
-    names = scores.drop_duplicates("class_index").sort_values("class_index")
-    readable = dict(zip(names["class_index"], readable_classes(list(names["class_name"])), strict=True))
-    return scores["class_index"].map(readable)
-
-
-def _of_groups(tables, judged):
+def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
     scores = tables.measures.get("group_scores")
     if scores is None:
         return
     gaps = group_gaps(scores[scores["measure"] == judged])
-    if "sampled_gap" not in gaps or gaps["sampled_gap"].isna().all():
+    if gaps["sampled_gap"].isna().all():
         return
+
     gaps = gaps.assign(label=model_labels(gaps))
     sampled = gaps[gaps["sampled_gap"].notna()]
-    sure = sampled[sampled["gap_low"] > 0]
-    widest = (sure if len(sure) else sampled).sort_values("sampled_gap", ascending=False, kind="stable").iloc[0]
+    different = sampled[sampled["gap_low"] > 0]
+    candidates = different if len(different) else sampled
+    widest = candidates.sort_values("sampled_gap", ascending=False, kind="stable").iloc[0]
     subject = {
-        **{name: widest[name] for name in ("label", "attribute")},
+        "label": widest["label"],
+        "attribute": widest["attribute"],
         "measure": judged,
         "lowest": widest["sampled_lowest"],
         "highest": widest["sampled_highest"],
@@ -226,146 +344,96 @@ def _of_groups(tables, judged):
     numbers = {
         "low_value": widest["sampled_low_value"],
         "high_value": widest["sampled_high_value"],
-        "sure": len(sure[KEY].drop_duplicates()),
+        "sure": len(different[KEY].drop_duplicates()),
         "models": len(gaps[KEY].drop_duplicates()),
     }
     yield Finding("groups_differ", subject, _plain(numbers), float(widest["confidence"]))
 
 
-def _of_models(tables, measure):
-    ranks = tables.rank_intervals
-    ranks = ranks[ranks["measure"] == measure] if ranks is not None else pd.DataFrame()
-    if len(ranks) > 1:
-        first = ranks[ranks["rank_best"] == 1]
-        pairs = tables.model_comparisons
-        pairs = pairs[pairs["measure"] == measure] if pairs is not None else pd.DataFrame({"p_holm": []})
-        alpha = 1 - float(ranks["confidence"].iloc[0]) + 1e-12
-        labels = dict(zip(ranks.index, model_labels(ranks), strict=True))
-        order = first.sort_values("rank")
-        numbers = {
-            "models": len(ranks),
-            "best": len(first),
-            "pairs": len(pairs),
-            "different": int((pairs["p_holm"] <= alpha).sum()),
-        }
-        subject = {"measure": measure, "models": [labels[place] for place in order.index[:3]]}
-        kind = "no_best_model" if len(first) == len(ranks) else "best_models"
-        yield Finding(kind, subject, numbers, float(ranks["confidence"].iloc[0]))
-    summary = tables.of("model_summary", measure)
-    if len(summary) >= FEW_MODELS:
-        relations = {name: rank_relation(summary["value"], summary[name]) for name in ("rdi", "nrgc", "rdi_over_mean")}
-        rhos = {name: rho for name, (rho, clear) in relations.items() if clear}
-        opposed = [name for name in ("nrgc", "rdi_over_mean") if rhos.get("rdi", 0) * rhos.get(name, 0) < 0]
-        if opposed:
-            yield Finding(
-                "metrics_disagree",
-                {"measure": measure, "metric": opposed[0]},
-                {"rdi": rhos["rdi"], "other": rhos[opposed[0]], "models": len(summary)},
-            )
+# ---- models ----
 
 
-def _of_undecided(verdict):
-    for rule in verdict["rules"]:
-        models = [model for model in rule["models"] if model["verdict"] == "INCONCLUSIVE"]
-        if models:
-            needed = [model["samples_needed_per_class"] for model in models]
-            known = [number for number in needed if number is not None]
-            best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
-            yield Finding(
-                "undecided_models",
-                {"models": [model["model"] for model in best_first[:3]], "rule": rule["words"]},
-                {
-                    "count": len(models),
-                    "of": len(rule["models"]),
-                    "least": min(known) if known else None,
-                    "most": max(known) if known else None,
-                    "known": len(known),
-                },
-                rule["confidence"],
-            )
-
-
-def _of_calibration(tables):
-    results = tables.calibration_results or {}
-    after = {name: result["agreement"].get(ROBUST, {}).get("after") for name, result in results.items()}
-    known = {name: rho for name, rho in after.items() if rho is not None}
-    baselines = [result["baseline"].get(alone(ROBUST)) for result in results.values()]
-    baselines = [rho for rho in baselines if rho is not None]
-    if not known or not baselines:
+def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
+    ranks = _of_measure(tables.rank_intervals, measure)
+    if len(ranks) < 2:
         return
-    best = max(known, key=lambda name: known[name])
-    before = results[best]["agreement"][ROBUST].get("before")
-    if known[best] <= max(0, baselines[0]) or (before is not None and before >= known[best]):
-        subject = {"objective": best, "measure": results[best]["measure"]}
-        yield Finding("calibration_fails", subject, {"after": known[best], "before": before, "alone": baselines[0]})
+    labels = pd.Series(model_labels(ranks), index=ranks.index)
+    best = ranks[ranks["rank_best"] == 1].sort_values("rank")
+    confidence = float(ranks["confidence"].iloc[0])
+
+    pairs = _of_measure(tables.model_comparisons, measure)
+    different = 0
+    if len(pairs):
+        different = int((pairs["p_holm"] <= 1 - confidence + 1e-12).sum())
+    numbers = {"models": len(ranks), "best": len(best), "pairs": len(pairs), "different": different}
+    subject = {"measure": measure, "models": list(labels.loc[best.index[:MOST_NAMED]])}
+    kind = "no_best_model" if len(best) == len(ranks) else "best_models"
+    yield Finding(kind, subject, numbers, confidence)
 
 
-def _confidence(row):
-    return None if math.isnan(row["confidence"]) else float(row["confidence"])
+def _of_measure(table: pd.DataFrame | None, measure: str) -> pd.DataFrame:
+    if table is None:
+        return pd.DataFrame()
+    return table[table["measure"] == measure]
 
 
-def _plain(numbers):
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers.items()}
+def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
+    summary = tables.of("model_summary", measure)
+    if len(summary) < FEW_MODELS:
+        return
+    rho_rdi, clear_rdi = rank_relation(summary["value"], summary["rdi"])
+    for metric in ("nrgc", "rdi_over_mean"):
+        rho, clear = rank_relation(summary["value"], summary[metric])
+        if clear_rdi and clear and rho_rdi * rho < 0:
+            subject = {"measure": measure, "metric": metric}
+            yield Finding("metrics_disagree", subject, {"rdi": rho_rdi, "other": rho, "models": len(summary)})
+            return
 
 
-BESIDE = ("passing_model_falls", "no_attack", "few_samples")
-"""Kinds of findings that a verdict is not read without: it rests on less than an attack, or on few samples."""
-
-
-def with_findings(
-    verdict: Mapping[str, Any], tables: AuditTables, measures: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Contents of verdict.json with the findings of the audit.
-
-    Where the gate rests on a weaker evidence than the audit holds, `sentence` ends with what the stronger one says;
-    where it rests on few samples, with that.
-    Takes AuditTables and the settings of every measure of the audit.
-    """
-    findings = as_data(findings_of(tables, verdict, measures))
-    sentence = " ".join([verdict["sentence"], *(f"But {lowered(words)}." for words in beside(findings))])
-    return {**verdict, "sentence": sentence, "findings": findings}
-
-
-def beside(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences that belong beside the verdict, of findings as verdict.json holds them."""
-    return [
-        finding["sentence"]
-        for finding in findings
-        if finding["kind"] in BESIDE and finding["subject"].get("attack_free", True)
-    ]
-
-
-def lowered(sentence: str) -> str:
-    """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
-    of_template = sentence.startswith(("No ", "All ", "Both ", "The only "))
-    return sentence[:1].lower() + sentence[1:] if of_template else sentence
-
-
-def as_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data for JSON, each with its section and its sentence."""
-    return [
-        {
-            "kind": finding.kind,
-            "section": finding.section,
-            "rank": finding.rank,
-            "subject": dict(finding.subject),
-            "numbers": dict(finding.numbers),
-            "confidence": finding.confidence,
-            "sentence": finding.sentence,
+def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
+    for rule in verdict.rules:
+        undecided = rule.models_with(INCONCLUSIVE)
+        if not undecided:
+            continue
+        needed = []
+        for model in undecided:
+            if model.samples_needed_per_class is not None:
+                needed.append(model.samples_needed_per_class)
+        numbers = {
+            "count": len(undecided),
+            "of": len(rule.models),
+            "least": min(needed, default=None),
+            "most": max(needed, default=None),
+            "known": len(needed),
         }
-        for finding in findings
-    ]
+        names = [model.model for model in rule.best_first(undecided)]
+        yield Finding("undecided_models", {"models": names[:MOST_NAMED], "rule": rule.words}, numbers, rule.confidence)
 
 
-def first_findings(worded: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """The `most` findings that stand first: the first of each rank, then the next ones, in the order of rank.
+def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
+    # Agreement of the calibrated scores with robust accuracy, by objective, against that of clean accuracy alone.
+    results = tables.calibration_results or {}
+    calibrated = {}
+    alone_rhos = []
+    for name, result in results.items():
+        rho = result["agreement"].get(ROBUST, {}).get("after")
+        if rho is not None:
+            calibrated[name] = rho
+        baseline = result["baseline"].get(alone(ROBUST))
+        if baseline is not None:
+            alone_rhos.append(baseline)
+    if not calibrated or not alone_rhos:
+        return
 
-    Takes what as_data returns.
-    """
-    seen: list[int] = []
-    place = []
-    for position, finding in enumerate(worded):
-        place.append((seen.count(finding["rank"]), position))
-        seen.append(finding["rank"])
-    chosen = sorted(sorted(range(len(worded)), key=lambda position: place[position])[:most])
-    return [worded[position] for position in chosen]
+    best = max(calibrated, key=lambda name: calibrated[name])
+    rho = calibrated[best]
+    uncalibrated = results[best]["agreement"][ROBUST].get("before")
+    no_gain = uncalibrated is not None and uncalibrated >= rho
+    if rho <= max(0, alone_rhos[0]) or no_gain:
+        subject = {"objective": best, "measure": results[best]["measure"]}
+        yield Finding("calibration_fails", subject, {"after": rho, "before": uncalibrated, "alone": alone_rhos[0]})
+
+
+def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    # Numbers of numpy as numbers of Python.
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers.items()}

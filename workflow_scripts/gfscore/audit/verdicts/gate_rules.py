@@ -1,30 +1,37 @@
-"""The rules of a gate as config.yaml writes them: threshold, what they rest on, share of alpha, verdict.
+"""The rules of a gate: what a rule may judge, its settings, and its verdict from two bounds.
 
-Imports nothing heavy, because config.yaml is checked with it. What they judge stands in gate_statistics.
+A rule judges a statistic, one number made of the class values of a measure. Most statistics are metrics
+(`gfscore.audit.metrics`); the few that are none stand here. Imports nothing heavy, because config.yaml is checked
+with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
 
 from gfscore.audit.metrics import BOUNDED, METRICS
-from gfscore.audit.metrics.declaration import Interval
+from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
 
 if TYPE_CHECKING:
     from gfscore.audit.metrics.declaration import BoundsOfClasses
     from gfscore.statistics.classes import ClassValues
-from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+PASS = "PASS"
+FAIL = "FAIL"
+INCONCLUSIVE = "INCONCLUSIVE"
 
-from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
+AT_LEAST = "at_least"
+AT_MOST = "at_most"
 
-DIRECTIONS = ("at_least", "at_most")
-"""Keys of a rule that hold its threshold; exactly one of them stands in each rule."""
+DIRECTIONS = (AT_LEAST, AT_MOST)
+"""Keys of a rule that hold its threshold; each rule has exactly one of them."""
 
 FALSIFICATION = "falsification_rate"
 """Statistic of a score against attack distances: the share of correct samples whose score exceeds a distance found."""
@@ -35,54 +42,6 @@ GROUP_GAP = "group_gap"
 ONE_CLASS = "class"
 """Statistic of the class that a rule names: its value."""
 
-
-def threshold_of(rule: Mapping[str, Any]) -> tuple[str, float]:
-    """Direction and threshold of a rule: ("at_least", 0.4)."""
-    return next((direction, rule[direction]) for direction in DIRECTIONS if rule.get(direction) is not None)
-
-
-def evidence_of(rule: Mapping[str, Any]) -> str | tuple[str, str, str]:
-    """Key of the bounds that a rule is judged by.
-
-    The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that says whether
-    bounds of each class are meant or of all classes together.
-    """
-    if rule["statistic"] == GROUP_GAP:
-        return rule["measure"], GROUP_GAP, rule["attribute"]
-    if rule["statistic"] != FALSIFICATION:
-        return rule["measure"]
-    return rule["measure"], FALSIFICATION, "classes" if rule.get("class") is not None else "together"
-
-
-def verdict_of(rule: Mapping[str, Any], low: float, high: float) -> str:
-    """PASS, FAIL or INCONCLUSIVE, from the lower and the upper bound of the statistic that a rule judges.
-
-    PASS when the bound on the safe side reaches the threshold, FAIL when the other bound misses it.
-    """
-    direction, threshold = threshold_of(rule)
-    if direction == "at_most":
-        low, high, threshold = -high, -low, -threshold
-    if low >= threshold:
-        return "PASS"
-    return "FAIL" if high < threshold else "INCONCLUSIVE"
-
-
-def alpha_of(rule: Mapping[str, Any], *, rules: int, models: int) -> float:
-    """Probability of a wrong verdict that one model gets under one rule at one look.
-
-    1 - confidence in equal shares over the rules of the gate, the models and the looks at growing samples that were
-    planned; so over all of them together no verdict is wrong, with probability at least the confidence.
-    """
-    return (1 - rule["confidence"]) / (rules * models * rule["looks"]["planned"])
-
-
-def combine(verdicts: Collection[str]) -> str:
-    """FAIL if anything fails, PASS if everything passes, INCONCLUSIVE otherwise."""
-    if "FAIL" in verdicts:
-        return "FAIL"
-    return "PASS" if verdicts and all(verdict == "PASS" for verdict in verdicts) else "INCONCLUSIVE"
-
-
 NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1}
 """Statistics that are no metrics of the class values -> 1 where more is better, -1 where less is."""
 
@@ -92,101 +51,16 @@ STATISTICS = (*(metric.name for metric in BOUNDED), *NO_METRICS)
 REFUSED = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
 """Metrics that no rule can judge -> why."""
 
-
-@dataclass(frozen=True)
-class Statistic:
-    """A number made of K class values.
-
-    `title` names it in a sentence; `value` takes ClassValues; `bounds` takes BoundsOfClasses and alpha; `only` is
-    the index of the one class that it rests on, or None.
-    """
-
-    title: str
-    value: Callable[[ClassValues], float]
-    bounds: Callable[[BoundsOfClasses, float], Interval]
-    only: int | None = None
-
-
-def statistic_of(rule: Mapping[str, Any], *, class_names: Sequence[Any], lam: float) -> Statistic:
-    """Statistic that a rule of the gate names; `class_names` (K) and `lam` of FP complete it.
-
-    Raises InputError for a class that is not there, a metric without bounds, and what is no statistic at all.
-    """
-    name = rule["statistic"]
-    if name == ONE_CLASS:
-        return _one_class(rule["class"], list(class_names), "mean")
-    if name == FALSIFICATION:
-        return ALL_SAMPLES if rule.get("class") is None else _one_class(rule["class"], list(class_names), CONTRADICTED)
-    if name == GROUP_GAP:
-        gap = f"largest difference between the groups by {rule['attribute']}"
-        return replace(_of_metric(RDI, lam), title=gap)
-    if name in METRICS:
-        return _of_metric(METRICS[name], lam)
-    raise InputError(f"gate: {unknown('statistic', name, STATISTICS)}")
-
-
-def _of_metric(metric, lam):
-    if metric.refusal:
-        raise InputError(f"gate: {metric.refusal}")
-    return Statistic(
-        title=metric.title_at_gate,
-        value=lambda values: metric.of(values.mean, counts=values.n, lam=lam),
-        bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
-    )
-
+BoundsKey = str | tuple[str, str, str]
+"""Names the bounds that a rule is judged by: a measure; or measure, statistic and attribute or kind of bounds."""
 
 CONTRADICTED = "falsification rate, a lower bound on the share of violations,"
 
-# All classes together are one class here, so that no union over classes widens the bounds.
-ALL_SAMPLES = Statistic(
-    title=CONTRADICTED,
-    value=lambda values: values.mean[0],
-    bounds=lambda classes, alpha: (classes.lower(alpha)[0], classes.upper(alpha)[0]),
-)
+
+# ---- settings ----
 
 
-def _one_class(name, class_names, what):
-    if name not in class_names:
-        raise InputError(f"gate: {unknown('class', name, class_names)}")
-    k = class_names.index(name)
-    return Statistic(
-        title=f"{what} of class {name}",
-        value=lambda values: values.mean[k],
-        bounds=lambda classes, alpha: (classes.lower(alpha)[k], classes.upper(alpha)[k]),
-        only=k,
-    )
-
-
-def direction_of(statistic: str) -> str:
-    """Key that holds the threshold of a statistic: at_least where more is better, at_most where less is."""
-    better = METRICS[statistic].direction if statistic in METRICS else NO_METRICS[statistic]
-    return DIRECTIONS[0] if better > 0 else DIRECTIONS[1]
-
-
-def range_of(statistic: str, value_range: Interval, *, classes: float, lam: float) -> Interval:
-    """Smallest and largest possible value of a statistic, for a measure's range, K classes or groups, lambda of FP."""
-    if statistic == ONE_CLASS:
-        return value_range
-    if statistic == FALSIFICATION:
-        return 0.0, 1.0
-    metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
-    return metric.range(value_range, classes=classes, lam=lam)
-
-
-def words_of(rule: Mapping[str, Any], title: str) -> str:
-    """A rule as a clause: what every model must show, at which confidence, and at which look."""
-    direction, threshold = threshold_of(rule)
-    metric = METRICS.get(rule["statistic"])
-    if metric and metric.gate_demand and direction == direction_of(metric.name):
-        demand = metric.gate_demand.format(measure=rule["measure"], threshold=threshold)
-    else:
-        demand = f"{title} of {rule['measure']} is {direction.replace('_', ' ')} {threshold:g}"
-    looks = rule["looks"]
-    planned = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
-    return f"{demand}, judged for all models together with {100 * rule['confidence']:g}% confidence{planned}"
-
-
-def _known(statistic: str) -> str:
+def _statistic_name(statistic: str) -> str:
     if statistic in REFUSED:
         raise refusal(REFUSED[statistic])
     if statistic not in STATISTICS:
@@ -213,12 +87,14 @@ class RuleSettings(Sparse):
     absent = frozenset({"class", "attribute", "at_least", "at_most"})
 
     measure: Name = Field(description="Measure that is judged, a score at T = 1.")
-    statistic: Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(STATISTICS)})] = Field(
-        "wcr",
-        description="Number made of the class values: worst class (wcr), disparity (rdi, nrgc), fairness-penalised "
-        "mean (fp), aggregate (value), mean over classes (class_mean), or one class. Or falsification_rate, of a "
-        "measure of kind great: share of the correct samples whose score exceeds an attack distance found. Or "
-        "group_gap: largest difference between the groups of an attribute.",
+    statistic: Annotated[str, AfterValidator(_statistic_name), Field(json_schema_extra={"enum": list(STATISTICS)})] = (
+        Field(
+            "wcr",
+            description="Number made of the class values: worst class (wcr), disparity (rdi, nrgc), fairness-penalised "
+            "mean (fp), aggregate (value), mean over classes (class_mean), or one class. Or falsification_rate, of a "
+            "measure of kind great: share of the correct samples whose score exceeds an attack distance found. Or "
+            "group_gap: largest difference between the groups of an attribute.",
+        )
     )
     class_: str | None = Field(
         None,
@@ -244,18 +120,245 @@ class RuleSettings(Sparse):
     )
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
-        given = [direction for direction in DIRECTIONS if getattr(self, direction) is not None]
-        if len(given) != 1:
+    def _one_threshold_and_its_names(self) -> Self:
+        stated = [direction for direction in DIRECTIONS if getattr(self, direction) is not None]
+        if len(stated) != 1:
             raise refusal(f"a rule needs one threshold, either {' or '.join(DIRECTIONS)}; give one")
+
         # The other direction would pass the worst classifiers and fail the best.
         direction = direction_of(self.statistic)
-        if given != [direction]:
-            better = "more" if direction == "at_least" else "less"
-            what = f"{self.statistic} of {self.measure}"
-            raise refusal(f"{what}: {better} is better; give its threshold as {direction}", *given)
+        if stated != [direction]:
+            better = "more" if direction == AT_LEAST else "less"
+            statistic = f"{self.statistic} of {self.measure}"
+            raise refusal(f"{statistic}: {better} is better; give its threshold as {direction}", *stated)
+
         if (self.attribute is not None) != (self.statistic == GROUP_GAP):
             raise refusal(f"the statistic {GROUP_GAP}, and no other, names an attribute", "attribute")
         if self.statistic != FALSIFICATION and (self.class_ is not None) != (self.statistic == ONE_CLASS):
             raise refusal(f"the statistics class and {FALSIFICATION}, and no other, name a class", "class")
         return self
+
+    @property
+    def direction(self) -> str:
+        """Key that holds the threshold: AT_LEAST or AT_MOST."""
+        return AT_LEAST if self.at_least is not None else AT_MOST
+
+    @property
+    def threshold(self) -> int | float:
+        """Value that the statistic must reach, in its unit."""
+        if self.at_least is not None:
+            return self.at_least
+        if self.at_most is not None:
+            return self.at_most
+        raise AssertionError("a rule has a threshold")
+
+    @property
+    def bounds_key(self) -> BoundsKey:
+        """Key of the bounds that the rule is judged by.
+
+        The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that tells
+        bounds of each class from bounds of all samples together.
+        """
+        if self.statistic == GROUP_GAP:
+            return self.measure, GROUP_GAP, str(self.attribute)
+        if self.statistic == FALSIFICATION:
+            return self.measure, FALSIFICATION, "together" if self.class_ is None else "classes"
+        return self.measure
+
+    def statistic_of(self, class_names: Sequence[str], *, lam: float) -> Statistic:
+        """Statistic that the rule names; see the function of this name."""
+        return statistic_of(
+            self.statistic, class_name=self.class_, attribute=self.attribute, class_names=class_names, lam=lam
+        )
+
+    def alpha(self, *, rules: int, models: int) -> float:
+        """Probability of a wrong verdict that one model gets under this rule at one look.
+
+        Parameters
+        ----------
+        rules, models : int
+            Number of rules of the gate, and of models that it judges.
+
+        Returns
+        -------
+        float
+            1 - confidence in equal shares over rules, models and planned looks, so that over all of them together no
+            verdict is wrong, with probability at least the confidence.
+        """
+        return (1 - self.confidence) / (rules * models * self.looks.planned)
+
+    def verdict(self, low: float, high: float) -> str:
+        """PASS, FAIL or INCONCLUSIVE, from a lower and an upper bound of the statistic; see verdict_of."""
+        return verdict_of(self.direction, self.threshold, low, high)
+
+    def words(self, title: str) -> str:
+        """The rule as a clause: what every model must show, at which confidence, and at which look.
+
+        Parameters
+        ----------
+        title : str
+            Name of the statistic in a sentence (Statistic.title).
+        """
+        metric = METRICS.get(self.statistic)
+        if metric and metric.gate_demand and self.direction == direction_of(metric.name):
+            demand = metric.gate_demand.format(measure=self.measure, threshold=self.threshold)
+        else:
+            demand = f"{title} of {self.measure} is {self.direction.replace('_', ' ')} {self.threshold:g}"
+
+        look = ""
+        if self.looks.planned > 1:
+            look = f", at look {self.looks.this} of {self.looks.planned}"
+        return f"{demand}, judged for all models together with {100 * self.confidence:g}% confidence{look}"
+
+
+def parsed_rules(rules: Sequence[Mapping[str, Any]]) -> list[RuleSettings]:
+    """Rules of a gate from their entries in config.yaml."""
+    return [RuleSettings.model_validate(rule) for rule in rules]
+
+
+# ---- statistics ----
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number made of K class values, with bounds.
+
+    Parameters
+    ----------
+    title : str
+        Its name in a sentence.
+    value : callable
+        The number, from ClassValues.
+    bounds : callable
+        Its bounds `(low, high)`, from BoundsOfClasses and alpha. Each holds with probability at least 1 - alpha, not
+        both together: a verdict can be wrong on one side only, the one that the truth is not on.
+    one_class : int or None
+        Index of the class that it rests on alone; None for all classes.
+    """
+
+    title: str
+    value: Callable[[ClassValues], float]
+    bounds: Callable[[BoundsOfClasses, float], Interval]
+    one_class: int | None = None
+
+
+def statistic_of(
+    name: str,
+    *,
+    class_names: Sequence[Any],
+    lam: float,
+    class_name: str | None = None,
+    attribute: str | None = None,
+) -> Statistic:
+    """Statistic of a gate by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of STATISTICS.
+    class_names : sequence
+        Names of the K classes, or of the groups.
+    lam : float
+        Weight lambda of RDI in FP.
+    class_name : str, optional
+        Class that ONE_CLASS or FALSIFICATION is about; FALSIFICATION without one is about all samples together.
+    attribute : str, optional
+        Attribute whose groups GROUP_GAP compares.
+
+    Raises
+    ------
+    InputError
+        For an unknown class, a metric without bounds, or an unknown statistic.
+    """
+    if name == ONE_CLASS:
+        return _one_class("mean", class_name, list(class_names))
+    if name == FALSIFICATION and class_name is not None:
+        return _one_class(CONTRADICTED, class_name, list(class_names))
+    if name == FALSIFICATION:
+        # All samples are one class here, so that no union over classes widens the bounds.
+        return _class_value(CONTRADICTED, 0)
+    if name == GROUP_GAP:
+        return _of_metric(RDI, lam, title=f"largest difference between the groups by {attribute}")
+    if name in METRICS:
+        return _of_metric(METRICS[name], lam, title=METRICS[name].title_at_gate)
+    raise InputError(f"gate: {unknown('statistic', name, STATISTICS)}")
+
+
+def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
+    if metric.refusal:
+        raise InputError(f"gate: {metric.refusal}")
+    return Statistic(
+        title=title,
+        value=lambda values: metric.of(values.mean, counts=values.n, lam=lam),
+        bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
+    )
+
+
+def _one_class(quantity: str, class_name: str | None, class_names: list[Any]) -> Statistic:
+    if class_name not in class_names:
+        raise InputError(f"gate: {unknown('class', class_name, class_names)}")
+    index = class_names.index(class_name)
+    return _class_value(f"{quantity} of class {class_name}", index, one_class=index)
+
+
+def _class_value(title: str, index: int, *, one_class: int | None = None) -> Statistic:
+    return Statistic(
+        title=title,
+        value=lambda values: values.mean[index],
+        bounds=lambda classes, alpha: (classes.lower(alpha)[index], classes.upper(alpha)[index]),
+        one_class=one_class,
+    )
+
+
+def direction_of(statistic: str) -> str:
+    """Key that holds the threshold of a statistic: AT_LEAST where more is better, AT_MOST where less is."""
+    better = METRICS[statistic].direction if statistic in METRICS else NO_METRICS[statistic]
+    return AT_LEAST if better > 0 else AT_MOST
+
+
+def range_of(statistic: str, value_range: Interval, *, classes: float, lam: float) -> Interval:
+    """Smallest and largest possible value of a statistic.
+
+    Parameters
+    ----------
+    statistic : str
+        One of STATISTICS.
+    value_range : tuple of float
+        Range of the measure.
+    classes : float
+        Number of classes or groups; infinite where it is unknown.
+    lam : float
+        Weight lambda of RDI in FP.
+    """
+    if statistic == ONE_CLASS:
+        return value_range
+    if statistic == FALSIFICATION:
+        return 0.0, 1.0
+    metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
+    return metric.range(value_range, classes=classes, lam=lam)
+
+
+# ---- verdicts ----
+
+
+def verdict_of(direction: str, threshold: float, low: float, high: float) -> str:
+    """PASS, FAIL or INCONCLUSIVE, from a lower and an upper bound of a statistic.
+
+    PASS when the bound on the safe side reaches the threshold, FAIL when the other bound misses it.
+    """
+    if direction == AT_MOST:
+        low, high, threshold = -high, -low, -threshold
+    if low >= threshold:
+        return PASS
+    if high < threshold:
+        return FAIL
+    return INCONCLUSIVE
+
+
+def combine(verdicts: Collection[str]) -> str:
+    """FAIL if anything fails, PASS if everything passes, INCONCLUSIVE otherwise; INCONCLUSIVE of nothing."""
+    if FAIL in verdicts:
+        return FAIL
+    if verdicts and set(verdicts) == {PASS}:
+        return PASS
+    return INCONCLUSIVE

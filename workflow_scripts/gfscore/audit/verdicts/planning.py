@@ -3,12 +3,14 @@
 Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
+from gfscore.audit.verdicts.gate_rules import DIRECTIONS, INCONCLUSIVE, Statistic, statistic_of, verdict_of
 from gfscore.core.errors import InputError
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds
@@ -29,19 +31,50 @@ def samples_for_rule(
     class_names: Sequence[Any] | None = None,
     lam: float = 0.5,
 ) -> int | None:
-    """Fewest samples per class with which a rule would be decided, or None when no number is known to suffice.
+    """Fewest samples per class with which a rule of a gate would be decided.
 
-    Takes ClassBounds of the samples at hand, a rule of the gate (its statistic and threshold), the `alpha` of the
-    verdict, K `class_names` when the rule names a class, and `lam` of FP. `power` is the wanted probability of a
-    decision. With None the plan suffices if every class keeps exactly its present distribution, which happens about
-    half of the time.
+    Parameters
+    ----------
+    bounds : ClassBounds
+        Bounds from the samples at hand, whose distributions the plan supposes.
+    rule : mapping
+        The rule as config.yaml writes it: `statistic`, its threshold `at_least` or `at_most`, and `class` or
+        `attribute` where the statistic names one.
+    alpha : float
+        Probability of a wrong verdict.
+    power : float, optional
+        Wanted probability of a decision. By default the plan suffices if every class keeps exactly its present
+        distribution, which happens about half of the time.
+    class_names : sequence, optional
+        Names of the K classes, for a rule that names one.
+    lam : float
+        Weight lambda of RDI in FP.
+
+    Returns
+    -------
+    int or None
+        None when no number is known to suffice.
     """
-    expected = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
-    statistic = statistic_of(rule, class_names=class_names or range(len(bounds.n)), lam=lam)
+    direction = next(direction for direction in DIRECTIONS if rule.get(direction) is not None)
+    statistic = statistic_of(
+        rule["statistic"],
+        class_name=rule.get("class"),
+        attribute=rule.get("attribute"),
+        class_names=class_names or range(len(bounds.n)),
+        lam=lam,
+    )
+    return fewest_samples(bounds, statistic, direction=direction, threshold=rule[direction], alpha=alpha, power=power)
 
-    def decided(n: Any) -> bool:
-        low, high = statistic.bounds(expected.of(n), alpha)
-        return verdict_of(rule, low, high) != "INCONCLUSIVE"
+
+def fewest_samples(
+    bounds: ClassBounds, statistic: Statistic, *, direction: str, threshold: float, alpha: float, power: float | None
+) -> int | None:
+    """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule."""
+    plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
+
+    def decided(n: int) -> bool:
+        low, high = statistic.bounds(plan.of(n), alpha)
+        return verdict_of(direction, threshold, low, high) != INCONCLUSIVE
 
     return _fewest(decided, start=_smallest(bounds.n))
 
@@ -49,46 +82,72 @@ def samples_for_rule(
 def samples_for_interval(
     bounds: ClassBounds, *, half_width: float, alpha: float, power: float | None = None
 ) -> int | None:
-    """Fewest samples per class for simultaneous intervals no wider than twice a half-width in every class, or None.
+    """Fewest samples per class for simultaneous intervals of all classes that are narrow enough.
 
-    Takes ClassBounds of samples at hand, whose distributions and interval method the plan supposes; `power` as in
-    samples_for_rule. For Hoeffding's intervals, which need no distribution, see samples_for_half_width.
+    For Hoeffding's intervals, which need no distribution, see samples_for_half_width.
+
+    Parameters
+    ----------
+    bounds : ClassBounds
+        Bounds from the samples at hand, whose distributions and interval method the plan supposes.
+    half_width : float
+        Largest half-width of an interval, above 0.
+    alpha : float
+        1 - the simultaneous confidence.
+    power : float, optional
+        As in samples_for_rule.
+
+    Returns
+    -------
+    int or None
+        None when no number is known to suffice.
+
+    Raises
+    ------
+    InputError
+        For a half-width that is not positive.
     """
     if half_width <= 0:
         raise InputError(f"half-width must be positive, got {half_width}")
     plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
-    side, present = alpha / (2 * len(bounds.n)), bounds.n > 0
+    alpha_of_end = alpha / (2 * len(bounds.n))
+    present = bounds.n > 0
 
-    def narrow(n: Any) -> bool:
+    def narrow(n: int) -> bool:
         expected = plan.of(n)
-        return bool(np.all((expected.upper(side) - expected.lower(side))[present] <= 2 * half_width))
+        widths = expected.upper(alpha_of_end) - expected.lower(alpha_of_end)
+        return bool(np.all(widths[present] <= 2 * half_width))
 
     return _fewest(narrow, start=_smallest(bounds.n))
 
 
-def _reserve(power, classes):
+def _reserve(power: float | None, classes: int) -> float:
     if power is None:
         return 0.0
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
-    from scipy.special import ndtri
-
     # All classes must do this well at once: by a union bound, each may fail with probability (1 - power) / K.
     return max(0.0, float(-ndtri((1 - power) / classes)))
 
 
-def _smallest(n):
+def _smallest(n: NDArray[np.int64]) -> int:
     return max(1, int(n[n > 0].min(initial=MOST_SAMPLES)))
 
 
-def _fewest(enough, *, start):
+def _fewest(enough: Callable[[int], bool], *, start: int) -> int | None:
     # With fewer than `start` nothing changes, since classes keep the samples that they have.
     if not enough(MOST_SAMPLES):
         return None
-    low, high = start - 1, start
+    low = start - 1
+    high = start
     while not enough(high):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
+
     while high - low > max(1, high // PRECISION):
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high

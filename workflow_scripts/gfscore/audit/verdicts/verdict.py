@@ -1,93 +1,317 @@
-"""The contents of verdict.json, and what a page shows first because of it. Imports nothing heavy."""
+"""The verdict on an audit as verdict.json holds it. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from gfscore.audit.verdicts.gate_rules import combine
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
+
+from gfscore.audit.findings.finding import FindingInWords
+from gfscore.audit.verdicts.gate_rules import AT_LEAST, FAIL, INCONCLUSIVE, PASS, Looks, combine
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_json
 from gfscore.measures import KINDS
 
 Measures = Mapping[str, Mapping[str, Any]]
+"""Settings of the measures of an audit by name."""
+
+ATTACKED = "adversarial"
+"""Kind of measures whose class values are the accuracy that attacks leave."""
+
+PROVEN = "proven"
+"""Kind of measures whose class values are the accuracy that is proven."""
+
+ATTACK_FREE = "great"
+"""Kind of measures that are scores without an attack."""
+
+JUDGE_ANEW = "delete it and run the same command again, to judge anew"
 
 
-ATTACKED, PROVEN, ATTACK_FREE = "adversarial", "proven", "great"
-"""Kinds of measures: accuracy that attacks leave, accuracy that is proven, scores that need no attack."""
+def _nan_of_null(value: Any) -> Any:
+    return math.nan if value is None else value
 
 
-def headline_of(measures: Measures) -> str:
-    """The measure that is shown first where no rule judges one: an attack-free score, else a certified radius."""
-    kinds = [settings["kind"] for settings in measures.values()]
-    first = next((kind for kind in (ATTACK_FREE, "certified") if kind in kinds), kinds[0])
-    return next(measure for measure, settings in measures.items() if settings["kind"] == first)
+Real = Annotated[float, BeforeValidator(_nan_of_null)]
+"""A number, NaN where it is undefined, which JSON writes as null."""
 
 
-def judged_measure(verdict: Mapping[str, Any], measures: Measures) -> str:
-    """The measure of the first rule of the gate, else headline_of."""
-    return next((rule["measure"] for rule in verdict["rules"] if rule["measure"] in measures), headline_of(measures))
+class _Record(BaseModel):
+    """A part of verdict.json, which is not changed once it is made."""
+
+    model_config = ConfigDict(frozen=True)
 
 
-def attacked_measure(verdict: Mapping[str, Any], measures: Measures) -> str | None:
-    """The measure whose class values are the robust accuracy that attacks leave, or None without one.
+class SampleCounts(_Record):
+    """Numbers of samples that a verdict on a model rests on.
 
-    The one that the gate judges, else the first of the audit.
+    `measured` of the `expected` samples have a value, and `rows` of the dataset show them; `by_class` holds the three
+    as lists by class.
     """
-    names = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
-    judged = [rule["measure"] for rule in verdict["rules"] if rule["measure"] in names]
-    return next(iter([*judged, *names]), None)
+
+    measured: int
+    expected: int
+    rows: int
+    by_class: dict[str, list[int]]
 
 
-def proven_measure(attacked: str | None, measures: Measures) -> str | None:
-    """The measure of what is proven in the ball of `attacked`, or None."""
-    if attacked is None:
-        return None
-    same = ("norm", "eps")
-    ball = [measures[attacked].get(key) for key in same]
-    return next(
-        (
-            name
-            for name, settings in measures.items()
-            if settings["kind"] == PROVEN and [settings.get(key) for key in same] == ball
-        ),
-        None,
-    )
+class ModelVerdict(_Record):
+    """Verdict of one rule on one model.
 
-
-def ran_attacks(measures: Measures) -> bool:
-    """Whether any measure attacks images."""
-    return any(KINDS[settings["kind"]].attacks for settings in measures.values())
-
-
-def judged_models(verdict: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Verdict of each model over all rules, by (threat, model)."""
-    words: dict[tuple[str, str], list[str]] = {}
-    for rule in verdict["rules"]:
-        for model in rule["models"]:
-            words.setdefault((model["threat"], model["model"]), []).append(model["verdict"])
-    return {model: combine(own) for model, own in words.items()}
-
-
-def shown_model(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The model whose classes are shown first: the best that passes, else the best undecided, else the best.
-
-    Best by the first rule of the gate. None without a rule.
+    `value` of the statistic lies between the bounds `low` and `high`, each of which holds with probability 1 - alpha;
+    `samples_needed_per_class` would probably settle what is undecided, None where no number is known;
+    `further_samples_needed` of them in all, None after the last planned look.
     """
-    if not verdict["rules"]:
-        return None
-    rule, words = verdict["rules"][0], judged_models(verdict)
-    sign = 1 if rule["direction"] == "at_least" else -1
-    order = ["PASS", "INCONCLUSIVE", "FAIL"]
 
-    def place(model: Mapping[str, Any]) -> tuple[int, float]:
-        worth = -math.inf if math.isnan(model["value"]) else sign * model["value"]
-        return order.index(words[model["threat"], model["model"]]), -worth
+    threat: str
+    model: str
+    verdict: str
+    value: Real
+    low: Real
+    high: Real
+    worst_class: str | None
+    samples: SampleCounts | None
+    classes_without_samples: list[str]
+    samples_needed_per_class: int | None
+    further_samples_needed: int | None
 
-    best = min(rule["models"], key=place)
-    return best["threat"], best["model"]
+    @property
+    def key(self) -> tuple[str, str]:
+        """Threat model and name of the model."""
+        return self.threat, self.model
+
+    @property
+    def label(self) -> str:
+        """Threat model and name as one text, "threat/model"."""
+        return f"{self.threat}/{self.model}"
+
+
+class RuleVerdict(_Record):
+    """Verdict of one rule on all models, with the rule.
+
+    `alpha` is the probability of a wrong verdict on one model; `interval` the method of the bounds; `range` the
+    smallest and largest value that the statistic may have; `title` names it, `words` are the rule as a clause;
+    `without_samples`, `missing` and `repeated` are remarks on the samples, or None.
+    """
+
+    measure: str
+    statistic: str
+    class_name: str | None = Field(alias="class")
+    attribute: str | None
+    direction: str
+    threshold: int | float
+    confidence: int | float
+    looks: Looks
+    alpha: float
+    on_inconclusive: str
+    interval: str
+    range: tuple[int | float, int | float]
+    title: str
+    words: str
+    verdict: str
+    without_samples: str | None
+    missing: str | None
+    repeated: str | None
+    models: list[ModelVerdict]
+
+    @model_serializer(mode="wrap")
+    def _with_direction_as_key(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # The threshold also stands under its direction, as config.yaml writes it.
+        values: dict[str, Any] = {}
+        for key, value in dump(self).items():
+            values[key] = value
+            if key == "threshold":
+                values[self.direction] = value
+        return values
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether the rule demands a value of at least the threshold."""
+        return self.direction == AT_LEAST
+
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks on samples that no class has, that have no value, or that repeat an image."""
+        remarks = (self.without_samples, self.missing, self.repeated)
+        return [remark for remark in remarks if remark is not None]
+
+    @property
+    def stops(self) -> bool:
+        """Whether the rule stops a pipeline."""
+        if self.verdict == INCONCLUSIVE:
+            return self.on_inconclusive == "stop"
+        return self.verdict == FAIL
+
+    def models_with(self, verdict: str) -> list[ModelVerdict]:
+        """Models with this verdict, in the order of the audit."""
+        return [model for model in self.models if model.verdict == verdict]
+
+    def best_first(self, models: Iterable[ModelVerdict]) -> list[ModelVerdict]:
+        """Models by their value, the best first."""
+        return sorted(models, key=lambda model: model.value, reverse=self.more_is_better)
+
+
+class ModelRemark(_Record):
+    """A model that was excluded from the audit, or that readers are warned of, and the reason."""
+
+    model: str
+    reason: str
+
+
+class JudgedDataset(_Record):
+    """Dataset that a verdict rests on: name, digest and number of rows."""
+
+    name: str
+    digest: str
+    rows: int
+
+
+class JudgedMeasure(_Record):
+    """Number of samples of a measure, and SHA-256 of the JSON of its settings."""
+
+    samples: int
+    settings_sha256: str
+
+
+class JudgedModel(_Record):
+    """Digest of a model's checkpoint, or of the file of its logits or values, and its measures by name."""
+
+    checkpoint_sha256: str | None
+    measures: dict[str, JudgedMeasure]
+
+
+class Evidence(_Record):
+    """What a verdict rests on, and when it was judged.
+
+    `time` is in ISO format with seconds, UTC; `models` are named "threat/model"; `made_from` maps paths of files to
+    their SHA-256.
+    """
+
+    time: str
+    dataset: JudgedDataset
+    models: dict[str, JudgedModel]
+    made_from: dict[str, str]
+
+
+class Judgement(_Record):
+    """What a gate decides: the verdict of all rules on all models, in words, and whether it stops a pipeline."""
+
+    verdict: str
+    sentence: str
+    stops: bool
+    note: str
+    rules: list[RuleVerdict]
+    excluded: list[ModelRemark]
+    warned: list[ModelRemark]
+    guessing: list[str]
+    software: dict[str, str | bool | None]
+
+    @property
+    def model_verdicts(self) -> dict[tuple[str, str], str]:
+        """Verdict on each model over all rules, by (threat, model)."""
+        verdicts: dict[tuple[str, str], list[str]] = {}
+        for rule in self.rules:
+            for model in rule.models:
+                verdicts.setdefault(model.key, []).append(model.verdict)
+        return {key: combine(of_rules) for key, of_rules in verdicts.items()}
+
+    @property
+    def shown_model(self) -> tuple[str, str] | None:
+        """Model whose classes are shown first: the best that passes, else the best undecided, else the best.
+
+        Best by the first rule. None without a rule.
+        """
+        if not self.rules:
+            return None
+        rule = self.rules[0]
+        verdicts = self.model_verdicts
+        order = (PASS, INCONCLUSIVE, FAIL)
+
+        def place(model: ModelVerdict) -> tuple[int, float]:
+            value = model.value if rule.more_is_better else -model.value
+            if math.isnan(value):
+                value = -math.inf
+            return order.index(verdicts[model.key]), -value
+
+        return min(rule.models, key=place).key
+
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks of all rules on samples, each once."""
+        remarks = []
+        for rule in self.rules:
+            remarks += rule.remarks
+        return list(dict.fromkeys(remarks))
+
+    def judged_measure(self, measures: Measures) -> str:
+        """Measure of the first rule that judges one of `measures`, else their headline_measure."""
+        for rule in self.rules:
+            if rule.measure in measures:
+                return rule.measure
+        return headline_measure(measures)
+
+    def attacked_measure(self, measures: Measures) -> str | None:
+        """Measure whose class values are the accuracy that attacks leave, or None.
+
+        The one that the gate judges, else the first of the audit.
+        """
+        attacked = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
+        for rule in self.rules:
+            if rule.measure in attacked:
+                return rule.measure
+        return attacked[0] if attacked else None
+
+
+class Verdict(Judgement, Evidence):
+    """Contents of verdict.json: what the gate decides, what it rests on, and the findings of the audit."""
+
+    findings: list[FindingInWords] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, judgement: Judgement, evidence: Evidence) -> Verdict:
+        """Verdict from what the gate decides and what that rests on, without findings."""
+        return cls.model_construct(**dict(judgement), **dict(evidence))
+
+    def require_current(self, source: Path | str) -> None:
+        """Raise InputError unless the files that the verdict, read from `source`, rests on are as they were."""
+        for file, digest in self.made_from.items():
+            if not Path(file).is_file() or sha256_of_file(file) != digest:
+                raise InputError(f"{source}: rests on another {file} than is there now; {JUDGE_ANEW}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Entries of verdict.json in their order."""
+        values = self.model_dump(by_alias=True)
+        names = (*Judgement.model_fields, *Evidence.model_fields, "findings")
+        return {name: values[name] for name in names}
+
+    def write(self, path: Path | str) -> None:
+        """Write verdict.json atomically."""
+        write_json(path, self.as_json())
+
+
+def read_verdict(path: Path | str) -> Verdict:
+    """Read verdict.json.
+
+    Raises
+    ------
+    InputError
+        If it is missing, damaged, or was written by an earlier version.
+    """
+    try:
+        return Verdict.model_validate(read_json(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: of an earlier version; {JUDGE_ANEW}") from error
 
 
 def digests_of(files: Iterable[Path | str]) -> dict[str, str]:
@@ -95,13 +319,36 @@ def digests_of(files: Iterable[Path | str]) -> dict[str, str]:
     return {str(file): sha256_of_file(file) for file in files}
 
 
-def require_current(verdict: Mapping[str, Any], *, source: Path | str) -> None:
-    """Raise InputError unless the files that a verdict, read from `source`, rests on are those that are there now."""
-    if "made_from" not in verdict:
-        raise InputError(f"{source}: of an earlier version; delete it and run the same command again, to judge anew")
-    for file, digest in verdict["made_from"].items():
-        if not Path(file).is_file() or sha256_of_file(file) != digest:
-            raise InputError(
-                f"{source}: rests on another {file} than is there now; delete it and run the same command again, to "
-                "judge anew"
-            )
+# ---- measures of an audit ----
+
+
+def headline_measure(measures: Measures) -> str:
+    """Measure that is shown first where no rule judges one: an attack-free score, else a certified radius.
+
+    Without either, the first of the audit.
+    """
+    for kind in (ATTACK_FREE, "certified"):
+        for name, settings in measures.items():
+            if settings["kind"] == kind:
+                return name
+    return next(iter(measures))
+
+
+def proven_measure(attacked: str | None, measures: Measures) -> str | None:
+    """Measure of what is proven in the ball of the measure `attacked`, or None."""
+    if attacked is None:
+        return None
+    ball = _ball(measures[attacked])
+    for name, settings in measures.items():
+        if settings["kind"] == PROVEN and _ball(settings) == ball:
+            return name
+    return None
+
+
+def _ball(settings: Mapping[str, Any]) -> tuple[Any, Any]:
+    return settings.get("norm"), settings.get("eps")
+
+
+def has_attacks(measures: Measures) -> bool:
+    """Whether any measure attacks images."""
+    return any(KINDS[settings["kind"]].attacks for settings in measures.values())

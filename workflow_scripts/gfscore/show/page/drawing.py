@@ -7,7 +7,7 @@ from typing import Any
 
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.tables import TABLES, read_audit_tables
-from gfscore.core.files import read_json
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.page.provenance import provenance
 from gfscore.show.page.rendering import render_page
@@ -22,7 +22,7 @@ def drawn_page(files: Mapping[str, Any], *, audit: str, **settings: Any) -> str:
     """
     return render_page(
         read_audit_tables({name: path for name, path in files.items() if name != "costs"}, audit=audit),
-        read_json(files["verdict"]),
+        read_verdict(files["verdict"]),
         provenance=provenance(files),
         sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
         costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,

@@ -1,6 +1,5 @@
 """The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,15 +7,9 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.tables import AuditTables
+from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.judging import MOST_REPEATED
-from gfscore.audit.verdicts.verdict import (
-    Measures,
-    attacked_measure,
-    judged_measure,
-    judged_models,
-    proven_measure,
-    ran_attacks,
-)
+from gfscore.audit.verdicts.verdict import Measures, ModelVerdict, RuleVerdict, Verdict, has_attacks, proven_measure
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
@@ -46,12 +39,10 @@ class Evidence:
         return max(0, self.classes - MOST_CLASSES)
 
 
-def evidence_by_class(
-    tables: AuditTables, verdict: Mapping[str, Any], measures: Measures, index: ModelsAndClasses
-) -> Evidence:
+def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> Evidence:
     """Range in which each class's robust accuracy must lie, of every model; else the judged measure's class values."""
-    attacked = attacked_measure(verdict, measures)
-    measure = attacked or judged_measure(verdict, measures)
+    attacked = verdict.attacked_measure(measures)
+    measure = attacked or verdict.judged_measure(measures)
     proven = proven_measure(attacked, measures)
     meaning = measure_of(measures[measure])
     scores = tables.of("class_scores", measure)
@@ -69,8 +60,8 @@ def evidence_by_class(
         )
         for m in range(len(index.models))
     ]
-    rules = [rule for rule in verdict["rules"] if rule["measure"] == measure and rule["statistic"] == WORST_CLASS]
-    threshold = float(rules[0]["threshold"]) if rules else None
+    rules = [rule for rule in verdict.rules if rule.measure == measure and rule.statistic == WORST_CLASS]
+    threshold = float(rules[0].threshold) if rules else None
     lowest, highest = map(float, meaning.value_range)
     return Evidence(
         title="What attacks leave of each class" if attacked else f"{meaning.title} of each class",
@@ -89,7 +80,7 @@ def _about(attacked, proven, measures):
             f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: "
             "the band is open to the left, since a stronger attack may leave less"
         )
-    if ran_attacks(measures):
+    if has_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
@@ -121,107 +112,132 @@ class Strip:
     about: str
 
 
-def strip_of_models(
-    tables: AuditTables, verdict: Mapping[str, Any], measures: Measures, index: ModelsAndClasses
-) -> Strip:
+def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> Strip:
     """What the first rule judges of every model; without a rule the worst class of the headline measure."""
-    measure = judged_measure(verdict, measures)
-    rule = next(iter(verdict["rules"]), None)
-    words = judged_models(verdict)
-    if rule:
-        found = {(model["threat"], model["model"]): model for model in rule["models"]}
-        ends, threshold, title = rule["range"], float(rule["threshold"]), rule["title"][:1].upper() + rule["title"][1:]
-        title = "Worst class" if rule["statistic"] == WORST_CLASS else title
-        confidence, descending = rule["confidence"], rule["direction"] == "at_least"
-        about = f"Intervals of all models together, {numbers.percent(confidence)} confidence"
-        if (several := len(verdict["rules"])) > 1:
-            about += f"; values of the first of {several} rules, signs of all"
-    else:
-        summary = tables.of("model_summary", measure)
-        found = {
-            (row["threat"], row["model"]): {"value": row["wcr"], "low": row["wcr_low"], "high": row["wcr_high"]}
-            for row in summary.to_dict("records")
-        }
-        ends, threshold, title = measure_of(measures[measure]).value_range, None, "Worst class"
-        descending, about = True, "Intervals of each model alone"
-    rows = [
-        Track(
-            name=index.label(*key),
-            short=index.short[index.position[key]],
-            value=finite(model["value"]),
-            low=finite(model["low"]),
-            high=finite(model["high"]),
-            key=index.position[key],
-            word=words.get(key),
-            aside=printable(model.get("worst_class") or ""),
-            highest=ends[1],
-        )
-        for key, model in found.items()
-        if key in index.position
-    ]
-    unknown = -np.inf
-    rows.sort(key=lambda row: -(unknown if row.value is None else row.value) * (1 if descending else -1))
-    scale = Scale(float(ends[0]), float(ends[1]), f"{title}, {printable(measure)}", threshold)
-    return Strip(title, scale, rows, rule is not None, about)
+    measure = verdict.judged_measure(measures)
+    if verdict.rules:
+        return _judged_strip(verdict, measure, index)
+    return _summary_strip(tables, measures, measure, index)
 
 
-def verdict_view(verdict: Mapping[str, Any], index: ModelsAndClasses, measures: Measures) -> dict[str, Any]:
+def _judged_strip(verdict: Verdict, measure: str, index: ModelsAndClasses) -> Strip:
+    rule = verdict.rules[0]
+    words = verdict.model_verdicts
+    title = "Worst class" if rule.statistic == WORST_CLASS else rule.title[:1].upper() + rule.title[1:]
+    about = f"Intervals of all models together, {numbers.percent(rule.confidence)} confidence"
+    if len(verdict.rules) > 1:
+        about += f"; values of the first of {len(verdict.rules)} rules, signs of all"
+
+    lowest, highest = rule.range
+    rows = []
+    for model in rule.models:
+        if model.key in index.position:
+            values = model.value, model.low, model.high
+            aside = printable(model.worst_class or "")
+            rows.append(_model_track(index, model.key, values, highest, word=words[model.key], aside=aside))
+    rows.sort(key=_value_or_least, reverse=rule.more_is_better)
+    scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
+    return Strip(title, scale, rows, judged=True, about=about)
+
+
+def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
+    title = "Worst class"
+    lowest, highest = measure_of(measures[measure]).value_range
+    rows = []
+    for row in tables.of("model_summary", measure).itertuples():
+        key = (row.threat, row.model)
+        if key in index.position:
+            rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))
+    rows.sort(key=_value_or_least, reverse=True)
+    scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
+    return Strip(title, scale, rows, judged=False, about="Intervals of each model alone")
+
+
+def _model_track(
+    index: ModelsAndClasses,
+    key: tuple[str, str],
+    values: tuple[float, float, float],
+    highest: float,
+    *,
+    word: str | None = None,
+    aside: str = "",
+) -> Track:
+    value, low, high = (finite(number) for number in values)
+    position = index.position[key]
+    name = index.label(*key)
+    return Track(name, index.short[position], value, low, high, key=position, word=word, aside=aside, highest=highest)
+
+
+def _value_or_least(row: Track) -> float:
+    return -np.inf if row.value is None else row.value
+
+
+def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) -> dict[str, Any]:
     """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
     rules = []
-    for rule in verdict["rules"]:
-        outcomes = [
-            {"word": word, "number": len(models), "names": _named(models, rule, index)}
-            for word in ("PASS", "FAIL", "INCONCLUSIVE")
-            if (models := [model for model in rule["models"] if model["verdict"] == word])
-        ]
-        words = {"words": demand(rule, measures), "settling": settling(rule)}
-        rules.append(words | {"outcomes": outcomes, "models": len(rule["models"])})
-    warned = [(printable(model["model"]), printable(model["reason"])) for model in verdict.get("warned", [])]
-    return {"word": verdict["verdict"], "rules": rules, "warned": warned}
+    for rule in verdict.rules:
+        outcomes = []
+        for word in (PASS, FAIL, INCONCLUSIVE):
+            models = rule.models_with(word)
+            if models:
+                names = _names_best_first(models, rule, index)
+                outcomes.append({"word": word, "number": len(models), "names": names})
+        rules.append(
+            {
+                "words": demand(rule, measures),
+                "settling": settling(rule),
+                "outcomes": outcomes,
+                "models": len(rule.models),
+            }
+        )
+    warned = [(printable(remark.model), printable(remark.reason)) for remark in verdict.warned]
+    return {"word": verdict.verdict, "rules": rules, "warned": warned}
 
 
-def _named(models, rule, index):
-    # The best first, as far as there is room.
-    best_first = sorted(models, key=lambda model: model["value"], reverse=rule["direction"] == "at_least")
-    names = [index.short[index.position[model["threat"], model["model"]]] for model in best_first[:MOST_NAMED]]
-    return enumeration([*names, f"{len(models) - MOST_NAMED:,} more"] if len(models) > MOST_NAMED else names)
+def _names_best_first(models: list[ModelVerdict], rule: RuleVerdict, index: ModelsAndClasses) -> str:
+    # As far as there is room.
+    best = rule.best_first(models)[:MOST_NAMED]
+    names = [index.short[index.position[model.key]] for model in best]
+    if len(models) > MOST_NAMED:
+        names.append(f"{len(models) - MOST_NAMED:,} more")
+    return enumeration(names)
 
 
-def demand(rule: Mapping[str, Any], measures: Measures) -> str:
+def demand(rule: RuleVerdict, measures: Measures) -> str:
     """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
-    meaning = measure_of(measures[rule["measure"]])
-    limit = f"{rule['direction'].replace('_', ' ')} {numbers.setting(rule['threshold'])}"
+    meaning = measure_of(measures[rule.measure])
+    limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
     title = meaning.title[:1].lower() + meaning.title[1:]
-    what = f"{title} ({printable(rule['measure'])})"
-    if rule["statistic"] == WORST_CLASS:
+    what = f"{title} ({printable(rule.measure)})"
+    if rule.statistic == WORST_CLASS:
         asked = f"is the {what} {limit} in every class"
     else:
-        asked = f"is the {rule['title']} of {what} {limit}"
-    looks, several = rule["looks"], len(rule["models"]) > 1
-    together = " for all models together" if several else ""
-    look = f", at look {looks['this']} of {looks['planned']}" if looks["planned"] > 1 else ""
-    return f"Asked: {asked}, with {numbers.percent(rule['confidence'])} confidence{together}{look}?"
+        asked = f"is the {rule.title} of {what} {limit}"
+    looks = rule.looks
+    together = " for all models together" if len(rule.models) > 1 else ""
+    look = f", at look {looks.this} of {looks.planned}" if looks.planned > 1 else ""
+    return f"Asked: {asked}, with {numbers.percent(rule.confidence)} confidence{together}{look}?"
 
 
-def settling(rule: Mapping[str, Any]) -> str | None:
+def settling(rule: RuleVerdict) -> str | None:
     """What would settle the models that a rule leaves undecided, as a clause, or None where there are none."""
-    models = [model for model in rule["models"] if model["verdict"] == "INCONCLUSIVE"]
+    models = rule.models_with(INCONCLUSIVE)
     if not models:
         return None
-    unit = "group" if rule["attribute"] else "class"
-    if any(model["classes_without_samples"] for model in models):
+    unit = "group" if rule.attribute else "class"
+    if any(model.classes_without_samples for model in models):
         return f"samples of every {unit} would settle it"
-    known = [model for model in models if model["samples_needed_per_class"] is not None]
+    known = [model for model in models if model.samples_needed_per_class is not None]
     if not known:
         return "no number of samples is known that would settle it"
-    about = _span(pd.Series([model["samples_needed_per_class"] for model in known]))
+    about = _span(pd.Series([model.samples_needed_per_class for model in known]))
     which = "it" if len(known) == len(models) else f"{len(known)} of them"
-    further = [model["further_samples_needed"] for model in known]
-    where = "of a new audit" if None in further else f"({numbers.count(max(further))} more in all)"
+    further = [model.further_samples_needed for model in known if model.further_samples_needed is not None]
+    where = f"({numbers.count(max(further))} more in all)" if len(further) == len(known) else "of a new audit"
     return f"about {about} samples per {unit} {where} would settle {which}"
 
 
-def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, Any], measure: str) -> dict[str, Any]:
+def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measure: str) -> dict[str, Any]:
     """What was audited: data, samples and classes of the measure that is judged, models."""
     rows = tables.of("class_scores", measure)
     counts = rows.groupby(["threat", "model"], sort=False)[["n", "n_missing", "n_rows"]].sum()
@@ -237,7 +253,7 @@ def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Mapping[str, An
         "all": _span(every),
         "classes": len(index.classes),
         "models": len(index.models),
-        "excluded": len(verdict.get("excluded", [])),
+        "excluded": len(verdict.excluded),
     }
 
 

@@ -1,9 +1,8 @@
 """The page that links the audits of a run: verdict, worst class and date of each."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from gfscore.audit.verdicts.verdict import shown_model
+from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
 from gfscore.show.page import judged
@@ -11,31 +10,35 @@ from gfscore.show.page.first_screen import WORST_CLASS
 from gfscore.show.page.rendering import environment, text_of
 
 
-def render_index(verdicts: Mapping[str, Mapping[str, Any]], *, titles: Mapping[str, str]) -> str:
-    """The page as text, from the contents of verdict.json and the title of each audit, by its name."""
+def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) -> str:
+    """The page as text, from the verdict on each audit and its title, by its name."""
     audits = [_audit(name, titles[name], verdict) for name, verdict in verdicts.items()]
     return environment().get_template("index.html").render(audits=audits, style=text_of("page.css"))
 
 
-def _audit(name, title, verdict):
-    shown, rule = shown_model(verdict), next(iter(verdict["rules"]), None)
-    models = rule["models"] if rule else []
-    own: Mapping[str, Any] = next((model for model in models if (model["threat"], model["model"]) == shown), {})
+def _audit(name: str, title: str, verdict: Verdict) -> dict[str, object]:
+    models = 0
+    best = "–"
+    if verdict.rules:
+        rule = verdict.rules[0]
+        models = len(rule.models)
+        (shown,) = (model for model in rule.models if model.key == verdict.shown_model)
+        best = f"{_statistic(rule, shown)} {number(shown.value)} ({printable(shown.model)})"
     return {
         "name": name,
         "title": title,
-        "verdict": verdict["verdict"],
-        "models": len(models),
-        "best": f"{_statistic(rule, own)} {number(own['value'])} ({printable(own['model'])})" if rule and own else "–",
+        "verdict": verdict.verdict,
+        "models": models,
+        "best": best,
         "judged": [judged.time_of(verdict), judged.version_of(verdict)],
-        "data": f"{printable(verdict['dataset']['name'])}, {judged.data_of(verdict)}…",
+        "data": f"{printable(verdict.dataset.name)}, {judged.data_of(verdict)}…",
         "remarks": judged.remarks_of(verdict),
-        "finding": next((finding["sentence"] for finding in verdict.get("findings", [])), ""),
+        "finding": verdict.findings[0].sentence if verdict.findings else "",
     }
 
 
-def _statistic(rule, own):
+def _statistic(rule: RuleVerdict, model: ModelVerdict) -> str:
     # The worst class by its name, since its number alone says little.
-    if rule["statistic"] == WORST_CLASS and own["worst_class"] is not None:
-        return f"worst class {printable(own['worst_class'])},"
-    return f"{rule['title']}:"
+    if rule.statistic == WORST_CLASS and model.worst_class is not None:
+        return f"worst class {printable(model.worst_class)},"
+    return f"{rule.title}:"

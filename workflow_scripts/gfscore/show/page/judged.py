@@ -1,11 +1,10 @@
 """When a verdict was judged, by which version, and of which data, checkpoints and samples."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.core.software import version_in_words
@@ -15,60 +14,68 @@ COMMIT, DIGEST = 10, 12
 """Letters of them where there is no room for all."""
 
 
-def time_of(verdict: Mapping[str, Any]) -> str:
+def time_of(verdict: Verdict) -> str:
     """When it was judged: "24 November 2026, 16:48 UTC"."""
-    return f"{datetime.fromisoformat(verdict['time']).astimezone(UTC):%-d %B %Y, %H:%M} UTC"
+    return f"{datetime.fromisoformat(verdict.time).astimezone(UTC):%-d %B %Y, %H:%M} UTC"
 
 
-def version_of(verdict: Mapping[str, Any]) -> str:
+def version_of(verdict: Verdict) -> str:
     """What judged it, with the commit as far as it is needed to tell it: "gfscore 0.1.0, commit 58e2f89c01"."""
-    by = verdict["software"]
-    return f"{by['name']} {version_in_words(by | {'commit': by['commit'] and by['commit'][:COMMIT]})}"
+    by = dict(verdict.software)
+    if by["commit"]:
+        by["commit"] = str(by["commit"])[:COMMIT]
+    return f"{by['name']} {version_in_words(by)}"
 
 
-def data_of(verdict: Mapping[str, Any]) -> str:
+def data_of(verdict: Verdict) -> str:
     """The first letters of the digest of its dataset."""
-    return str(verdict["dataset"]["digest"])[:DIGEST]
+    return verdict.dataset.digest[:DIGEST]
 
 
-def remarks_of(verdict: Mapping[str, Any]) -> list[str]:
+def remarks_of(verdict: Verdict) -> list[str]:
     """Sentences on samples that no class has, that have no value, or that repeat an image; each once."""
-    names = ("without_samples", "missing", "repeated")
-    return list(dict.fromkeys(printable(rule[name]) for rule in verdict["rules"] for name in names if rule.get(name)))
+    return [printable(remark) for remark in verdict.remarks]
 
 
-def basis_of(verdict: Mapping[str, Any]) -> Detail:
+def basis_of(verdict: Verdict) -> Detail:
     """What the verdict rests on, by digests."""
-    data, by = verdict["dataset"], verdict["software"]
+    data, by = verdict.dataset, verdict.software
     terms = [
         ("Judged", time_of(verdict)),
         ("By", f"{by['name']} {version_in_words(by)}"),
-        ("Dataset", f"{printable(data['name'])}, {numbers.count(data['rows'])} rows"),
-        ("Digest of the dataset", printable(data["digest"])),
+        ("Dataset", f"{printable(data.name)}, {numbers.count(data.rows)} rows"),
+        ("Digest of the dataset", printable(data.digest)),
     ]
     return Detail(
         "What the verdict rests on: version, data, checkpoints and samples", terms=terms, table=_models(verdict)
     )
 
 
-def _models(verdict: Mapping[str, Any]) -> TableView:
+def _models(verdict: Verdict) -> TableView:
     # Of every measure that a rule judges: samples with a value, and of how many where these are fewer.
-    expected = {
-        (f"{model['threat']}/{model['model']}", rule["measure"]): model["samples"]["expected"]
-        for rule in verdict["rules"]
-        for model in rule["models"]
-        if model["samples"]
-    }
+    expected = {}
+    for rule in verdict.rules:
+        for judged_model in rule.models:
+            if judged_model.samples:
+                expected[judged_model.label, rule.measure] = judged_model.samples.expected
+
     rows = []
-    for label, own in verdict["models"].items():
-        samples, settings = [], []
-        for name, found in own["measures"].items():
-            of = expected.get((label, name), found["samples"])
-            fewer = f" of {numbers.count(of)}" if of != found["samples"] else ""
-            samples.append(f"{printable(name)}: {numbers.count(found['samples'])}{fewer}")
-            settings.append(f"{printable(name)}: {found['settings_sha256'][:DIGEST]}")
-        words = {"samples": ", ".join(samples), "settings": ", ".join(settings)}
-        rows.append({"label": label, "checkpoint": own["checkpoint_sha256"]} | words)
+    for label, model in verdict.models.items():
+        samples = []
+        settings = []
+        for name, measure in model.measures.items():
+            whole = expected.get((label, name), measure.samples)
+            fewer = f" of {numbers.count(whole)}" if whole != measure.samples else ""
+            samples.append(f"{printable(name)}: {numbers.count(measure.samples)}{fewer}")
+            settings.append(f"{printable(name)}: {measure.settings_sha256[:DIGEST]}")
+        rows.append(
+            {
+                "label": label,
+                "samples": ", ".join(samples),
+                "settings": ", ".join(settings),
+                "checkpoint": model.checkpoint_sha256,
+            }
+        )
     columns = [
         MODEL,
         named("Samples with a value, by measure", "samples"),

@@ -14,10 +14,11 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from gfscore.audit.findings.finding import first_findings
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.verdicts.findings import beside, first_findings, with_findings
-from gfscore.audit.verdicts.verdict import judged_measure, shown_model
+from gfscore.audit.verdicts.findings import qualifying_sentences
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import count, setting
 from gfscore.show.charts.declaration import Subject
@@ -47,7 +48,7 @@ FINDINGS, ROOMY = 3, 10
 
 def render_page(
     tables: AuditTables,
-    verdict: Mapping[str, Any],
+    verdict: Verdict,
     *,
     title: str,
     measures: Mapping[str, Mapping[str, Any]],
@@ -62,7 +63,7 @@ def render_page(
 ) -> str:
     """The page as text; every name is escaped.
 
-    Takes AuditTables and the contents of verdict.json. `title` heads the page; `measures` maps each measure to its
+    Takes AuditTables and the verdict with its findings. `title` heads the page; `measures` maps each measure to its
     settings, in the audit's order; `models` are mappings with dataset, threat, model and, where known, method (or
     training.method), architecture and source; `fp_lambda` is lambda of FP; `provenance` maps headings to mappings of
     names to values; `published_samples` on which samples published accuracies were measured;
@@ -70,17 +71,15 @@ def render_page(
     `pictures` arrays of the audit's mappers, by mapper.
     """
     _library_process()
-    if "findings" not in verdict:
-        verdict = with_findings(verdict, tables, measures)
     index = ModelsAndClasses(tables.class_scores)
     first = _first_screen(tables, verdict, measures, index)
     compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps)
     charts, undrawn = drawn_charts(
-        Subject(tables, measures, fp_lambda, guessing=verdict.get("guessing", []), pictures=pictures or {})
+        Subject(tables, measures, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     )
     contents = Contents(
         tables, verdict, measures, first["measure"], list(models), charts, fp_lambda, provenance, costs, contact,
-        published_samples, shown=[*first["beside"], *(finding["sentence"] for finding in first["findings"])],
+        published_samples, shown=[*first["beside"], *(finding.sentence for finding in first["findings"])],
         paired=compared["pairs"] is not None, undrawn=undrawn,
     )  # fmt: skip
     sections = sections_of(contents)
@@ -105,9 +104,9 @@ def render_page(
 
 def _first_screen(tables, verdict, measures, index):
     # What the template writes at the top of the page.
-    measure, shown = judged_measure(verdict, measures), shown_model(verdict)
-    said = beside(verdict["findings"])
-    others = [finding for finding in verdict["findings"] if finding["sentence"] not in said]
+    measure, shown = verdict.judged_measure(measures), verdict.shown_model
+    said = qualifying_sentences(verdict.findings)
+    others = [finding for finding in verdict.findings if finding.sentence not in said]
     return {
         "measure": measure,
         "chosen": index.position.get(shown, 0) if shown else 0,
@@ -129,7 +128,7 @@ def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
     # Ranking and pairs as the template writes them, and the numbers from which the page's script makes others.
     measure, picture, strip = first["measure"], first["evidence"], first["strip"]
     ranked = ranking.ranking_data(tables, index, measures, fp_lambda)
-    judged_worst = any(rule["measure"] == measure and rule["statistic"] == "wcr" for rule in verdict["rules"])
+    judged_worst = any(rule.measure == measure and rule.statistic == "wcr" for rule in verdict.rules)
     view = ranking.ranking_view(ranked, index, measure, judged_worst)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
     pairs = {name: ranking.paired_differences(tables, name, index) for name in measures}
@@ -138,9 +137,9 @@ def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
         "classes": _names(index.classes, index.class_short),
         "evidence": {"scale": picture.scale.plain(), "rows": [[row.plain() for row in rows] for rows in picture.rows]},
         "strip": {"scale": strip.scale.plain(), "rows": [row.plain() for row in strip.rows]},
-        "same_scale": bool(verdict["rules"]) and picture.scale.threshold is not None,
+        "same_scale": bool(verdict.rules) and picture.scale.threshold is not None,
         # What the strip's threshold is about: class values of one measure, or a number of another kind.
-        "painted": measure if judged_worst or not verdict["rules"] else None,
+        "painted": measure if judged_worst or not verdict.rules else None,
         "chosen": first["chosen"],
         "ranking": ranked,
         "measure": measure,

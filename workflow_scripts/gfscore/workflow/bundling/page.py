@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import without_checksums
 from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
@@ -38,11 +39,11 @@ LARGEST = 1 << 28
 
 def other_time_or_version(bundle: Bundle) -> Iterator[str]:
     """Whether the page says another time or version of its verdict than verdict.json."""
-    verdict = bundle.json(bundle.of_audit("verdict.json"))
+    verdict = read_verdict(bundle.path(bundle.of_audit("verdict.json")))
     page = _text(bundle)
     for what, words in (
         ("Judged", judged.time_of(verdict)),
-        ("By", f"{verdict['software']['name']} {version_in_words(verdict['software'])}"),
+        ("By", f"{verdict.software['name']} {version_in_words(verdict.software)}"),
     ):
         if f"<dt>{what}</dt><dd>{html.escape(words)}</dd>" not in page:
             yield f"{PAGE}: does not say of its verdict, as verdict.json does: {what} {printable(words)}"

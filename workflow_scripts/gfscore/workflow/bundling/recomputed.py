@@ -19,6 +19,7 @@ from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditInputs
 from gfscore.audit.verdicts.findings import with_findings
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
@@ -211,10 +212,10 @@ class Recomputed:
         files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
         inputs = AuditInputs.of(self._subject(plan.judged_subject_of(config, audit)), files)
         stated = config["datasets"][plan.dataset_of(config, audit)]["label_error_rate"]
-        made = judgement(
+        verdict = judgement(
             inputs,
             files,
-            rules=config["audits"][audit]["gate"],
+            rules=parsed_rules(config["audits"][audit]["gate"]),
             intervals=config["intervals"],
             label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
@@ -224,7 +225,7 @@ class Recomputed:
             f"{name}_json": self.bundle.path(self.bundle.of_audit(f"{name}.json"))
             for name in ("calibration", "comparison")
         }
-        made = with_findings(made, read_audit_tables(tables, audit=audit), plan.measures_of(config, audit))
+        made = with_findings(verdict, read_audit_tables(tables, audit=audit), plan.measures_of(config, audit)).as_json()
         folder = f"{self.bundle.folder}/"
         made["made_from"] = {
             f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()

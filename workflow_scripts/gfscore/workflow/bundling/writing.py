@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.verdicts.verdict import require_current
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
 from gfscore.workflow.bundling.contents import (
@@ -44,7 +44,7 @@ def write_bundle(
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
         raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
     config = resolved_configuration(folder / "config.yaml", audit)
-    require_current(read_json(folder / "verdict.json"), source=folder / "verdict.json")
+    read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
     files = files_of_audit(config, audit)
     files |= {name: path for name, path in cost_files(config, audit).items() if Path(path).is_file()}
     found = {part: _files_of(part, config, audit) for part in parts}

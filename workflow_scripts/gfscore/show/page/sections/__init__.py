@@ -1,9 +1,9 @@
 """The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from gfscore.audit.findings.finding import FindingInWords
 from gfscore.core.names import enumeration
 from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.sections.certainty import of_certainty
@@ -65,7 +65,7 @@ def sections_of(contents: Contents) -> list[Section]:
         first = [*(chart for chart in charts if chart.subject.measure == contents.measure), *charts, None][0]
         picture = None if own in ("which.html", "sure.html") else first
         drawn = _of_charts([chart for chart in charts if chart is not picture])
-        findings = [finding for finding in contents.verdict.get("findings", []) if finding["section"] == name]
+        findings = [finding for finding in contents.verdict.findings if finding.section == name]
         sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
         undrawn = [chart.sentence for chart in contents.undrawn if chart.chart.section == name]
         if details or drawn or picture or own or undrawn:
@@ -74,16 +74,16 @@ def sections_of(contents: Contents) -> list[Section]:
     return found
 
 
-def sentences_beside(picture: DrawnChart | None, findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Sentences of findings, as verdict.json holds them, but for what the picture's own title says."""
+def sentences_beside(picture: DrawnChart | None, findings: Iterable[FindingInWords]) -> list[str]:
+    """Sentences of findings but for what the picture's own title says."""
 
-    def says(finding: Mapping[str, Any]) -> bool:
-        about = finding["subject"].get("score", finding["subject"].get("measure"))
-        if picture is None or SAID_BY.get(finding["kind"]) != picture.chart.name:
+    def says(finding: FindingInWords) -> bool:
+        about = finding.subject.get("score", finding.subject.get("measure"))
+        if picture is None or SAID_BY.get(finding.kind) != picture.chart.name:
             return False
         return picture.subject.measure in (None, about)
 
-    return [finding["sentence"] for finding in findings if not says(finding)]
+    return [finding.sentence for finding in findings if not says(finding)]
 
 
 def _of_charts(charts):

@@ -12,11 +12,11 @@ from gfscore.show.page.tables import INTERVAL, MODEL, VALUE, Detail, counted, na
 def of_certainty(c: Contents) -> Iterator[Detail | None]:
     """Details on how sure the numbers are."""
     yield _noise_floor(c)
-    judged = pd.DataFrame(
-        {**model, "label": model["model"], "rule": rule["words"]}
-        for rule in c.verdict["rules"]
-        for model in rule["models"]
-    )
+    models = []
+    for rule in c.verdict.rules:
+        for model in rule.models:
+            models.append({**model.model_dump(), "label": model.model, "rule": rule.words})
+    judged = pd.DataFrame(models)
     undecided = judged[judged["verdict"] == "INCONCLUSIVE"] if len(judged) else judged
     columns = [
         named("Model", "model"),
@@ -31,7 +31,7 @@ def of_certainty(c: Contents) -> Iterator[Detail | None]:
     yield _pairs(c)
     columns = [MODEL, named("Verdict", "verdict"), VALUE]
     columns += [INTERVAL, named("Worst class", "worst_class"), named("Rule", "rule")]
-    how = {"text": [c.verdict["note"]], "most": 200}
+    how = {"text": [c.verdict.note], "most": 200}
     decided = judged if len(judged) else None
     yield c.listed("What the gate decided of each model", decided, "verdict", "Verdicts", columns, **how)
 

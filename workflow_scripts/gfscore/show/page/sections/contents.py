@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from gfscore.audit.tables import AuditTables
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
@@ -20,7 +21,7 @@ class Contents:
     """What sections are made from."""
 
     tables: AuditTables
-    verdict: Mapping[str, Any]
+    verdict: Verdict
     measures: Mapping[str, Mapping[str, Any]]
     measure: str
     models: Sequence[Mapping[str, Any]]

@@ -43,7 +43,7 @@ def of_making(c: Contents) -> Iterator[Detail | None]:
     outputs = c.provenance.get("Data and versions", {}).get("outputs", "")
     limit_sentences = limits.limits_of(c.tables, c.measures, outputs=outputs)
     yield Detail("Limits: what this page does not say", text=limit_sentences)
-    excluded = [(printable(model["model"]), text(model["reason"])) for model in c.verdict.get("excluded", [])]
+    excluded = [(printable(remark.model), text(remark.reason)) for remark in c.verdict.excluded]
     if excluded:
         yield Detail("Models left out, and why", terms=excluded)
     yield judged.basis_of(c.verdict)
