@@ -21,6 +21,7 @@ from pyautoattack.autopgd_base import APGDAttack
 from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.gradient_ascent import correct
+from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch
 from gfscore.statistics.draws import seeds_of_samples
 
@@ -35,7 +36,8 @@ STRENGTH_TARGET = 0.005
 def measured(classifier, images, labels, *, settings):
     """Our robust accuracy."""
     seeds = seeds_of_samples(0, "adversarial", range(len(images)))
-    return measure_batch(classifier, images, labels, settings=settings, seeds=seeds)["value"].mean()
+    parsed = Adversarial.model_validate(settings)
+    return measure_batch(classifier, images, labels, settings=parsed, seeds=seeds)["value"].mean()
 
 
 def step_size_of(eps):

@@ -16,6 +16,7 @@ from timing import median_ratio, row, turns
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.minimal_norm import fmn
 from gfscore.attacks.perturbations import make_perturbation
+from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.smoothing import certify
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.architectures import build_network
@@ -53,7 +54,7 @@ NETWORKS = {
 
 # No image is fooled within so small a ball, so none leaves the batch.
 BALL = {"norm": "linf", "eps": 1e-6}
-SMOOTHING = {"sigma": 0.25, "selection_samples": 20, "estimation_samples": 500, "alpha": 0.001}
+SMOOTHING = Smoothing(sigma=0.25, selection_samples=20, estimation_samples=500, alpha=0.001)
 TEST = {"kappa": 0.01, "alpha": 0.05, "budget": 1000, "test": "anytime"}
 NEIGHBOURS = {"family": "linf_ball", "eps": 0.03, "clip": True}
 
@@ -65,7 +66,7 @@ def methods(network, images, case):
     draws = Draws.of(seeds_of_samples(0, "forwards", range(case.attacked)), "cpu")
     with torch.no_grad():
         labels = network(images).argmax(1)
-    to_test = {"boundaries": make_boundaries(TEST), "perturbation": make_perturbation(NEIGHBOURS)}
+    to_test = {"boundaries": make_boundaries(**TEST), "perturbation": make_perturbation(NEIGHBOURS)}
     to_test |= {"reference": "prediction", "draws": draws[: case.tested]}
     ascent = {"ball": BALL, "draws": draws, "steps": case.steps, "step_size": 1e-7, "restarts": 1}
     return {

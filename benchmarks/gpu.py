@@ -210,7 +210,8 @@ def measured(network, pixels, labels, *, attack, search, eps=EPS):
     classifier = replace(from_network(network), search=search)
     settings = {"norm": "linf", "eps": eps, "attacks": [attack], "seed": 0}
     seeds = seeds_of_samples(0, "adversarial", np.arange(len(pixels)))
-    return KINDS["adversarial"].load()(classifier, pixels, labels, settings=settings, seeds=seeds)
+    kind = KINDS["adversarial"]
+    return kind.load()(classifier, pixels, labels, settings=kind.parse(settings), seeds=seeds)
 
 
 PGD = {"name": "pgd", "steps": STEPS, "step_size": EPS / 8, "restarts": 1}
@@ -309,7 +310,7 @@ def values(size):
         columns = {}
         for device in ("cpu", size.device):
             seeds = seeds_of_samples(0, kind, np.arange(len(pixels)))
-            how = {"settings": {**settings, "seed": 0}, "seeds": seeds}
+            how = {"settings": KINDS[kind].parse({**settings, "seed": 0}), "seeds": seeds}
             with reproducible_arithmetic():
                 columns[device] = KINDS[kind].load()(from_network(network.to(device)), pixels, labels, **how)["value"]
         difference = np.abs(columns["cpu"] - columns[size.device])

@@ -20,6 +20,7 @@ from shared_checkpoints import classifier_of, compare_all, test_images
 
 from gfscore.attacks.gradient_ascent import correct
 from gfscore.attacks.minimal_norm import refine
+from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch
 
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd")
@@ -85,7 +86,7 @@ def measured_rows(name, norm, *, count, repeats):
     settings = {"norm": norm, "largest_distance": LARGEST[norm], "bisection_steps": BISECTION_STEPS}
     settings["attacks"] = [{"name": "fmn", "steps": BUDGET - START_GRADIENTS}]
     # Nothing is drawn.
-    how = {"settings": settings, "seeds": np.zeros(len(images), dtype=np.uint64)}
+    how = {"settings": Minimal.model_validate(settings), "seeds": np.zeros(len(images), dtype=np.uint64)}
     seconds, ours = timed(lambda: measure_batch(classifier, images, labels, **how), repeats=repeats)
     rows = [{"attack": "fmn", "seconds": seconds, "values": ours["value"], "censored": ours["censored"]}]
     for attack, run in library_attacks(network, norm).items():

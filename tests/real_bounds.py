@@ -8,7 +8,9 @@ from unittest.mock import patch
 import numpy as np
 
 from gfscore.attacks.autoattack import VERSIONS
+from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
+from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import from_network, open_classifier
@@ -73,7 +75,9 @@ def _compare(name, folder, images, labels):
     broken = {}
     for part in PARTS:
         settings = {"norm": "linf", "eps": EPS, "attacks": [part]}
-        found = attack(classifier, images, labels, settings=settings, seeds=seeds_of(images))
+        found = attack(
+            classifier, images, labels, settings=Adversarial.model_validate(settings), seeds=seeds_of(images)
+        )
         broken[part["name"]] = right & (found["value"] == 0)
     settings = {
         "norm": "linf",
@@ -81,7 +85,7 @@ def _compare(name, folder, images, labels):
         "attacks": [{"name": "fmn", "steps": 50}, {"name": "deepfool", "steps": 30}],
         "bisection_steps": 12,
     }
-    found = nearest(classifier, images, labels, settings=settings, seeds=seeds_of(images))
+    found = nearest(classifier, images, labels, settings=Minimal.model_validate(settings), seeds=seeds_of(images))
     proven = np.zeros(len(labels), dtype=bool)
     x, y = torch.from_numpy(images[right]), torch.from_numpy(labels[right])
     proven[right] = certified(network, x, y, eps=EPS).numpy()

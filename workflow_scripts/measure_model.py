@@ -1,36 +1,34 @@
 """One measure of one model: every kind that shows images to a network."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from gfscore.measures import kind_of
-from gfscore.measures.job import measure_in_batches, of_job
+from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.measures.samples import table_of
 from gfscore.networks.precision import FULL
 from gfscore.workflow.jobs import logged_job
 
 
-def measure_model(
-    files: Mapping[str, Any],
-    path_to_samples: Path | str,
-    path_to_progress: Path | str,
-    *,
-    settings: Mapping[str, Any],
-    search: str = FULL,
-    **how: Any,
-) -> None:
-    """Write the samples table of one model; files, `settings` and all else as `measure_in_batches` takes them.
+def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
+    """Write the samples table of one measure of one model.
 
-    `search` is the setting `inference: search`, for kinds whose attacks follow it.
+    Parameters
+    ----------
+    job : MeasuringJob
+        What is measured, and where it is written.
+    search : str
+        Setting `inference: search`, for kinds whose attacks follow it.
     """
-    kind = kind_of(settings)
-    if kind.fast_search:
-        how["search"] = search
-    how |= {"table": table_of(kind.name), "settings": settings, "with_copies": kind.copies}
-    measure_in_batches(files, path_to_samples, path_to_progress, kind.load(), **how)
+    kind = kind_of(job.settings)
+    measure_in_batches(
+        job,
+        partial(kind.load(), settings=kind.parse(job.settings)),
+        table=table_of(kind.name),
+        with_copies=kind.copies,
+        search=search if kind.fast_search else FULL,
+    )
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        measure_model(**of_job(snakemake), search=snakemake.resources.search)
+        measure_model(MeasuringJob.of(snakemake), search=snakemake.resources.search)

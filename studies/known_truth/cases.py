@@ -53,10 +53,11 @@ class Case:
     def measure(self, classifier, images, labels, *, seed):
         """Columns of the measure, one row per sample: value, averaged over conditions, and the measure's own."""
         kind = KINDS[self.kind]
+        settings = kind.parse(self.settings)
         if kind.needs == "logits":
-            return kind.load()(classifier.logits(images), labels, settings=self.settings)
+            return kind.load()(classifier.logits(images), labels, settings=settings)
         seeds = seeds_of_samples(seed, self.kind, range(len(images)))
-        columns = kind.load()(classifier, images, labels, settings=self.settings, seeds=seeds)
+        columns = kind.load()(classifier, images, labels, settings=settings, seeds=seeds)
         rows = columns.get("row", np.arange(len(labels)))
         value = np.bincount(rows, columns["value"]) / np.bincount(rows)
         return {name: column for name, column in columns.items() if len(column) == len(labels)} | {"value": value}

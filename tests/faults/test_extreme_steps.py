@@ -127,7 +127,7 @@ def test_five_hundred_samples_of_ten_thousand_classes_are_scored():
     # The next class has 1: a rival of the samples whose own logit is higher, and what the others are taken for.
     logits[np.arange(n), labels], logits[np.arange(n), (labels + 1) % k] = own, 1
     entry, right = MEASURES["sigmoid"], own > 1
-    found = kind_of(entry).load()(logits, labels, settings=entry)
+    found = kind_of(entry).load()(logits, labels, settings=kind_of(entry).parse(entry))
     assert (found["prediction"] == np.where(right, labels, (labels + 1) % k)).all()
     assert (found["value"][~right] == 0).all()
     # sqrt(pi / 2) (s(own) - s(1)), s the logistic function

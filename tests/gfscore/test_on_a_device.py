@@ -117,7 +117,12 @@ MEASURES = {
 def test_a_measure_on_a_device_gives_what_it_gives_on_the_cpu(name, network, pixels, labels):
     kind, settings = MEASURES[name]
     measure = partial(
-        KINDS[kind].load(), from_network(network), pixels, labels, settings=settings, seeds=seeds_of(pixels, seed=3)
+        KINDS[kind].load(),
+        from_network(network),
+        pixels,
+        labels,
+        settings=KINDS[kind].parse(settings),
+        seeds=seeds_of(pixels, seed=3),
     )
     here = measure()
     with pretended() as waits:
@@ -247,12 +252,12 @@ def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, l
     with pretended() as waits:
         classifier = from_network(network.to("cuda"))
         del waits[:]
-        settings = {"smoothing": CERTIFY | {"sandwich": None}}
+        settings = KINDS["certified"].parse({"smoothing": CERTIFY | {"sandwich": None}})
         KINDS["certified"].load()(classifier, pixels, labels, settings=settings, seeds=seeds_of(pixels))
         of_smoothing, counted = Counter(place for _, place in waits), len(passes)
         del waits[:], passes[:]
         kind, settings = neighbourhood_case(family="linf_ball", eps=0.3)
-        KINDS[kind].load()(classifier, pixels, labels, settings=settings, seeds=seeds_of(pixels))
+        KINDS[kind].load()(classifier, pixels, labels, settings=KINDS[kind].parse(settings), seeds=seeds_of(pixels))
         of_tests = Counter(place for _, place in waits)
     hook.remove()
     assert of_smoothing["smoothing.py:count_votes"] < counted

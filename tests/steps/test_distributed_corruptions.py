@@ -12,6 +12,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.classwise.corruptions import ModelErrors, corruption_tables
 from gfscore.core.files import write_json
 from gfscore.measures import complete
+from gfscore.measures.job import MeasuringJob
 from gfscore.measures.samples import table_of
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import describe_checkpoint
@@ -52,8 +53,12 @@ def measured(folder, name, *, settings=None, corrupted=None, subset=None):
     path, dataset = folder / f"{name}-samples.parquet", {"dataset": name, "path_to_images": folder / "clean.npz"}
     fetch_dataset(images, CLASSES, files["dataset"], folder / f"{name}.parquet", **dataset)
     settings = complete({"kind": "corruption", **(settings or {})})
-    how = {"measure": "corruption", "how": {"batch_size": 32, "version": "1"}}
-    measure_model(files, path, folder / f"{name}-progress", settings=settings, **how)
+    measure_model(
+        MeasuringJob(
+            **files, samples=path, progress=folder / f"{name}-progress",
+            measure="corruption", settings=settings, batch_size=32, version="1",
+        )
+    )  # fmt: skip
     return read_table(path, table_of("corruption")), read_identity(path)
 
 

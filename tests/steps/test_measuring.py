@@ -1,5 +1,6 @@
 import json
 import weakref
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from gfscore.audit.values import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures import KINDS, job
-from gfscore.measures.job import measure_in_batches
+from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.networks import passes
 from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
@@ -48,8 +49,8 @@ class Recorder:
     def __init__(self, *, fail_at=None, too_many=None):
         self.seeds, self.sizes, self.fail_at, self.too_many = [], [], fail_at, too_many
 
-    def __call__(self, classifier, images, labels, *, settings, seeds):
-        assert settings is not None and classifier.classes == 10
+    def __call__(self, classifier, images, labels, *, seeds):
+        assert classifier.classes == 10
         if self.too_many and len(images) > self.too_many:
             raise torch.OutOfMemoryError("not enough memory")
         if len(self.sizes) == self.fail_at:
@@ -69,17 +70,13 @@ class Recorder:
         }
 
 
+def job_in(folder, files, **changes):
+    outputs = {"samples": folder / "samples.parquet", "progress": folder / "progress"}
+    return MeasuringJob(**files | outputs | {"measure": "targeted-8", "settings": SETTINGS} | HOW | changes)
+
+
 def run(files, folder, measure_batch, *, how=HOW, settings=SETTINGS):
-    measure_in_batches(
-        files,
-        folder / "samples.parquet",
-        folder / "progress",
-        measure_batch,
-        table=TARGETED,
-        measure="targeted-8",
-        settings=settings,
-        how=how,
-    )
+    measure_in_batches(job_in(folder, files, settings=settings, **how), measure_batch, table=TARGETED)
     return read_table(folder / "samples.parquet", TARGETED, expect={"measure": "targeted-8"})
 
 
@@ -165,9 +162,10 @@ def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(file
     settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}
     before = passes.made()
     table = CATALOGUE["samples of kind certified"]
-    what = {"table": table, "measure": "c", "settings": settings, "how": HOW}
-    measure_in_batches(files, tmp_path / "c.parquet", tmp_path / "kept", KINDS["certified"].load(), **what)
-    draws = read_table(tmp_path / "c.parquet", table)["draws"]
+    certified = KINDS["certified"]
+    measure_batch = partial(certified.load(), settings=certified.parse(settings))
+    measure_in_batches(job_in(tmp_path, files, settings=settings), measure_batch, table=table)
+    draws = read_table(tmp_path / "samples.parquet", table)["draws"]
     assert passes.made_since(before) == {"forwards": 25 + draws.sum(), "backwards": 0}
 
 
@@ -251,15 +249,13 @@ def test_the_identity_states_the_arithmetic_of_the_search_where_it_is_not_float3
     attack = {"name": "pgd", "steps": 10, "step_size": None, "restarts": 1}
     settings = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [attack], "subset": None, "seed": 0}
     path = tmp_path / "samples.parquet"
-    how = {"settings": settings, "measure": "adversarial", "how": HOW, "device": "cpu", "search": search}
-    measure_model(files, path, tmp_path / "progress", **how)
+    measure_model(job_in(tmp_path, files, settings=settings, measure="adversarial", device="cpu"), search=search)
     assert read_identity(path).get("search") == stated
     assert json.loads(read_identity(path)["settings"]) == settings
 
 
 def test_tf32_on_the_processor_is_refused_before_a_pass(files, tmp_path):
     settings = {"kind": "targeted", "norm": "linf", "eps": 0.1, "subset": None, "seed": 0}
-    how = {"settings": settings, "measure": "targeted", "how": HOW, "device": "cpu", "search": "tf32"}
     with pytest.raises(InputError, match="search: auto"):
-        measure_model(files, tmp_path / "samples.parquet", tmp_path / "progress", **how)
+        measure_model(job_in(tmp_path, files, settings=settings, device="cpu"), search="tf32")
     assert not (tmp_path / "samples.parquet").exists()

@@ -18,6 +18,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import number, percent
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
+from gfscore.measures.job import MeasuringJob
 from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
@@ -102,19 +103,24 @@ class Folder:
         return outputs
 
     def project(self, mapper, name, *, attributes=None, search=SEARCH, dataset="digits", batch_size=20):
-        files = {"dataset": self.path / f"{dataset}.json", "model": self.path / f"{name}.json"}
+        job = MeasuringJob(
+            dataset=self.path / f"{dataset}.json",
+            model=self.path / f"{name}.json",
+            checkpoint=self.path / f"{name}.safetensors",
+            samples=self.path / f"{mapper}-{name}.parquet",
+            progress=self.path / "searching",
+            measure=mapper,
+            settings=search,
+            batch_size=batch_size,
+            version="1",
+        )
         project_attributes(
-            files | {"checkpoint": self.path / f"{name}.safetensors"},
-            self.path / f"{mapper}-{name}.parquet",
-            self.path / "searching",
+            job,
             mapper_files={
                 "weights": self.path / f"{mapper}.safetensors",
                 "manifest": self.path / f"{mapper}.json",
                 "attributes": attributes,
             },
-            settings=search,
-            measure=mapper,
-            how={"batch_size": batch_size, "version": "1"},
         )
         model = {"dataset": dataset, "threat": "none", "model": name}
         expect = {**model, "measure": mapper}

@@ -145,7 +145,7 @@ def measured(kind, **changed):
     x = np.concatenate(list(few.batches(40)))
     with reproducible_arithmetic():
         columns = KINDS[kind].load()(
-            fitted(), x, few.labels.astype(np.int64), settings=settings, seeds=seeds_of(x, seed=7)
+            fitted(), x, few.labels.astype(np.int64), settings=KINDS[kind].parse(settings), seeds=seeds_of(x, seed=7)
         )
     numeric = {
         name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")

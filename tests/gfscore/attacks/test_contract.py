@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 import gfscore.attacks
-from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, complete, expand, modules_of
+from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, expand, modules_of, parse_attack
 from gfscore.core.errors import InputError
 from seeds import draws_of
 from small_networks import curved, detached
@@ -34,16 +34,21 @@ def images():
     return torch.from_numpy(np.random.default_rng(0).integers(0, 2, (SAMPLES, *SHAPE)).astype(np.float32))
 
 
+def complete(entry, known):
+    return parse_attack(entry, known).model_dump()
+
+
 def found(name, known, norm, given):
     """Points and passes of an attack, in a few steps, on images that are classified correctly."""
     network, images = given
     labels = network(images).argmax(1)
-    options = {
-        key: min(value, 10) if type(value) is int else value for key, value in complete({"name": name}, known).items()
-    }
-    options = {key: value for key, value in options.items() if key != "name"} | (
-        {"targets": CLASSES - 1} if "targets" in options else {}
-    )
+    options = complete({"name": name}, known)
+    del options["name"]
+    for key, value in options.items():
+        if type(value) is int:
+            options[key] = min(value, 10)
+    if "targets" in options:
+        options["targets"] = CLASSES - 1
     if known is BALL_ATTACKS:
         options |= {"ball": {"norm": norm, "eps": EPS[norm]}, "draws": draws_of(images)}
     else:
@@ -84,7 +89,7 @@ def test_it_names_a_function_or_attacks_that_search_alike(name, known):
 def test_a_list_holds_what_there_are_classes_for(name):
     for classes in range(2, 12):
         try:
-            entries = expand([{"name": name}], classes)
+            entries = expand([parse_attack({"name": name}, BALL_ATTACKS)], classes)
         except InputError:
             assert classes < ATTACKS[name].fewest_classes
             continue

@@ -38,7 +38,9 @@ SETTINGS = {
 def measured(kind, network, images, labels, search="float32", **changes):
     classifier = replace(from_network(network), search=search)
     settings = SETTINGS[kind] | changes
-    return KINDS[kind].load()(classifier, images, np.asarray(labels), settings=settings, seeds=seeds_of(images))
+    return KINDS[kind].load()(
+        classifier, images, np.asarray(labels), settings=KINDS[kind].parse(settings), seeds=seeds_of(images)
+    )
 
 
 def flips_in_bfloat16():

@@ -12,7 +12,7 @@ from gfscore.attacks.goals import (
     lead_of_target,
 )
 from gfscore.attacks.gradient_ascent import cross_entropy
-from gfscore.attacks.registry import expand
+from gfscore.attacks.registry import BALL_ATTACKS, expand, parse_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
@@ -49,10 +49,18 @@ def entry(name, norm="linf"):
     return given | {"step_size": given["step_size"] * EPS[norm]} if name == "pgd" else given
 
 
+def members(entries, classes):
+    return expand([parse_attack(attack, BALL_ATTACKS) for attack in entries], classes)
+
+
 def measured(network, images, labels, *names, norm="linf", seed=0, **changes):
     settings = {"norm": norm, "eps": EPS[norm], "attacks": [entry(name, norm) for name in names]} | changes
     return measure_batch(
-        from_network(network), images, np.asarray(labels), settings=settings, seeds=seeds_of(images, seed)
+        from_network(network),
+        images,
+        np.asarray(labels),
+        settings=KINDS["adversarial"].parse(settings),
+        seeds=seeds_of(images, seed),
     )
 
 
@@ -126,19 +134,19 @@ def test_autoattack_works_with_few_classes(monkeypatch, classes, norm):
 
 def test_autoattack_is_composed_as_documented():
     standard = [{"name": "autoattack", "version": "standard"}]
-    names = {k: [member["name"] for member in expand(standard, k)] for k in (2, 3, 4, 10)}
+    names = {k: [member["name"] for member in members(standard, k)] for k in (2, 3, 4, 10)}
     assert names[10] == names[4] == ["apgd-ce", "apgd-targeted", "fab", "square"]
     assert names[3] == ["apgd-ce", "apgd-dlr", "fab", "square"]
     assert names[2] == ["apgd-ce", "fab", "square"]
-    assert [member["targets"] for k in (2, 4, 100) for member in expand(standard, k)[-2:-1]] == [1, 3, 9]
-    assert [m["name"] for m in expand([{"name": "autoattack", "version": "rand"}], 2)] == ["apgd-ce"]
+    assert [member["targets"] for k in (2, 4, 100) for member in members(standard, k)[-2:-1]] == [1, 3, 9]
+    assert [m["name"] for m in members([{"name": "autoattack", "version": "rand"}], 2)] == ["apgd-ce"]
 
 
 def test_settings_that_cannot_work_are_refused():
     for name, classes, remedy in (("apgd-dlr", 2, "use apgd-ce$"), ("apgd-targeted", 3, "apgd-ce or apgd-dlr")):
         with pytest.raises(InputError, match=f"'{name}' needs at least .* here are {classes}.*{remedy}"):
-            expand([entry(name)], classes)
-        expand([entry(name)], classes + 1)
+            members([entry(name)], classes)
+        members([entry(name)], classes + 1)
     for attacks, message in (
         ([{"name": "pdg"}], "'pdg' is unknown; did you mean 'pgd'"),
         ([{"name": "fgsm", "steps": 3}], "'fgsm': steps: Extra inputs are not permitted; got 3"),
@@ -146,7 +154,7 @@ def test_settings_that_cannot_work_are_refused():
         ([{"name": "autoattack", "version": "plus"}], "'autoattack': version: .*; got 'plus'"),
     ):
         with pytest.raises(InputError, match=message):
-            expand(attacks, 10)
+            members(attacks, 10)
 
 
 def test_the_result_is_the_pointwise_worst_case(curved):

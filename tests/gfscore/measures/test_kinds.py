@@ -43,7 +43,8 @@ def labels(network, images):
 
 
 def measured(name, classifier, images, labels, seed=0):
-    kind, settings = KINDS[name], complete({"kind": name})
+    kind = KINDS[name]
+    settings = kind.parse({"kind": name})
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
     return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
@@ -169,7 +170,8 @@ def test_a_sample_has_one_value_in_every_batch_and_another_by_another_seed_where
     images = rng.uniform(0.3, 0.6, (8, *SHAPE)).astype(np.float32)
     labels = images[:, 0, 0, :CLASSES].argmax(1)
     images[np.arange(8), 0, 0, labels] += rng.uniform(0, 0.15, 8).astype(np.float32)
-    kind, settings = KINDS[name], complete({"kind": name} | DRAWING.get(name, {}))
+    kind = KINDS[name]
+    settings = kind.parse({"kind": name} | DRAWING.get(name, {}))
     run = partial(kind.load(), from_network(Pixels()), settings=settings)
     seeds = seeds_of_samples(0, name, range(8))
     whole = run(images, labels, seeds=seeds)

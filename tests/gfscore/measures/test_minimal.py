@@ -8,7 +8,7 @@ from torch import nn
 from gfscore.attacks import libraries
 from gfscore.attacks.gradient_ascent import correct
 from gfscore.attacks.minimal_norm import deepfool, fmn, refine
-from gfscore.attacks.registry import ATTACKS, MINIMAL_ATTACKS
+from gfscore.attacks.registry import ATTACKS, MINIMAL_ATTACKS, parse_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
@@ -25,7 +25,9 @@ OPTIONS = {"carlini-wagner": {"steps": 60, "binary_search_steps": 6}, "fab": {"s
 
 def measured(network, images, labels, *, norm="l2", attacks=({"name": "fmn"},), **changes):
     settings = {"norm": norm, "largest_distance": 2.0, "bisection_steps": 14, "attacks": list(attacks)} | changes
-    return measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+    return measure_batch(
+        from_network(network), images, labels, settings=KINDS["minimal"].parse(settings), seeds=seeds_of(images)
+    )
 
 
 @pytest.mark.parametrize(("norm", "name"), [(norm, name) for norm, names in ALL.items() for name in names])
@@ -225,12 +227,11 @@ def test_passes_of_deepfool_are_counted_per_sample(curved):
     assert (more == passes.clamp_max(10) + 8).all()
 
 
-def test_wrong_settings_are_refused(curved):
-    network, images, labels = curved
+def test_wrong_settings_are_refused():
     with pytest.raises(InputError, match=r"'bim' is unknown; known: .*fmn"):
-        measured(network, images, labels, attacks=[{"name": "bim"}])
+        parse_attack({"name": "bim"}, MINIMAL_ATTACKS)
     with pytest.raises(InputError, match="'fmn': restarts: Extra inputs"):
-        measured(network, images, labels, attacks=[{"name": "fmn", "restarts": 2}])
+        parse_attack({"name": "fmn", "restarts": 2}, MINIMAL_ATTACKS)
     kind = KINDS["minimal"]
     settings = kind.parse({"kind": "minimal", "norm": "linf", "attacks": [{"name": "carlini-wagner"}]})
     (mistake,) = kind.mistakes(settings)

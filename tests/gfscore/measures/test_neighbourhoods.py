@@ -57,12 +57,15 @@ def images_at(values):
     return np.tile(np.asarray(values, dtype=np.float32).reshape(-1, 1, 1, 1), (1, 1, 2, 2))
 
 
-def measured(values, labels=None, *, network=None, seed=0, **changes):
+def measured(values, labels=None, *, network=None, seed=0, kappa=None, **changes):
     images = images_at(values)
     labels = np.ones(len(images), dtype=np.int64) if labels is None else np.asarray(labels)
-    return measure_batch(
-        from_network(network or Threshold()), images, labels, settings=SETTINGS | changes, seeds=seeds_of(images, seed)
-    )
+    settings = KINDS["probabilistic"].parse(SETTINGS | changes)
+    if kappa is not None:
+        # The ends of the range, which no configuration has.
+        settings = settings.model_copy(update={"kappa": kappa})
+    classifier = from_network(network or Threshold())
+    return measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
 
 
 def at_probability(p):
@@ -161,8 +164,10 @@ def test_a_budget_that_decides_nothing_is_refused():
 
 
 def test_unknown_reference_is_named():
+    perturbation = {"family": "gaussian", "sigma": SIGMA, "clip": False}
+    attack = ExactBinomialTest(Threshold(), perturbation=perturbation, kappa=0.1, budget=400, reference="labels")
     with pytest.raises(InputError, match="did you mean 'label'"):
-        measured([0.9], reference="labels")
+        attack(torch.from_numpy(images_at([0.9])), torch.tensor([1]))
 
 
 def test_predictions_break_ties_as_tables_do():

@@ -6,7 +6,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
-from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified import Certified, Sandwich, Smoothing, provable_radius
 from gfscore.measures.certified.batch import attack_certificates, pgd_of_smoothed
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes, noisy_copies, select
@@ -61,9 +61,8 @@ def points(n, *, seed=0):
 
 def measured(images, labels, *, network=None, seed=0, **changes):
     classifier = from_network(network or HalfSpace())
-    return measure_batch(
-        classifier, images, labels, settings={"smoothing": SMOOTHING | changes}, seeds=seeds_of(images, seed)
-    )
+    settings = Certified(smoothing=Smoothing(**SMOOTHING | changes))
+    return measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -185,12 +184,14 @@ def test_classifiers_without_gradients_can_be_certified_but_not_attacked():
     images, _ = points(20)
     labels = np.ones(20, dtype=int)
     expected = measured(images, labels)["radius"]
-    found = measure_batch(classifier, images, labels, settings={"smoothing": SMOOTHING}, seeds=seeds_of(images))
+    found = measure_batch(
+        classifier, images, labels, settings=Certified(smoothing=Smoothing(**SMOOTHING)), seeds=seeds_of(images)
+    )
     np.testing.assert_array_equal(found["radius"], expected)
-    sandwich = SMOOTHING | {"sandwich": {"steps": 2, "gradient_draws": 4}}
+    attacked = Smoothing(**SMOOTHING | {"sandwich": Sandwich(steps=2, gradient_draws=4)})
     for without in (classifier, from_network(detached(network))):
         with pytest.raises(InputError, match="write sandwich: null"):
-            measure_batch(without, images, labels, settings={"smoothing": sandwich}, seeds=seeds_of(images))
+            measure_batch(without, images, labels, settings=Certified(smoothing=attacked), seeds=seeds_of(images))
 
 
 SANDWICH = {"steps": 10, "gradient_draws": 16}
@@ -214,7 +215,7 @@ def test_wrong_certificates_are_refuted():
         "prediction": (distance > 0).astype(np.int32),
         "radius": 2 * np.abs(distance) + 0.3,  # an error of the certification
     }
-    smoothing = SMOOTHING | {"estimation_samples": 1000, "sandwich": SANDWICH}
+    smoothing = Smoothing(**SMOOTHING | {"estimation_samples": 1000, "sandwich": SANDWICH})
     refuted = attack_certificates(base, torch.from_numpy(images), claimed, smoothing=smoothing, noise=draws_of(images))
     assert not refuted[claimed["abstained"]].any()
     assert refuted[~claimed["abstained"]].mean() > 0.95
@@ -282,7 +283,7 @@ def test_gradients_of_the_network_are_left_alone():
 def test_radius_agrees_with_the_exact_one_when_draws_are_many():
     images = (2.5 / LENGTH**2 + 0.3 / LENGTH) * DIRECTION.reshape(1, 1, 2, 2)
     base = BatchedClassifier(from_network(HalfSpace()), batch_size=50_000)
-    smoothing = SMOOTHING | {"estimation_samples": 200_000, "alpha": 0.001}
+    smoothing = Smoothing(**SMOOTHING | {"estimation_samples": 200_000, "alpha": 0.001})
     columns = certify(
         base,
         torch.from_numpy(images.astype(np.float32)),

@@ -17,7 +17,8 @@ EPS = {"linf": 0.03, "l2": 0.15}
 
 def measured(network, images, labels, norm="linf", **changes):
     settings = {"norm": norm, "eps": EPS[norm], "steps": 20, "step_size": EPS[norm] / 4, "restarts": 1} | changes
-    return measure_batch(from_network(network), images, np.asarray(labels), settings=settings, seeds=seeds_of(images))
+    parsed = KINDS["targeted"].parse(settings)
+    return measure_batch(from_network(network), images, np.asarray(labels), settings=parsed, seeds=seeds_of(images))
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -250,7 +250,7 @@ def disagreeing():
 
 def measured(kind, classifier, **settings):
     images = np.full((1, 1, 4, 4), 0.49, dtype=np.float32)
-    entry = kind.settings.model_validate({"kind": kind.name, **settings}).model_dump()
+    entry = kind.parse({"kind": kind.name, **settings})
     seeds = np.arange(1, dtype=np.uint64)
     return kind.load()(classifier, images, np.array([0]), settings=entry, seeds=seeds)
 

@@ -1,5 +1,7 @@
-"""Attacks within a ball and to the nearest misclassified point; an attack is one file, found by itself.
+"""Attacks within a ball, and attacks that look for the nearest misclassified point.
 
-Its file declares ATTACK, a gfscore.attacks.declaration.Attack, and is named as it is; registry knows all of them. The
-other files hold what they share: losses, steps, searches and random perturbations.
+An attack is one file, discovered by its name, which declares `ATTACK` (gfscore.attacks.declaration.Attack). `registry`
+knows all of them. What computes them: `goals` (losses), `gradient_ascent` (steps and projections), `search` (images
+leave the batch when they are fooled), `ball_attacks`, `minimal_norm`, and `libraries` (attacks of public libraries).
+`perturbations` are random ones, whose neighbours are counted in place of searched.
 """

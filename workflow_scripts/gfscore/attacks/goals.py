@@ -1,53 +1,48 @@
 """What an attack aims at: the loss that it raises, and when it has succeeded.
 
-A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted one labels and targets (n, 2).
+A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted attack labels and targets (n, 2).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
-from gfscore.core.tensors import Tensor
+
+TINY = 1e-12
+"""Added to a difference of logits before it divides another one."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`loss(logits, aims)` -> (n,), to be raised, and `reached(logits, aims)` -> (n,) bool."""
+    """What an attack aims at.
+
+    Parameters
+    ----------
+    loss : callable
+        loss(logits, aims) -> (n,), which the attack raises.
+    reached : callable
+        reached(logits, aims) -> (n,) bool, whether the attack has succeeded.
+    """
 
     loss: Callable[[Tensor, Tensor], Tensor]
     reached: Callable[[Tensor, Tensor], Tensor]
 
 
-def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
-    """Best other logit minus the true one, over the distance of the first from the third; (n,).
-
-    Unlike cross-entropy it does not change when logits are scaled, so confident classifiers do not hide their
-    gradients. Needs K >= 3. Source: Croce and Hein 2020, Eq. 6.
-    """
-    top = logits.topk(3, dim=1).values
-    others = logits.scatter(1, labels[:, None], -float("inf"))
-    return (others.amax(1) - _logit(logits, labels)) / (top[:, 0] - top[:, 2] + _TINY)
-
-
-def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
-    """The target's logit minus the true one, over the first's distance from the mean of third and fourth; (n,).
-
-    Needs K >= 4. Source: Croce and Hein 2020, Eq. 7.
-    """
-    labels, targets = aims.unbind(1)
-    top = logits.topk(4, dim=1).values
-    scale = top[:, 0] - (top[:, 2] + top[:, 3]) / 2
-    return (_logit(logits, targets) - _logit(logits, labels)) / (scale + _TINY)
-
-
 def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
-    """Log-odds of the other classes together, log sum_{j != y} exp(z_j) - z_y = log(exp(cross-entropy) - 1); (n,).
+    """Log-odds of the other classes together, log sum_{j != y} exp(z_j) - z_y = log(exp(cross-entropy) - 1).
 
     It rises with the cross-entropy and in the same direction. But the cross-entropy, and its gradient, is 0 where the
-    label's probability rounds to 1, in float32 from a lead of 17 on; this one has a gradient at any confidence.
+    label's probability rounds to 1, in float32 from a lead of 17 on; this loss has a gradient at any confidence.
+
+    Returns
+    -------
+    Tensor
+        (n,), in nats.
     """
     others = logits.scatter(1, labels[:, None], -float("inf"))
-    return others.logsumexp(1) - _logit(logits, labels)
+    return others.logsumexp(1) - logit_of(logits, labels)
 
 
 def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -55,23 +50,79 @@ def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
     return -lead_of_others(logits, aims[:, 1])
 
 
+def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
+    """Best other logit minus the true one, over the distance of the largest from the third.
+
+    Unlike cross-entropy it does not change when logits are scaled, so confident classifiers do not hide their
+    gradients.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (n, K) with K >= 3.
+    labels : Tensor
+        (n,) int64.
+
+    Returns
+    -------
+    Tensor
+        (n,); positive where the sample is misclassified.
+
+    References
+    ----------
+    Croce and Hein 2020, Eq. 6.
+    """
+    largest = logits.topk(3, dim=1).values
+    others = logits.scatter(1, labels[:, None], -float("inf"))
+    return (others.amax(1) - logit_of(logits, labels)) / (largest[:, 0] - largest[:, 2] + TINY)
+
+
+def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
+    """Target's logit minus the true one, over the distance of the largest from the mean of third and fourth.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (n, K) with K >= 4.
+    aims : Tensor
+        Labels and targets, (n, 2) int64.
+
+    Returns
+    -------
+    Tensor
+        (n,).
+
+    References
+    ----------
+    Croce and Hein 2020, Eq. 7.
+    """
+    labels, targets = aims.unbind(1)
+    largest = logits.topk(4, dim=1).values
+    scale = largest[:, 0] - (largest[:, 2] + largest[:, 3]) / 2
+    return (logit_of(logits, targets) - logit_of(logits, labels)) / (scale + TINY)
+
+
 def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
-    """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class, as elsewhere."""
+    """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class."""
     labels, targets = aims.unbind(1)
     others = logits.scatter(1, labels[:, None], -float("inf"))
     return ~correct(logits, labels) & (others.argmax(1) == targets) & ~logits.isnan().any(1)
 
 
-def _logit(logits, classes):
+def label_lost(logits: Tensor, aims: Tensor) -> Tensor:
+    """Whether any wrong class is predicted, (n,) bool, of a targeted attack."""
+    return misclassified(logits, aims[:, 0])
+
+
+def logit_of(logits: Tensor, classes: Tensor) -> Tensor:
+    """Logit of one class of each sample, (n,)."""
     return logits.gather(1, classes[:, None])[:, 0]
 
-
-_TINY = 1e-12
 
 LESS_LIKELY = Goal(lead_of_others, misclassified)
 LESS_LIKELY_ON_AVERAGE = Goal(cross_entropy, misclassified)
 """For means over passes of a network that draws random numbers, whose direction the shape of the loss decides."""
 OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
-AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, lambda logits, aims: misclassified(logits, aims[:, 0]))
+AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, label_lost)
 """Towards a target, until any wrong class is predicted."""
 INTO_TARGET = Goal(lead_of_target, target_reached)

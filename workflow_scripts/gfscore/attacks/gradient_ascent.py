@@ -1,17 +1,20 @@
-"""White-box attacks: gradient ascent on a classifier's loss within a ball around each image.
+"""Gradient ascent on a classifier's loss within a ball around each image: steps, projections, and the PGD of training.
 
-Images are tensors (n, C, H, W) in [0, 1], labels (n,) int64; perturbations are in the same units. An attack
-returns images of the same shape in the ball and in [0, 1], and leaves the network's mode and gradients as
-they were.
+Images are tensors (n, C, H, W) in [0, 1], labels (n,) int64; perturbations are in the same units. An attack returns
+images of the same shape in the ball and in [0, 1], and leaves the network's mode and gradients as they were.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Generator, Tensor
+from torch.nn import Module, functional
 
-from gfscore.core.tensors import Generator, Module, Tensor
+SHORTEST = 1e-30
+"""Length that replaces a shorter one before it divides."""
 
 
 class Ball(TypedDict):
@@ -35,22 +38,51 @@ def pgd(
 ) -> Tensor:
     """Projected gradient ascent from a random point of the ball: the last iterate of each sample.
 
-    `norm` is "linf" or "l2", `eps` the ball's radius, `step_size` the length of a step in that norm, `generator` a
-    torch Generator, by which the start is uniform in the ball, `loss(logits, labels)` -> (n,) what is maximised,
-    cross-entropy unless given. Sources: Madry et al. 2018, section 2.1; of one step: Wong et al. 2020, Algorithm 3.
-    """
-    import torch
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, labels : Tensor
+        (n, C, H, W) in [0, 1], and (n,) int64.
+    norm : {"linf", "l2"}
+        Norm of the ball.
+    eps : float
+        Radius of the ball.
+    step_size : float
+        Length of a step in the norm.
+    steps : int
+        Gradient steps.
+    generator : Generator
+        Draws the start, uniform in the ball.
+    loss : callable, optional
+        loss(logits, labels) -> (n,), what is maximised; cross-entropy if None.
 
-    loss = cross_entropy if loss is None else loss
-    images, ball = images.detach(), Ball(norm=norm, eps=eps)
-    lowest, highest = (images - eps).clamp_min_(0), (images + eps).clamp_max_(1)
-    adversarial = project(images + random_in_ball(images, generator=generator, **ball), images, **ball)
+    Returns
+    -------
+    Tensor
+        (n, C, H, W) in the ball and in [0, 1].
+
+    References
+    ----------
+    Madry et al. 2018, section 2.1; of one step: Wong et al. 2020, Algorithm 3.
+    """
+    if loss is None:
+        loss = cross_entropy
+    images = images.detach()
+    ball = Ball(norm=norm, eps=eps)
+    lowest = (images - eps).clamp_min_(0)
+    highest = (images + eps).clamp_max_(1)
+
+    start = images + random_in_ball(images, generator=generator, **ball)
+    adversarial = project(start, images, **ball)
     for _ in range(steps):
         points = adversarial.detach().requires_grad_()
-        gradient = torch.autograd.grad(loss(network(points), labels).sum(), points)[0]
+        total = loss(network(points), labels).sum()
+        gradient = torch.autograd.grad(total, points)[0]
         moved = steepest(gradient, norm=norm).mul_(step_size).add_(points.detach())
         # A cube is left along each axis alone, so that its bounds are the same at every step.
         adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, **ball)
+
     assert_allowed(adversarial, images, **ball)
     return adversarial
 
@@ -67,18 +99,37 @@ def survivors(
     restarts: int = 1,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Which samples are classified correctly and survive PGD, (N,) bool; their mean is the robust accuracy.
+    """Which samples are classified correctly and survive PGD; their mean is the robust accuracy.
 
-    Takes images in `batches`, arrays (n, C, H, W) float32 in the order of `labels` (N,). A sample that is
-    misclassified, clean or under an earlier restart, has not survived and leaves the batch. Surviving an attack proves
-    nothing, so this is an upper bound on the share of robust samples. `seed` determines the random starts.
+    A sample that is misclassified, clean or under an earlier restart, has not survived and leaves the batch. Surviving
+    an attack proves nothing, so this is an upper bound on the share of robust samples.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    batches : iterable of ndarray
+        Images (n, C, H, W) float32 in [0, 1], in the order of the labels.
+    labels : ndarray
+        (N,) int.
+    norm, eps, step_size, steps : str, float, float, int
+        As of `pgd`.
+    restarts : int
+        Random starts of each sample.
+    seed : int
+        Of the random starts.
+
+    Returns
+    -------
+    ndarray
+        (N,) bool.
     """
-    import torch
-
-    attack: dict[str, Any] = {"norm": norm, "eps": eps, "step_size": step_size, "steps": steps}
-    device = next((value.device for value in network.parameters()), "cpu")
+    parameter = next(network.parameters(), None)
+    device = "cpu" if parameter is None else parameter.device
     generator = torch.Generator().manual_seed(seed)
-    survived, start = np.zeros(len(labels), dtype=bool), 0
+    survived = np.zeros(len(labels), dtype=bool)
+
+    start = 0
     for batch in batches:
         x = torch.from_numpy(batch).to(device)
         y = torch.from_numpy(labels[start : start + len(batch)].astype(np.int64)).to(device)
@@ -87,9 +138,19 @@ def survivors(
         for _ in range(restarts):
             if len(alive) == 0:
                 break
-            adversarial = pgd(network, x[alive], y[alive], generator=generator, **attack)
+            adversarial = pgd(
+                network,
+                x[alive],
+                y[alive],
+                norm=norm,
+                eps=eps,
+                step_size=step_size,
+                steps=steps,
+                generator=generator,
+            )
             with torch.no_grad():
-                alive = alive[correct(network(adversarial), y[alive])]
+                right = correct(network(adversarial), y[alive])
+            alive = alive[right]
         survived[start + alive.cpu().numpy()] = True
         start += len(batch)
     return survived
@@ -98,14 +159,17 @@ def survivors(
 def attack_name(*, norm: str, eps: float, steps: int, restarts: int = 1, **_: object) -> str:
     """Name of a PGD attack as tables show it, for instance "PGD-20, l_inf 0.15"."""
     ball = {"linf": "l_inf", "l2": "l_2"}[norm]
-    return f"PGD-{steps}, {ball} {eps:g}" + (f", {restarts} restarts" if restarts > 1 else "")
+    name = f"PGD-{steps}, {ball} {eps:g}"
+    if restarts > 1:
+        name += f", {restarts} restarts"
+    return name
 
 
 def correct(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether the true class has the one largest logit, (n,) bool: a tie at the top is an error."""
-    own = logits.gather(1, labels[:, None])
+    label_logits = logits.gather(1, labels[:, None])[:, 0]
     others = logits.scatter(1, labels[:, None], -float("inf"))
-    return own[:, 0] > others.amax(1)
+    return label_logits > others.amax(1)
 
 
 def misclassified(logits: Tensor, labels: Tensor) -> Tensor:
@@ -115,19 +179,17 @@ def misclassified(logits: Tensor, labels: Tensor) -> Tensor:
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of each sample, (n,), in nats."""
-    from torch.nn import functional
-
     return functional.cross_entropy(logits, labels, reduction="none")
 
 
 def random_in_ball(images: Tensor, *, norm: str, eps: float, generator: Generator) -> Tensor:
     """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
-    import torch
 
     # Drawn where the generator lives, so that a GPU sees the same numbers as the CPU.
     def draw(function: str, shape: Sequence[int], *limits: float) -> Tensor:
-        drawn = getattr(torch.empty(shape, device=generator.device), function)(*limits, generator=generator)
-        return drawn.to(images.device)
+        numbers = torch.empty(shape, device=generator.device)
+        getattr(numbers, function)(*limits, generator=generator)
+        return numbers.to(images.device)
 
     if norm == "linf":
         return draw("uniform_", images.shape, -eps, eps)
@@ -143,17 +205,28 @@ def steepest(gradient: Tensor, *, norm: str) -> Tensor:
     if norm == "linf":
         return gradient.sign()
     length = gradient.flatten(1).norm(dim=1)
-    return gradient / per_image(length.clamp_min(1e-30), gradient)
+    return gradient / per_image(length.clamp_min(SHORTEST), gradient)
 
 
 def project(points: Tensor, images: Tensor, *, norm: str, eps: float) -> Tensor:
-    """Nearest point in the ball, then in [0, 1], which cannot leave the ball of an image in [0, 1]."""
+    """Nearest point in the ball, then in [0, 1], which cannot leave the ball of an image in [0, 1].
+
+    Parameters
+    ----------
+    points, images : Tensor
+        (n, C, H, W).
+    norm : {"linf", "l2"}
+        Norm of the ball.
+    eps : float
+        Radius of the ball.
+    """
     difference = points - images
     if norm == "linf":
         difference = difference.clamp(-eps, eps)
     else:
         length = difference.flatten(1).norm(dim=1)
-        difference = difference * per_image((eps / length.clamp_min(1e-30)).clamp_max(1), images)
+        share = (eps / length.clamp_min(SHORTEST)).clamp_max(1)
+        difference = difference * per_image(share, images)
     return (images + difference).clamp(0, 1)
 
 
@@ -164,14 +237,13 @@ def per_image(values: Tensor, images: Tensor) -> Tensor:
 
 def assert_allowed(adversarial: Tensor, images: Tensor, *, norm: str, eps: float) -> None:
     """Assert that points lie in the ball around their images, but for rounding, and in [0, 1]."""
-    import torch
-
     difference = (adversarial - images).flatten(1)
     length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
     # float32: a difference of numbers in [0, 1] is off by up to 6e-8, a norm by that times sqrt(pixels).
     slack = 1e-7 * difference.shape[1] ** 0.5 + 1e-5 * eps
-    # At once, as a GPU has to be waited for.
-    farthest, lowest, highest = torch.stack([length.max(), adversarial.min(), adversarial.max()]).cpu().tolist()
+    # In one copy, as a GPU has to be waited for.
+    extremes = torch.stack([length.max(), adversarial.min(), adversarial.max()])
+    farthest, lowest, highest = extremes.cpu().tolist()
     assert farthest <= eps + slack, f"left the {norm} ball of radius {eps}: {farthest}"
     assert lowest >= 0, f"pixel below 0: {lowest}"
     assert highest <= 1, f"pixel above 1: {highest}"

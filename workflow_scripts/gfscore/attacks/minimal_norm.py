@@ -7,12 +7,23 @@ image, (n,) int64. None draws random numbers or promises that a candidate is adv
 
 import math
 
+import torch
+from torch import Tensor
+from torch.nn import Module
+
 from gfscore.attacks.gradient_ascent import misclassified, per_image
 from gfscore.attacks.search import slope_of
-from gfscore.core.tensors import Module, Tensor
 
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""
+
+LEAST_ANNEALING = 0.02
+"""Share of the change of FMN's radius that remains at the last step."""
+
+ORDERS = {"l1": 1, "l2": 2, "linf": math.inf}
+DUAL = {"l2": "l2", "linf": "l1"}
+TINY = 1e-20
+"""Length of a gradient that replaces a shorter one before it divides."""
 
 
 def deepfool(
@@ -28,23 +39,47 @@ def deepfool(
 ) -> tuple[Tensor, Tensor]:
     """DeepFool: steps to the nearest class boundary of the linearised network, until the true class has lost.
 
-    `candidates` is how many classes are considered, the true one among them; a step is `overshoot` longer than the
-    linear model asks. An image that is misclassified, or whose gradients vanish, leaves the batch. `largest_distance`
-    does not limit the search. Source: Moosavi-Dezfooli et al. 2016, Algorithm 2 and Eq. 11.
-    """
-    import torch
+    An image that is misclassified, or whose gradients vanish, leaves the batch.
 
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, labels : Tensor
+        (n, C, H, W) in [0, 1], and (n,) int64.
+    norm : {"linf", "l2"}
+        Norm of the distance.
+    largest_distance : float
+        Does not limit the search.
+    steps : int
+        Gradient steps, each with a gradient for every class considered.
+    candidates : int
+        Classes that are considered, the true one among them.
+    overshoot : float
+        Share by which a step is longer than the linear model needs.
+
+    Returns
+    -------
+    points, passes : Tensor
+        (n, C, H, W), and (n,) int64.
+
+    References
+    ----------
+    Moosavi-Dezfooli et al. 2016, Algorithm 2 and Eq. 11.
+    """
     points = images.clone()
     passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
     active = torch.arange(len(images), device=images.device)
     for _ in range(steps):
         if len(active) == 0:
             break
-        move, still = _to_linear_boundary(network, points[active], labels[active], norm=norm, rivals=candidates - 1)
+        move, still_right = _to_linear_boundary(
+            network, points[active], labels[active], norm=norm, rivals=candidates - 1
+        )
         passes[active] += 1
         # Not by the mask itself, for each use of which a GPU would have to be waited for.
-        kept = still.nonzero().flatten()
-        active, move = active[kept], move[kept]
+        keep = still_right.nonzero().flatten()
+        active, move = active[keep], move[keep]
         points[active] = (points[active] + (1 + overshoot) * move).clamp(0, 1)
     return points, passes
 
@@ -64,34 +99,64 @@ def fmn(
     """Fast minimum-norm attack, started where DeepFool crosses the boundary.
 
     Gradient steps on the margin within a ball whose radius follows the boundary: it is the linearised distance until
-    something is found, then shrinks by a share `shrink` after a success and grows by it after a failure. Step sizes,
-    in units of the radius, and that share are annealed by a cosine. `steps` counts FMN's own steps; START_STEPS of
-    DeepFool precede them. The radius never exceeds `largest_distance`. The start brings in boundaries to other classes
-    than the second most likely one, where gradients of the margin alone do not lead.
-    Sources: Pintor et al. 2021, Algorithm 1; step sizes relative to the radius are ours.
-    """
-    import torch
+    the first success, then shrinks by a share `shrink` after a success and grows by it after a failure. The start
+    brings in boundaries to other classes than the second most likely one, where gradients of the margin alone do not
+    lead.
 
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, labels : Tensor
+        (n, C, H, W) in [0, 1], and (n,) int64.
+    norm : {"linf", "l2"}
+        Norm of the distance.
+    largest_distance : float
+        The radius never exceeds it.
+    steps : int
+        FMN's own steps; START_STEPS of DeepFool precede them.
+    shrink : float
+        Share by which the radius changes, annealed by a cosine.
+    first_step, last_step : float
+        Step sizes in units of the radius, annealed by a cosine from the first to the last.
+
+    Returns
+    -------
+    points, passes : Tensor
+        (n, C, H, W), and (n,) int64.
+
+    References
+    ----------
+    Pintor et al. 2021, Algorithm 1; step sizes relative to the radius are ours.
+    """
     start, passes = deepfool(network, images, labels, norm=norm, largest_distance=largest_distance, steps=START_STEPS)
-    nearest, distance = images.clone(), torch.full((len(images),), math.inf, device=images.device)
     # Where DeepFool did not cross, its last iterate may be far away.
     with torch.no_grad():
-        difference = torch.where(per_image(misclassified(network(start), labels), images), start, images) - images
+        crossed = misclassified(network(start), labels)
+        difference = torch.where(per_image(crossed, images), start, images) - images
+
+    nearest = images.clone()
+    distance = torch.full((len(images),), math.inf, device=images.device)
     for step in range(steps):
         annealed = (1 + math.cos(math.pi * step / steps)) / 2
-        share = shrink * max(annealed, 0.02)
+        share = shrink * max(annealed, LEAST_ANNEALING)
         points = images + difference
         logits, margin, gradient = _margin(network, points, labels)
-        adversarial, reach = misclassified(logits, labels), length(difference, norm)
+
+        adversarial = misclassified(logits, labels)
+        reach = length(difference, norm)
         nearer = adversarial & (reach < distance)
         distance = torch.where(nearer, reach, distance)
         nearest = torch.where(per_image(nearer, images), points, nearest)
-        linear = reach + margin.abs() / length(gradient, _DUAL[norm]).clamp_min(_TINY)
-        radius = torch.where(distance < math.inf, reach * (1 + share), linear)
-        radius = torch.where(adversarial, distance * (1 - share), radius.minimum(distance))
+
+        linear = reach + margin.abs() / length(gradient, DUAL[norm]).clamp_min(TINY)
+        grown = torch.where(distance < math.inf, reach * (1 + share), linear)
+        radius = torch.where(adversarial, distance * (1 - share), grown.minimum(distance))
         radius = radius.clamp_max(largest_distance)
+
         step_size = radius * (last_step + (first_step - last_step) * annealed)
-        difference = difference.addcmul(per_image(step_size * _scale(gradient, norm), images), gradient, value=-1)
+        along = per_image(step_size * _scale(gradient, norm), images)
+        difference = difference.addcmul(along, gradient, value=-1)
         # Clipping shortens what was scaled to the sphere; once more makes up for most of it.
         for _ in range(2):
             difference = (images + _on_sphere(difference, radius, norm)).clamp(0, 1) - images
@@ -100,20 +165,34 @@ def fmn(
 
 def length(difference: Tensor, norm: str) -> Tensor:
     """Norm of each image's difference, (n,): "l2", "linf" or "l1"."""
-    return difference.flatten(1).norm(p={"l1": 1, "l2": 2, "linf": math.inf}[norm], dim=1)
+    return difference.flatten(1).norm(p=ORDERS[norm], dim=1)
 
 
 def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, *, steps: int) -> tuple[Tensor, Tensor]:
-    """Nearest adversarial example on the line from each image to its candidate, as far as bisection tells.
+    """Nearest adversarial example on the line from each image to its candidate, by bisection.
 
-    Takes `candidates` (n, C, H, W) in [0, 1] and the number of bisection `steps`: the adversarial side is kept, so the
-    end is within 2^-steps of the candidate's distance of a crossing (of one, where the line crosses several times).
-    Returns points (n, C, H, W) and `found` (n,) bool; where the candidate is classified correctly nothing was found
-    and the point is the image. Guaranteed, and asserted: points in [0, 1], found ones misclassified, a tie at the top
-    being an error.
+    The adversarial side is kept, so the end is within 2^-steps of the candidate's distance of a crossing (of one, where
+    the line crosses several times). Asserted: points in [0, 1], adversarial ones misclassified, a tie at the top being
+    an error.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, candidates : Tensor
+        (n, C, H, W) in [0, 1].
+    labels : Tensor
+        (n,) int64.
+    steps : int
+        Halvings.
+
+    Returns
+    -------
+    points : Tensor
+        (n, C, H, W); the image where the candidate is classified correctly.
+    adversarial : Tensor
+        (n,) bool, whether the candidate is misclassified.
     """
-    import torch
-
     difference = candidates - images
 
     def at(share: Tensor) -> Tensor:
@@ -123,102 +202,101 @@ def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, 
     with torch.no_grad():
         outside = torch.ones(len(images), device=images.device)
         inside = torch.zeros_like(outside)
-        found = misclassified(network(at(outside)), labels)
+        adversarial = misclassified(network(at(outside)), labels)
         for _ in range(steps):
             middle = (inside + outside) / 2
-            adversarial = misclassified(network(at(middle)), labels)
-            outside = torch.where(adversarial, middle, outside)
-            inside = torch.where(adversarial, inside, middle)
-        points = torch.where(per_image(found, images), at(outside), images)
-        _assert_adversarial(network, points, labels, found=found)
-    return points, found
+            crossed = misclassified(network(at(middle)), labels)
+            outside = torch.where(crossed, middle, outside)
+            inside = torch.where(crossed, inside, middle)
+        points = torch.where(per_image(adversarial, images), at(outside), images)
+        _assert_adversarial(network, points, labels, adversarial=adversarial)
+    return points, adversarial
 
 
-def _assert_adversarial(network, points, labels, *, found):
+def _assert_adversarial(network: Module, points: Tensor, labels: Tensor, *, adversarial: Tensor) -> None:
     assert points.min() >= 0, f"pixel below 0: {points.min()}"
     assert points.max() <= 1, f"pixel above 1: {points.max()}"
-    wrong = misclassified(network(points), labels)
-    assert (wrong | ~found).all(), (
-        f"{int((~wrong & found).sum())} of {int(found.sum())} points are classified correctly"
-    )
+    right = ~misclassified(network(points), labels) & adversarial
+    assert not right.any(), f"{int(right.sum())} of {int(adversarial.sum())} points are classified correctly"
 
 
-_TINY = 1e-20
-_DUAL = {"l2": "l2", "linf": "l1"}
-
-
-def _margin(network, points, labels):
+def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # Logits, true minus best other logit, and its gradient.
     points = points.detach().requires_grad_()
     logits = network(points)
-    own, others = _own_and_others(logits, labels)
+    label_logits, others = _label_and_others(logits, labels)
     best = others.amax(1, keepdim=True)
     tied = others == best
     weights = (tied / -tied.sum(1, keepdim=True)).scatter_(1, labels[:, None], 1.0)
+    gradient = _feasible(_gradient(logits, points, weights), points)
     # A logit that overflowed leads nowhere, and must not spread.
-    return logits.detach(), (own - best[:, 0]).nan_to_num(), _feasible(_gradient(logits, points, weights), points)
+    margin = (label_logits - best[:, 0]).nan_to_num()
+    return logits.detach(), margin, gradient
 
 
-def _to_linear_boundary(network, points, labels, *, norm, rivals):
+def _to_linear_boundary(
+    network: Module, points: Tensor, labels: Tensor, *, norm: str, rivals: int
+) -> tuple[Tensor, Tensor]:
     # The shortest move to a boundary of the linearised network, and which points still are on the right side.
-    import torch
-
     points = points.detach().requires_grad_()
     logits = network(points)
-    own, others = _own_and_others(logits, labels)
-    gaps, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
-    # One slice per rival, so that all else is computed once and not once per rival; little beside what the gradients
+    label_logits, others = _label_and_others(logits, labels)
+    rival_logits, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
+
+    # One slice per rival, so that all else is computed once and not once per rival; little against what the gradients
     # themselves take.
     gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
     weights = others.new_zeros(len(gradients), *others.shape).scatter_(2, classes.T[:, :, None], -1.0)
     weights.scatter_(2, labels[:, None].expand(len(gradients), -1, 1), 1.0)
-    for gradient, of_logits in zip(gradients, weights, strict=True):
-        _gradient(logits, points, of_logits, out=gradient)
+    for gradient, rival_weights in zip(gradients, weights, strict=True):
+        _gradient(logits, points, rival_weights, out=gradient)
     _feasible(gradients, points)
-    steepness = length(gradients.flatten(0, 1), _DUAL[norm]).reshape(len(gradients), -1)
+
     # Without a gradient the linear model has no boundary.
-    distances = torch.where(steepness > 0, (own - gaps.T) / steepness.clamp_min(_TINY), math.inf)
+    steepness = length(gradients.flatten(0, 1), DUAL[norm]).reshape(len(gradients), -1)
+    distances = torch.where(steepness > 0, (label_logits - rival_logits.T) / steepness.clamp_min(TINY), math.inf)
     nearest, rival = distances.where(~distances.isnan(), math.inf).min(0)
-    image = torch.arange(len(points), device=points.device)
-    direction, steepness = gradients[rival, image], steepness[rival, image]
-    still = ~misclassified(logits.detach(), labels) & nearest.isfinite()
-    unit = direction.sign() if norm == "linf" else direction / per_image(steepness.clamp_min(_TINY), points)
-    return -per_image(nearest, points) * unit, still
+    still_right = ~misclassified(logits.detach(), labels) & nearest.isfinite()
+
+    rows = torch.arange(len(points), device=points.device)
+    direction = gradients[rival, rows]
+    slope = steepness[rival, rows].clamp_min(TINY)
+    unit = direction.sign() if norm == "linf" else direction / per_image(slope, points)
+    return -per_image(nearest, points) * unit, still_right
 
 
-def _own_and_others(logits, labels):
+def _label_and_others(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     logits = logits.detach()
-    own = logits.gather(1, labels[:, None])[:, 0]
-    return own, logits.scatter(1, labels[:, None], -math.inf)
+    label_logits = logits.gather(1, labels[:, None])[:, 0]
+    return label_logits, logits.scatter(1, labels[:, None], -math.inf)
 
 
-def _gradient(logits, points, weights, *, out=None):
+def _gradient(logits: Tensor, points: Tensor, weights: Tensor, *, out: Tensor | None = None) -> Tensor:
     # Gradient of the weighted sum of an image's logits, where it is a number; with `out` not the last of these logits.
-    import torch
-
     gradient = slope_of(logits, points, weights, retain_graph=out is not None)
     return torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0, out=out)
 
 
-def _feasible(gradient, points):
+def _feasible(gradient: Tensor, points: Tensor) -> Tensor:
     # In place. A pixel at the end of its range cannot follow the descent any further, so that others must.
-    import torch
-
     points = points.detach()
-    least, largest = torch.where(points >= 1, 0.0, -math.inf), torch.where(points <= 0, 0.0, math.inf)
+    least = torch.where(points >= 1, 0.0, -math.inf)
+    largest = torch.where(points <= 0, 0.0, math.inf)
     return gradient.clamp_(least, largest)
 
 
-def _scale(gradient, norm):
+def _scale(gradient: Tensor, norm: str) -> Tensor:
     # What makes a gradient a direction, (n,): of length 1 in l2; for linf as long as the ball's corner in l2, so that a
     # step of one radius can cross the ball.
-    scale = length(gradient, "l2").clamp_min(_TINY).reciprocal()
-    return scale if norm == "l2" else scale * math.sqrt(gradient[0].numel())
+    scale = length(gradient, "l2").clamp_min(TINY).reciprocal()
+    if norm == "l2":
+        return scale
+    return scale * math.sqrt(gradient[0].numel())
 
 
-def _on_sphere(difference, radius, norm):
+def _on_sphere(difference: Tensor, radius: Tensor, norm: str) -> Tensor:
     if norm == "linf":
         radius = per_image(radius, difference)
         return difference.clamp(-radius, radius)
     # Of exactly this length: a step inwards would waste what the radius allows.
-    return difference * per_image(radius / length(difference, "l2").clamp_min(_TINY), difference)
+    return difference * per_image(radius / length(difference, "l2").clamp_min(TINY), difference)

@@ -1,26 +1,42 @@
 """Random perturbations: what a neighbour of an image is.
 
-A perturbation draws one neighbour of each image by its own random numbers, gfscore.statistics.draws. Images are tensors
-(n, C, H, W) in [0, 1]; the numbers are on their device.
+A perturbation draws one neighbour of each image by the image's random numbers (gfscore.statistics.draws). Images are
+tensors (n, C, H, W) in [0, 1]; the numbers are on their device.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
 from gfscore.attacks.search import random_in_ball
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.tensors import Generator, Tensor
-from gfscore.statistics.draws import Draws
+from gfscore.images.corruptions.catalogue import corrupt
+from gfscore.images.corruptions.parameters import parameters_of
+from gfscore.statistics.draws import Draws, RowGenerators
 
 Draw = Callable[[Tensor, Tensor, Draws], Tensor]
+"""draw(images, labels, draws) -> images of the same shape."""
+
+ANY_SIZE = 32
+"""Height and width for which the names of corruptions are checked; their parameters do not matter there."""
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Distribution of neighbours: `draw(images, labels, draws)` -> images of the same shape, its words, and `clip`.
+    """Distribution of neighbours.
 
-    `clip` says whether neighbours are clipped to [0, 1], in place, which changes their distribution near the edges.
+    Parameters
+    ----------
+    draw : callable
+        draw(images, labels, draws) -> images of the same shape, one neighbour of each.
+    description : str
+        The distribution in words.
+    clip : bool
+        Whether neighbours are clipped to [0, 1], in place, which changes their distribution near the edges.
     """
 
     draw: Draw
@@ -35,36 +51,60 @@ class Perturbation:
                 f"perturbation {self.description}: gives images of shape {tuple(neighbours.shape)} for "
                 f"{tuple(images.shape)}; a neighbour has the shape of its image"
             )
-        return (neighbours.clamp_(0, 1) if self.clip else neighbours).detach()
+        if self.clip:
+            neighbours.clamp_(0, 1)
+        return neighbours.detach()
 
 
 def make_perturbation(settings: Mapping[str, Any]) -> Perturbation:
-    """Perturbation that settings describe: `family`, a key of FAMILIES, the family's own numbers, and `clip`.
+    """Perturbation that settings describe.
 
-    Corruptions are clipped, and rounded to 256 levels, in any case, as an image file would hold them. Raises InputError
-    for an unknown family and for arguments that it does not take.
+    Corruptions are clipped, and rounded to 256 levels, in any case, as an image file would hold them.
+
+    Parameters
+    ----------
+    settings : mapping
+        `family`, a key of FAMILIES, the settings of the family, and `clip`.
+
+    Raises
+    ------
+    InputError
+        For an unknown family and for settings that it does not have.
     """
-    own = {name: value for name, value in settings.items() if name not in ("family", "clip")}
-    if settings["family"] not in FAMILIES:
-        raise InputError(unknown("perturbation family", settings["family"], FAMILIES))
+    arguments = dict(settings)
+    family = arguments.pop("family")
+    if family not in FAMILIES:
+        raise InputError(unknown("perturbation family", family, FAMILIES))
+    clip = arguments.pop("clip")
     try:
-        draw, words = FAMILIES[settings["family"]](**own)
+        draw, words = FAMILIES[family](**arguments)
     except TypeError as error:
-        raise InputError(f"perturbation {settings['family']}: {error}; correct its settings") from error
-    words += "" if settings["family"] == "corruption" else _CLIPPED[bool(settings["clip"])]
-    return Perturbation(draw, words, settings["clip"])
+        raise InputError(f"perturbation {family}: {error}; correct its settings") from error
+    if family != "corruption":
+        words += _clip_words(clip)
+    return Perturbation(draw, words, clip)
 
 
 def of_sampler(sampler: Callable[[Tensor, Generator], Tensor], *, clip: bool, description: str = "") -> Perturbation:
-    """Perturbation made of any function `sampler(images, generator)` -> images, whose result is clipped in place.
+    """Perturbation made of any function of images and a generator.
 
     The generator is seeded by all images of the batch, so their neighbours depend on which are drawn together.
+
+    Parameters
+    ----------
+    sampler : callable
+        sampler(images, generator) -> images, which are clipped in place.
+    clip : bool
+        Whether they are clipped to [0, 1].
+    description : str
+        The distribution in words; the name of the sampler if empty.
     """
-    words = (description or getattr(sampler, "__name__", type(sampler).__name__)) + _CLIPPED[bool(clip)]
-    return Perturbation(lambda images, labels, draws: sampler(images, draws.generator()), words, clip)
+    words = description or getattr(sampler, "__name__", type(sampler).__name__)
 
+    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
+        return sampler(images, draws.generator())
 
-_CLIPPED = {True: ", clipped to [0, 1]", False: ", not clipped"}
+    return Perturbation(draw, words + _clip_words(clip), clip)
 
 
 def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
@@ -74,7 +114,6 @@ def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
     seeded by all images of the batch for the call and restored after it, so that a run can be repeated.
     # ASSUME: its calls are independent draws; for an attack without randomness the test says nothing.
     """
-    import torch
 
     def draw(images: Tensor, labels: Tensor, draws: Draws) -> Tensor:
         devices = [images.device] if images.device.type == "cuda" else []
@@ -85,73 +124,84 @@ def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
     return Perturbation(draw, f"{type(attack).__name__} (an attack object)")
 
 
-def _linf_ball(*, eps):
+def linf_ball(*, eps: float) -> tuple[Draw, str]:
+    """Uniform in the l_inf ball of radius eps."""
     _require_positive("eps", eps)
 
     def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
-        import torch
-
-        drawn = draws.uniform(images.shape[1:])
-        return torch.add(images, drawn, alpha=eps, out=drawn)
+        noise = draws.uniform(images.shape[1:])
+        return torch.add(images, noise, alpha=eps, out=noise)
 
     return draw, f"uniform in the l_inf ball of radius {eps:g}"
 
 
-def _l2_ball(*, eps):
+def l2_ball(*, eps: float) -> tuple[Draw, str]:
+    """Uniform in the l_2 ball of radius eps."""
     _require_positive("eps", eps)
-    words = f"uniform in the l_2 ball of radius {eps:g}"
-    return lambda images, labels, draws: random_in_ball(images, draws, norm="l2", eps=eps).add_(images), words
+
+    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
+        return random_in_ball(images, draws, norm="l2", eps=eps).add_(images)
+
+    return draw, f"uniform in the l_2 ball of radius {eps:g}"
 
 
-def _gaussian(*, sigma):
+def gaussian(*, sigma: float) -> tuple[Draw, str]:
+    """Gaussian noise of standard deviation sigma."""
     _require_positive("sigma", sigma)
-    words = f"Gaussian noise of standard deviation {sigma:g}"
-    return lambda images, labels, draws: draws.normal(images.shape[1:], std=sigma).add_(images), words
+
+    def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
+        return draws.normal(images.shape[1:], std=sigma).add_(images)
+
+    return draw, f"Gaussian noise of standard deviation {sigma:g}"
 
 
-def _corruption(*, corruptions, severities):
-    import numpy as np
-    import torch
+def one_corruption(*, corruptions: Sequence[str], severities: Sequence[int]) -> tuple[Draw, str]:
+    """One of the corruptions at one of the severities, at random.
 
-    from gfscore.images.corruptions.catalogue import corrupt
-    from gfscore.images.corruptions.parameters import parameters_of
-    from gfscore.statistics.draws import RowGenerators
-
-    pairs = [(name, severity) for name in corruptions for severity in severities]
+    A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
+    family of it alone has p of 0 or 1.
+    """
+    pairs = []
+    for name in corruptions:
+        for severity in severities:
+            # Unknown ones are refused before anything is drawn.
+            parameters_of(name, severity, ANY_SIZE)
+            pairs.append((name, severity))
     if not pairs:
         raise InputError("perturbation corruption: name at least one corruption and one severity")
-    for name, severity in pairs:
-        # Unknown ones are refused before anything is drawn; their parameters for some size of image do not matter.
-        parameters_of(name, severity, 32)
 
     def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
         rng = RowGenerators(draws.seeds)
         chosen = rng.integers(0, len(pairs), (len(images),))
-        source = images.cpu().numpy()
-        neighbours = np.empty_like(source)
+        pixels = images.cpu().numpy()
+        neighbours = np.empty_like(pixels)
         for index in np.unique(chosen):
             rows = chosen == index
-            neighbours[rows] = corrupt(source[rows], *pairs[index], rng=rng[rows])
+            name, severity = pairs[index]
+            neighbours[rows] = corrupt(pixels[rows], name, severity, rng=rng[rows])
         return torch.from_numpy(neighbours).to(images.device)
 
-    kinds, degrees = ", ".join(corruptions), ", ".join(map(str, severities))
-    where = f"{kinds} at severity {degrees}"
-    return draw, f"one at random of the corruptions {where}, clipped to [0, 1] and rounded to 256 levels"
+    kinds = ", ".join(corruptions)
+    degrees = ", ".join(map(str, severities))
+    words = (
+        f"one at random of the corruptions {kinds} at severity {degrees}, clipped to [0, 1] and rounded to 256 levels"
+    )
+    return draw, words
 
 
-def _require_positive(name, value):
+def _clip_words(clip: bool) -> str:
+    return ", clipped to [0, 1]" if clip else ", not clipped"
+
+
+def _require_positive(name: str, value: float) -> None:
     if not value > 0:
         raise InputError(f"perturbation: {name} must be positive, got {value!r}")
 
 
 FAMILIES: dict[str, Callable[..., tuple[Draw, str]]] = {
-    "linf_ball": _linf_ball,
-    "l2_ball": _l2_ball,
-    "gaussian": _gaussian,
-    "corruption": _corruption,
+    "linf_ball": linf_ball,
+    "l2_ball": l2_ball,
+    "gaussian": gaussian,
+    "corruption": one_corruption,
 }
-"""Families by name: a function from the family's settings to `(draw, words)`.
-
-A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
-family of it alone has p of 0 or 1.
-"""
+"""Families by name: a function from the family's settings to the draw and its words."""

@@ -1,4 +1,4 @@
-"""Every attack, found by its file, and lists of attacks as the configuration holds them.
+"""Every attack, discovered by its file, and lists of attacks as the configuration holds them.
 
 Imports nothing heavy, because the configuration is checked with it.
 """
@@ -27,98 +27,142 @@ if TYPE_CHECKING:
     BallAttack = AttackSettings
     MinimalAttack = AttackSettings
 else:
-    BallAttack, MinimalAttack = (
-        Annotated[reduce(or_, [form.settings for form in found.values()]), Field(discriminator="name")]
-        for found in (BALL_ATTACKS, MINIMAL_ATTACKS)
+
+    def _any_of(forms):
+        # Settings of any of the attacks, told apart by their name.
+        classes = [form.settings for form in forms.values()]
+        return Annotated[reduce(or_, classes), Field(discriminator="name")]
+
+    BallAttack = _any_of(BALL_ATTACKS)
+    MinimalAttack = _any_of(MINIMAL_ATTACKS)
+
+
+def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackSettings:
+    """Settings of an entry of a list of attacks, with their defaults.
+
+    Parameters
+    ----------
+    entry : mapping
+        Name of the attack and its settings.
+    forms : mapping
+        BALL_ATTACKS or MINIMAL_ATTACKS.
+
+    Raises
+    ------
+    InputError
+        For an unknown attack, an unknown setting, and a value that a setting cannot have.
+    """
+    name = entry["name"]
+    if name not in forms:
+        raise InputError(unknown("attack", name, forms))
+    try:
+        return forms[name].settings.model_validate(dict(entry))
+    except ValidationError as error:
+        first = error.errors()[0]
+        setting = ".".join(map(str, first["loc"]))
+        raise InputError(f"attack {name!r}: {setting}: {first['msg']}; got {first['input']!r}") from error
+
+
+def expand(attacks: Iterable[AttackSettings], classes: float) -> list[dict[str, Any]]:
+    """Attacks within a ball in the order in which they run, an attack that is a list replaced by its members.
+
+    Parameters
+    ----------
+    attacks : iterable of AttackSettings
+        Settings of attacks of BALL_ATTACKS.
+    classes : float
+        Number K of classes of the data; infinite where it is unknown. Limits targets to K - 1. A member of a list that
+        needs more classes is replaced by the attack that it declares for fewer, or left out where that is a member
+        already: with 3 classes AutoAttack runs apgd-dlr in place of apgd-targeted, with 2 neither.
+
+    Returns
+    -------
+    list of dict
+        The `name` of each attack and the arguments of its function.
+
+    Raises
+    ------
+    InputError
+        For an attack that needs more classes.
+    """
+    expanded = []
+    for attack in attacks:
+        for member in _members(attack, classes):
+            _require_classes(member["name"], classes)
+            if "targets" in member:
+                member["targets"] = min(member["targets"], classes - 1)
+            expanded.append(member)
+    return expanded
+
+
+def _members(attack: AttackSettings, classes: float) -> list[dict[str, Any]]:
+    list_members = BALL_ATTACKS[attack.name].members
+    if list_members is None:
+        return [attack.model_dump()]
+
+    declared = list_members(attack)
+    names = {member["name"] for member in declared}
+    members = []
+    for member in declared:
+        if classes >= ATTACKS[member["name"]].fewest_classes:
+            members.append(dict(member))
+            continue
+        substitutes = _substitutes(member["name"], classes)
+        if substitutes and substitutes[0] not in names:
+            members.append(_with_settings_of(member, substitutes[0]))
+    return members
+
+
+def _with_settings_of(member: Mapping[str, Any], substitute: str) -> dict[str, Any]:
+    # The substitute, with the settings that both attacks have.
+    entry = {"name": substitute}
+    for key in BALL_ATTACKS[substitute].settings.model_fields:
+        if key in member and key != "name":
+            entry[key] = member[key]
+    return parse_attack(entry, BALL_ATTACKS).model_dump()
+
+
+def _substitutes(name: str, classes: float) -> list[str]:
+    # Attacks that the declarations name for fewer classes and that this number is enough for, the nearest first.
+    names = []
+    name = ATTACKS[name].with_fewer
+    while name:
+        if classes >= ATTACKS[name].fewest_classes:
+            names.append(name)
+        name = ATTACKS[name].with_fewer
+    return names
+
+
+def _require_classes(name: str, classes: float) -> None:
+    needed = ATTACKS[name].fewest_classes
+    if classes >= needed:
+        return
+    substitutes = _substitutes(name, classes)
+    remedy = "leave it out"
+    if substitutes:
+        remedy = f"use {' or '.join(reversed(substitutes))}"
+    raise InputError(
+        f"attack {name!r} needs at least {needed} classes, and here are {classes}: its loss compares that many logits; "
+        f"{remedy}"
     )
 
 
-def modules_of(attacks: Sequence[AttackSettings], known: Mapping[str, Form]) -> tuple[str, ...]:
-    """Modules that declare the attacks of a list and their members, and what stands in for these with few classes."""
-    waiting, found = [attack.name for attack in attacks], dict.fromkeys(attack.name for attack in attacks)
+def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> tuple[str, ...]:
+    """Modules that declare the attacks of a list, their members, and the substitutes of these for few classes."""
+    names = dict.fromkeys(attack.name for attack in attacks)
     for attack in attacks:
-        members = known[attack.name].members
-        waiting += [member["name"] for member in members(attack)] if members else []
-    while waiting:
-        name = waiting.pop()
-        found[name] = None
-        if ATTACKS[name].with_fewer:
-            waiting.append(ATTACKS[name].with_fewer)
-    return tuple(ATTACKS[name].module for name in found)
+        list_members = forms[attack.name].members
+        if list_members is not None:
+            names.update(dict.fromkeys(member["name"] for member in list_members(attack)))
+    for name in list(names):
+        names.update(dict.fromkeys(_substitutes(name, float("inf"))))
+    return tuple(ATTACKS[name].module for name in names)
 
 
 def other_norms(attacks: Sequence[AttackSettings], norm: str) -> Iterator[str]:
     """Yield what is wrong with attacks that do not search in a norm, with the remedy."""
     for attack in attacks:
-        if norm not in ATTACKS[attack.name].norms:
-            known = ", ".join(ATTACKS[attack.name].norms)
-            yield f"{attack.name} searches in {known} only; leave it out, or set norm: {known}"
-
-
-def complete(entry: Mapping[str, Any], known: Mapping[str, Form]) -> dict[str, Any]:
-    """Entry of a list of attacks with its defaults, from BALL_ATTACKS or MINIMAL_ATTACKS.
-
-    Raises InputError for an unknown attack, an unknown setting, and a value that a setting cannot have.
-    """
-    return _parsed(entry, known).model_dump()
-
-
-def expand(entries: Iterable[Mapping[str, Any]], classes: float) -> list[dict[str, Any]]:
-    """Entries of a list of attacks within a ball, lists replaced by their members, in the order in which they run.
-
-    `classes` K limits targets to K - 1. A member that needs more classes is replaced by the attack that it declares for
-    fewer, or left out where that is a member already: with 3 classes AutoAttack runs apgd-dlr in place of
-    apgd-targeted, with 2 neither. Settings that are not given have their defaults. Raises InputError as `complete`
-    does, and for an attack that needs more classes.
-    """
-    found = []
-    for entry in entries:
-        for member in _members(_parsed(entry, BALL_ATTACKS), classes):
-            name = member["name"]
-            if classes < ATTACKS[name].fewest_classes:
-                others = _instead_of(name, classes)
-                raise InputError(
-                    f"attack {name!r} needs at least {ATTACKS[name].fewest_classes} classes, and here are {classes}: "
-                    f"its loss compares that many logits; "
-                    + (f"use {' or '.join(reversed(others))}" if others else "leave it out")
-                )
-            limited = {"targets": min(member["targets"], classes - 1)} if "targets" in member else {}
-            found.append({**member, **limited})
-    return found
-
-
-def _parsed(entry, known):
-    name = entry["name"]
-    if name not in known:
-        raise InputError(unknown("attack", name, known))
-    try:
-        return known[name].settings.model_validate(dict(entry))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"attack {name!r}: {where}: {first['msg']}; got {first['input']!r}") from error
-
-
-def _members(attack, classes):
-    listed = BALL_ATTACKS[attack.name].members
-    if listed is None:
-        return [attack.model_dump()]
-    members = {member["name"]: member for member in listed(attack)}
-    found = []
-    for name, member in members.items():
-        if classes >= ATTACKS[name].fewest_classes:
-            found.append(member)
-        elif (instead := _instead_of(name, classes)) and instead[0] not in members:
-            own = BALL_ATTACKS[instead[0]].settings.model_fields
-            shared = {key: value for key, value in member.items() if key in own}
-            found.append(complete(shared | {"name": instead[0]}, BALL_ATTACKS))
-    return found
-
-
-def _instead_of(name, classes):
-    # Attacks for fewer classes that so many are enough for, the nearest to it first.
-    found = []
-    while name := ATTACKS[name].with_fewer:
-        if classes >= ATTACKS[name].fewest_classes:
-            found.append(name)
-    return found
+        searched = ATTACKS[attack.name].norms
+        if norm not in searched:
+            names = ", ".join(searched)
+            yield f"{attack.name} searches in {names} only; leave it out, or set norm: {names}"

@@ -1,31 +1,51 @@
-"""The part that gradient attacks have in common: one look at a batch of points, and who leaves the batch after it."""
+"""What gradient attacks share: losses with gradients, images that leave the batch, and searches in fast arithmetic.
+
+An attack may search in TF32 or bfloat16. A success counts only if the network confirms it in float32, so that a value
+never rests on reduced precision: it may be weaker, never wrong.
+"""
 
 from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn import Module
 
 from gfscore.attacks.goals import Goal
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.core.errors import InputError
-from gfscore.core.tensors import Module, Tensor
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.precision import BFLOAT16, FULL, search_arithmetic
 from gfscore.statistics.draws import Draws
 
+Attack = Callable[..., tuple[Tensor, Tensor]]
+"""attack(network, images, aims, **settings): points (n, C, H, W), and forward passes of each image, (n,) int64."""
+
+SHORTENED = 10
+"""After a search in bfloat16, an image that survives is attacked in float32 with one step in so many."""
+
 
 class Search:
-    """Adversarial examples found so far; an image that has one leaves the batch.
+    """Adversarial examples of a batch; an image that has one leaves the batch.
 
-    `standing` (m,) int64 numbers the images that have none yet; `goal` is a gfscore.attacks.goals.Goal.
+    Parameters
+    ----------
+    images : Tensor
+        (n, C, H, W); none of them is fooled yet.
+    goal : Goal
+        When an image is fooled.
+
+    Attributes
+    ----------
+    standing : Tensor
+        Indices (m,) int64 of the images that have no adversarial example yet.
     """
 
     def __init__(self, images: Tensor, goal: Goal) -> None:
-        """Begin with all of the images (n, C, H, W), none of them fooled."""
-        import torch
-
+        """Begin with all images."""
         self.goal = goal
         self.standing = torch.arange(len(images), device=images.device)
         self._points = images.clone()
@@ -37,24 +57,34 @@ class Search:
         self._count += passes
 
     def note(self, points: Tensor, logits: Tensor, aims: Tensor) -> Tensor | None:
-        """Look at the logits of points of all standing images.
+        """Let the standing images leave that are fooled.
 
-        Returns the rows (m',) int64 of those that go on, or None where all do.
+        Parameters
+        ----------
+        points : Tensor
+            A point of every standing image, (m, C, H, W).
+        logits, aims : Tensor
+            Logits (m, K) of the points, and the aims of these images.
+
+        Returns
+        -------
+        Tensor or None
+            Rows (m',) int64 of the batch that go on; None where all do.
         """
-        found = self.goal.reached(logits, aims)
-        # How many leave is all that a GPU is waited for, once per look: a selection by a mask would wait each time.
-        count = int(found.sum())
+        reached = self.goal.reached(logits, aims)
+        # A GPU is waited for to learn how many leave, once per look: a selection by a mask would wait each time.
+        count = int(reached.sum())
         if count == 0:
             return None
-        keep, gone = found.int().argsort(stable=True).split([len(found) - count, count])
-        left = self.standing[gone]
-        self._points[left] = points[gone]
-        self._passes[left] = self._count
+        keep, fooled = reached.int().argsort(stable=True).split([len(reached) - count, count])
+        leaving = self.standing[fooled]
+        self._points[leaving] = points[fooled]
+        self._passes[leaving] = self._count
         self.standing = self.standing[keep]
         return keep
 
     def leave(self, points: Tensor) -> None:
-        """Take note of where the standing images were moved to, though nothing was found there."""
+        """Record where the standing images were moved to, though none is fooled there."""
         self._points[self.standing] = points
 
     @property
@@ -67,29 +97,33 @@ class Search:
 def ascent(network: Module, points: Tensor, aims: Tensor, goal: Goal) -> tuple[Tensor, Tensor, Tensor]:
     """Logits (m, K), loss (m,) of a goal, and the gradient (m, C, H, W) along which it rises.
 
-    Raises InputError for a network whose logits have no gradient.
+    Raises
+    ------
+    InputError
+        For a network whose logits have no gradient.
     """
     points = points.detach().requires_grad_()
     logits = network(points).float()
     loss = goal.loss(logits, aims)
-    slope = slope_of(loss.sum(), points)
-    # A loss that overflowed leads nowhere, and must not spread to the pixels. A network that starts with a sum gives
-    # one number for many pixels, which share its memory until they are made contiguous.
-    return logits.detach(), loss.detach(), slope.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+    gradient = slope_of(loss.sum(), points)
+    # A network that starts with a sum gives one number for many pixels, which share its memory until they are made
+    # contiguous. A loss that overflowed leads nowhere, and must not spread to the pixels.
+    gradient = gradient.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+    return logits.detach(), loss.detach(), gradient
 
 
-def slope_of(value: Tensor, points: Tensor, weights: Tensor | None = None, **how: Any) -> Tensor:
-    """Gradient of a value (or of the sum of several, by `weights`) with respect to points; InputError without one."""
-    import torch
-
-    slope = torch.autograd.grad(value, points, weights, allow_unused=True, **how)[0] if value.requires_grad else None
+def slope_of(value: Tensor, points: Tensor, weights: Tensor | None = None, *, retain_graph: bool = False) -> Tensor:
+    """Gradient of a value, or of the sum of several by `weights`, with respect to points; InputError without one."""
+    slope = None
+    if value.requires_grad:
+        slope = torch.autograd.grad(value, points, weights, allow_unused=True, retain_graph=retain_graph)[0]
     if slope is None:
         raise no_gradient()
     return slope
 
 
 def no_gradient() -> InputError:
-    """What to raise for a network whose logits have no gradient."""
+    """Error for a network whose logits have no gradient."""
     return InputError(
         "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
         "take the model out of measures that need gradients (of kind certified: write sandwich: null)"
@@ -98,35 +132,35 @@ def no_gradient() -> InputError:
 
 def logits_of(network: Module, points: Tensor) -> Tensor:
     """Logits (m, K) float32 without a graph."""
-    import torch
-
     with torch.no_grad():
         return network(points).float()
 
 
 def on_device(classifier: Classifier, images: ArrayLike, labels: ArrayLike) -> tuple[Module, Tensor, Tensor]:
-    """Network of a classifier, and images and labels as tensors where it is; InputError where it has no gradients."""
-    import torch
-
-    network: Any = classifier.network
+    """Network of a classifier, and images and labels as tensors on its device; InputError where it has no gradients."""
+    network = classifier.network
     if network is None:
         raise InputError(
             "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
             "measures of kind adversarial, minimal and targeted"
         )
-    device = next((value.device for value in chain(network.parameters(), network.buffers())), torch.device("cpu"))
-    x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32)).to(device)
-    return network, x, torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
+    value = next(chain(network.parameters(), network.buffers()), None)
+    device = torch.device("cpu") if value is None else value.device
+    pixels = np.ascontiguousarray(images, dtype=np.float32)
+    x = torch.from_numpy(pixels).to(device)
+    y = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
+    return network, x, y
 
 
 def random_in_ball(images: Tensor, draws: Draws, *, norm: str, eps: float) -> Tensor:
-    """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
+    """Perturbations drawn uniformly from the ball of radius eps, same shape as the images, by each image's draws."""
     shape = images.shape[1:]
     if norm == "linf":
         return draws.uniform(shape).mul_(eps)
     direction = steepest(draws.normal(shape), norm="l2")
     # Volume grows with the radius to the power of the dimension.
-    share = draws.stream(1).uniform(()).add_(1).mul_(0.5) ** (1 / images[0].numel())
+    pixels = images[0].numel()
+    share = draws.stream(1).uniform(()).add_(1).mul_(0.5) ** (1 / pixels)
     return direction.mul_(per_image(eps * share, images))
 
 
@@ -134,14 +168,9 @@ def distances(points: Tensor, images: Tensor, norm: str) -> Tensor:
     """Norm of each image's perturbation, (n,) float64."""
     # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
     difference = (points.double() - images.double()).flatten(1)
-    return difference.norm(dim=1) if norm == "l2" else difference.abs().amax(1)
-
-
-Attack = Callable[..., tuple[Tensor, Tensor]]
-"""attack(network, images, aims, **settings): points (n, C, H, W), and forward passes of each image, (n,) int64."""
-
-SHORTENED = 10
-"""After a search in bfloat16, what survives is attacked in float32 with a part of the steps: one in so many."""
+    if norm == "l2":
+        return difference.norm(dim=1)
+    return difference.abs().amax(1)
 
 
 def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor], *, precision: str) -> Attack:
@@ -160,8 +189,8 @@ def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor]
     -------
     callable
         With the arguments and results of the attack. An image whose success float32 does not confirm is attacked anew
-        in float32, with the same random draws. After bfloat16, an image on which nothing was found is attacked in
-        float32 with a tenth of the steps or queries. All passes are counted, those that confirm among them.
+        in float32, with the same random draws. After bfloat16, an image without a success is attacked in float32 with
+        a tenth of the steps or queries. All passes are counted, those that confirm among them.
     """
     if precision == FULL:
         return attack
@@ -187,6 +216,7 @@ def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor]
         refuted = (claimed & ~confirmed).nonzero().flatten()
         if len(refuted):
             points[refuted] = in_float32(refuted, settings)
+
         surviving = (~claimed & ~confirmed).nonzero().flatten()
         if precision == BFLOAT16 and len(surviving):
             ends = in_float32(surviving, shortened(settings))

@@ -70,7 +70,8 @@ def score(
             continue
         identities[label_of(model)] = found.identity
         for name, entry in measures.items():
-            columns = kind_of(entry).load()(found.logits, found.labels, settings=entry)
+            kind = kind_of(entry)
+            columns = kind.load()(found.logits, found.labels, settings=kind.parse(entry))
             frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
             parts.append((model, name, frame[table_of(entry["kind"]).column_names]))
         made_of = {"logits": sha256_of_file(path), "model": dict(model)}

@@ -1,11 +1,11 @@
 """Clean accuracy: whether the undisturbed sample is classified correctly."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from gfscore.measures.declaration import Kind, Measure, Settings
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -16,7 +16,7 @@ class Clean(Settings):
 
 
 def describe(_settings: Clean) -> Measure:
-    """What the measure is; it has no settings."""
+    """Range, unit and meaning of the measure, which has no settings."""
     return Measure(
         title="Clean accuracy",
         value_range=(0.0, 1.0),
@@ -27,9 +27,25 @@ def describe(_settings: Clean) -> Measure:
 
 
 def measure_logits(
-    logits: "NDArray[Any]", labels: "NDArray[Any]", *, settings: Mapping[str, Any]
-) -> dict[str, "NDArray[Any] | bool"]:
-    """Columns of N samples from logits (N, K) and labels (N,): value 1 where the prediction is the label, else 0."""
+    logits: "NDArray[np.floating]", labels: "NDArray[np.integer]", *, settings: Clean
+) -> dict[str, "NDArray[np.generic] | bool"]:
+    """Whether each sample is classified correctly.
+
+    Parameters
+    ----------
+    logits : ndarray
+        (N, K).
+    labels : ndarray
+        (N,) int.
+    settings : Clean
+        Has no influence.
+
+    Returns
+    -------
+    dict
+        Columns of the samples table: prediction; value, 1 where it is the label, else 0; censored, always false.
+    """
+    # Declarations are read without numpy.
     from gfscore.statistics.margins import predictions
 
     prediction = predictions(logits, labels)
@@ -37,8 +53,8 @@ def measure_logits(
 
 
 def import_radii(
-    label: "NDArray[Any]", prediction: "NDArray[Any]", radius: "NDArray[Any]"
-) -> dict[str, "NDArray[Any]"]:
+    label: "NDArray[np.integer]", prediction: "NDArray[np.integer]", radius: "NDArray[np.float64]"
+) -> dict[str, "NDArray[np.generic]"]:
     """Columns of N samples whose certified prediction is known: whether the smoothed classifier is right."""
     return {"value": (prediction == label).astype(float)}
 

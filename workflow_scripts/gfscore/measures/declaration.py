@@ -53,13 +53,26 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """What every consumer of a measure needs to know of it.
+    """What every consumer of a measure needs to know of it. Every measure is oriented so that higher is better.
 
-    `value_range` (lowest, highest) that intervals rely on; `unit` and `title` for axes; `binary` says that a sample has
-    one end of the range or the other, nothing between; `test` holds the settings of the test or certification behind
-    each value, None without one; `several_copies` says that its table holds several disturbed copies of each sample,
-    whose mean is the sample's value; `undecided` that a censored value may be any up to the upper end of the range.
-    Every measure is oriented so that higher is better.
+    Parameters
+    ----------
+    title : str
+        For axes and tables.
+    value_range : tuple of float
+        Lowest and highest value of a sample; intervals rely on it.
+    unit : str
+        For axes.
+    explanation : str
+        What a value means, in full sentences.
+    binary : bool
+        Whether a value is one end of the range or the other, nothing between.
+    test : mapping, optional
+        Settings of the test or certification behind each value; None without one.
+    several_copies : bool
+        Whether the samples table holds several disturbed copies of each sample, whose mean is the sample's value.
+    undecided : bool
+        Whether a censored value may be any up to the upper end of the range.
     """
 
     title: str
@@ -77,9 +90,11 @@ class Measure:
     def error_rate(self) -> float:
         """Largest probability that a sample's value is wrong because the test behind it errs, 0 without a test.
 
-        Computed when asked for. Raises InputError where it is not below 0.5.
+        Computed at every access. Raises InputError where it is not below 0.5.
         """
-        return 0.0 if self.test is None else error_rate(self.test)
+        if self.test is None:
+            return 0.0
+        return error_rate(self.test)
 
 
 S = TypeVar("S", bound=Settings)
@@ -87,7 +102,7 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[S]):
-    """A kind of measure: all that the rest of the house needs to know of it."""
+    """A kind of measure: all that planning, computing, tables and pages need to know of it."""
 
     name: str
     """Value of `kind` in the configuration, and name of the file that declares it."""
@@ -98,20 +113,20 @@ class Kind(Generic[S]):
     needs: Literal["logits", "network"]
     """What it is computed from: the logits of a model, or a network that images are shown to."""
     function: str
-    """What computes it, "module:name", returns columns of its samples table.
+    """What computes it, "module:name", and returns columns of its samples table.
 
     From logits it is called as function(logits, labels, settings=...), with all N samples; of a network as
-    function(classifier, images, labels, settings=..., seeds=...), batch by batch: see
-    gfscore.measures.job.measure_in_batches.
+    function(classifier, images, labels, settings=..., seeds=...), batch by batch (see
+    gfscore.measures.job.measure_in_batches). `settings` is an object of its class.
     """
     value: str
     """What the value of a sample is, for the documentation."""
     passes: str
     """How many passes of a sample through the network it takes, for the documentation."""
     named_by: tuple[str, ...] = ()
-    """Settings that name a measure which nobody named, such as "smoothing.sigma" (see gfscore.measures.names)."""
+    """Settings of which the name of an unnamed measure is made, such as "smoothing.sigma" (gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()
-    """Columns that its samples table has beside those of every measure, and of every measure of a network."""
+    """Columns of its samples table, without those of every measure and of every measure of a network."""
     table_version: int = 1
     """Raised when the meaning of a column changes."""
     version: int = 1
@@ -125,19 +140,19 @@ class Kind(Generic[S]):
     fast_search: bool = False
     """Whether its attacks search in the arithmetic of the setting `inference: search`, `classifier.search`."""
     named: Callable[[S], tuple[str, ...]] = lambda settings: ()
-    """Modules that declare what its settings name, attacks say."""
+    """Modules that declare what its settings name, such as attacks."""
     predicts: bool = False
-    """Whether its predictions are the classifier's answers to what it was shown, so that confusions are counted."""
+    """Whether its predictions are the classifier's answers to the images shown, so that confusions are counted."""
     copies: bool = False
-    """Whether it is given corrupted copies (gfscore.images.image_set) of a dataset that brings them, as `copies`."""
+    """Whether its function takes `copies`, the corrupted copies of a dataset that brings them."""
     elsewhere: Callable[[S], bool] | None = None
     """Whether the values were computed elsewhere; None for a kind whose settings do not say so."""
     imported: str = ""
-    """What makes columns of certified predictions and radii of others, "module:name"; empty where nothing does."""
+    """What makes columns of imported certified predictions and radii, "module:name"; empty for no import."""
     hint: str = ""
     """What to do where a model does not give what is needed."""
     find_mistakes: Callable[..., Iterator[Mistake]] = lambda settings, **_: iter(())
-    """What settings can be wrong in beyond their types, as `mistakes` says."""
+    """find_mistakes(settings, classes=..., thorough=...): what settings can be wrong in beyond their types."""
     forward_passes: Callable[[S, int], float] = lambda settings, classes: 1
     """Forward passes of a sample that it makes at most, a gradient counted as two more, of a network of K classes.
 
@@ -159,13 +174,15 @@ class Kind(Generic[S]):
 
     @property
     def own_columns(self) -> tuple[Column, ...]:
-        """Columns of its samples table beside those of every measure."""
-        return self.columns if self.needs == "logits" else (CLEAN_PREDICTION, *self.columns)
+        """Columns of its samples table, without those of every measure."""
+        if self.needs == "logits":
+            return self.columns
+        return (CLEAN_PREDICTION, *self.columns)
 
     def version_with(self, search: str) -> str:
-        """Version, with the setting `inference: search` where it is stated and the attacks of the kind follow it.
+        """Version, with the setting `inference: search` where the attacks of the kind follow it.
 
-        "auto" is not stated: where a job runs is no reason to measure again.
+        "auto" is left out: where a job runs is no reason to measure again.
         """
         if search == "auto" or not self.fast_search:
             return str(self.version)
@@ -178,22 +195,31 @@ class Kind(Generic[S]):
     def mistakes(self, settings: S, *, classes: float | None = None, thorough: bool = False) -> Iterator[Mistake]:
         """Yield what is wrong with settings that the schema accepts.
 
-        `classes` of the data that they are for, None where unknown; `thorough`: also what takes a second to find.
+        Parameters
+        ----------
+        settings : Settings
+            Parsed settings.
+        classes : float, optional
+            Number of classes of the data that they are for; None where unknown.
+        thorough : bool
+            Whether to look for what takes a second to find, too.
         """
-        return self.find_mistakes(settings, classes=float("inf") if classes is None else classes, thorough=thorough)
+        number = float("inf") if classes is None else classes
+        return self.find_mistakes(settings, classes=number, thorough=thorough)
 
     def load(self) -> Callable[..., dict[str, Any]]:
-        """The function that computes it; imports what that needs.
+        """Import the function that computes it, which takes parsed settings.
 
         That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.passes).
         """
         function = resolve_name(self.function)
         if self.needs == "logits":
             return function
+        # The watch is of networks, which measures from logits run without.
         from gfscore.networks.passes import refusing_nan
 
         return refusing_nan(function)
 
     def load_imported(self) -> Callable[..., dict[str, Any]]:
-        """The function that makes its columns from certified radii."""
+        """Import the function that makes its columns from certified radii."""
         return resolve_name(self.imported)

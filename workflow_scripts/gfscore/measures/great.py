@@ -1,7 +1,6 @@
 """The attack-free margin score (GREAT): how clearly the true class wins."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -9,6 +8,7 @@ from gfscore.measures.declaration import Kind, Measure, Settings
 from gfscore.statistics import SCALE
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -27,7 +27,7 @@ class Great(Settings):
 
 
 def describe(_settings: Great) -> Measure:
-    """What the measure is, whatever its activation."""
+    """Range, unit and meaning of the measure, the same for every activation."""
     return Measure(
         title="Attack-free margin score (GREAT)",
         value_range=(0.0, SCALE),
@@ -40,12 +40,28 @@ def describe(_settings: Great) -> Measure:
 
 
 def measure_logits(
-    logits: "NDArray[Any]", labels: "NDArray[Any]", *, settings: Mapping[str, Any]
-) -> dict[str, "NDArray[Any] | bool"]:
-    """Columns of N samples from logits (N, K) and labels (N,): the score at T = 1."""
+    logits: "NDArray[np.floating]", labels: "NDArray[np.integer]", *, settings: Great
+) -> dict[str, "NDArray[np.generic] | bool"]:
+    """Margin score of each sample at temperature 1.
+
+    Parameters
+    ----------
+    logits : ndarray
+        (N, K).
+    labels : ndarray
+        (N,) int.
+    settings : Great
+        The activation.
+
+    Returns
+    -------
+    dict
+        Columns of the samples table: prediction; value in [0, sqrt(pi/2)]; censored, always false.
+    """
+    # Declarations are read without numpy.
     from gfscore.statistics.margins import predictions, scores
 
-    value = scores(logits, labels, activation=settings["activation"])
+    value = scores(logits, labels, activation=settings.activation)
     return {"prediction": predictions(logits, labels), "value": value, "censored": False}
 
 

@@ -1,22 +1,25 @@
-"""Measures that need images and a classifier: one job per (model, dataset), in batches that survive interruption."""
+"""One measure of one model that is shown images: a job in batches, which survives interruption."""
+
+from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gfscore.core.files import read_json
+from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
 from gfscore.networks import devices, inference, passes
-from gfscore.networks.classifier import open_classifier
+from gfscore.networks.classifier import Classifier, open_classifier
 from gfscore.networks.device_choice import threads_for
 from gfscore.networks.devices import lift_limit
 from gfscore.networks.precision import FULL, reproducible_arithmetic, search_precision
@@ -25,152 +28,257 @@ from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import Table
 
+Columns = Mapping[str, Any]
+"""Arrays by the column of a samples table."""
+
+KeywordsOfSamples = Callable[[NDArray[np.str_]], dict[str, Any]]
+
+
+def no_keywords(_sample_id: NDArray[np.str_]) -> dict[str, Any]:
+    """No keyword arguments for any sample."""
+    return {}
+
+
+@dataclass(frozen=True)
+class MeasuringJob:
+    """What one job measures, and where it writes.
+
+    Parameters
+    ----------
+    dataset, model : path
+        Manifests of the dataset and of the model.
+    checkpoint : path or None
+        Weights of the model; None where the manifest suffices.
+    samples : path
+        Samples table to write.
+    progress : path
+        Folder of finished batches, until the table is written.
+    measure : str
+        Name of the measure.
+    settings : mapping
+        The measure's entry in config.yaml, as the table's identity holds it; `kind`, `subset` and `seed` decide which
+        samples are measured, and with which random numbers.
+    batch_size : int
+        Images at a time; a batch that does not fit into memory is halved.
+    version : str
+        Version of the measure's kind: batches of another version are not used.
+    device : str
+        "auto" is a GPU if there is one.
+    gpu_percent : int, optional
+        Share of the GPU that is held; None for the whole.
+    """
+
+    dataset: Path | str
+    model: Path | str
+    checkpoint: Path | str | None
+    samples: Path | str
+    progress: Path | str
+    measure: str
+    settings: Mapping[str, Any]
+    batch_size: int
+    version: str
+    device: str = "auto"
+    gpu_percent: int | None = None
+
+    @classmethod
+    def of(cls, job: Any, *, named_by: str = "measure") -> MeasuringJob:
+        """Read Snakemake's description of a job; `named_by` is the wildcard that names what is measured."""
+        return cls(
+            dataset=job.input.dataset,
+            model=job.input.model,
+            checkpoint=job.input.get("checkpoint") or None,
+            samples=job.output.samples,
+            progress=job.params.progress,
+            measure=job.wildcards[named_by],
+            settings=job.params.settings,
+            batch_size=job.params.batch_size,
+            version=job.params.version,
+            device=job.resources.device,
+            gpu_percent=job.resources.gpu_percent or None,
+        )
+
+    @property
+    def weights(self) -> Path | str:
+        """File that errors about the model name."""
+        return self.checkpoint or self.model
+
 
 def measure_in_batches(
-    files: Mapping[str, Any],
-    path_to_samples: str | Path,
-    path_to_progress: str | Path,
-    measure_batch: Callable[..., dict[str, Any]],
+    job: MeasuringJob,
+    measure_batch: Callable[..., Columns],
     *,
     table: Table,
-    measure: str,
-    settings: Mapping[str, Any],
-    how: Mapping[str, Any],
-    of_samples: Callable[[Any], dict[str, Any]] = lambda sample_id: {},
+    of_samples: KeywordsOfSamples = no_keywords,
     with_copies: bool = False,
-    device: str = "auto",
-    gpu_percent: int | None = None,
     search: str = FULL,
 ) -> None:
     """Write the samples table of one measure of one model.
 
-    `files` maps dataset, model and checkpoint (or None) to paths, as extract_logits takes them. `measure_batch(
-    classifier, images, labels, *, settings, seeds)` takes a Classifier, images (n, C, H, W) float32 in
-    [0, 1], labels (n,) int64 and a seed of each sample, (n,) uint64, and returns one array per column of `table`
-    but sample_id, label and clean_prediction; with several rows per sample also `row`, the index of each row's sample
-    in the batch. `settings` are the measure's entry in config.yaml, of which `subset` and `seed` are used here; `how`
-    holds batch_size and version. `of_samples` maps the identifiers (n,) of a batch to more keyword arguments of
-    `measure_batch`; `with_copies`: where the dataset brings corrupted copies, those of the batch are one, `copies`.
-    Finished batches are kept in `path_to_progress` until the table is written; of a subset of so many of each class its
-    samples stay there, for a larger one. A batch that does not fit into memory is halved. `device` "auto" is a GPU if
-    there is one, of which `gpu_percent` are held. `search` is the setting `inference: search`: where attacks search in
-    another arithmetic than float32, the table's identity says so.
+    Finished batches are kept until the table is written. Where the settings ask for a subset of so many samples of each
+    class, the samples are kept for a larger subset.
+
+    Parameters
+    ----------
+    job : MeasuringJob
+        What is measured, and where it is written.
+    measure_batch : callable
+        measure_batch(classifier, images, labels, *, seeds): a Classifier, images (n, C, H, W) float32 in [0, 1], labels
+        (n,) int64 and a seed of each sample, (n,) uint64. Returns one array per column of the table but sample_id,
+        label and clean_prediction; with several rows per sample also `row`, the index of each row's sample in the
+        batch.
+    table : Table
+        Samples table that the measure fills.
+    of_samples : callable
+        Maps the identifiers (n,) of a batch to more keyword arguments of `measure_batch`.
+    with_copies : bool
+        Whether corrupted copies of the batch are one of them, `copies`, where the dataset brings them.
+    search : str
+        Setting `inference: search`: where attacks search in another arithmetic than float32, the table's identity says
+        so.
     """
-    images, rows, classifier, identity = _opened(
-        files, settings, measure, with_copies, device=device, gpu_percent=gpu_percent
-    )
-    threads, device = identity.pop("threads"), identity["device"]
-    where = files["checkpoint"] or files["model"]
+    images, rows, classifier, identity, threads = _open(job, with_copies=with_copies)
+    device = identity["device"]
     precision = search_precision(search, classifier, device=device)
     if precision != FULL:
         identity["search"] = precision
         print(f"attacks search in {precision}; what they find counts if float32 confirms it")
     classifier = replace(classifier, search=precision)
-    # Of its row in the dataset, so that a sample is drawn alike in any subset and batch.
-    seeds = seeds_of_samples(settings["seed"], settings["kind"], rows)
-    kept = progress.KeptSamples(path_to_progress, table, identity, version=how["version"])
-    todo = kept.missing(images.sample_id)
-    asked, images = images.sample_id, images.select(todo) if len(todo) < len(images) else images
-    seeds = seeds[todo]
-    size, numbered = how["batch_size"], enumerate(images.full_batches(how["batch_size"]))
-    measure_batch = partial(measure_batch, settings=settings)
 
-    def compute(part: int) -> pd.DataFrame:
-        # Parts are computed in ascending order; batches of those that were kept are skipped.
-        batch = next(batch for number, batch in numbered if number == part)
-        of = {"images": images, "seeds": seeds, "of_samples": of_samples, "table": table, "where": where}
-        return _measured(batch, part * size, measure_batch=measure_batch, classifier=running, **of)
+    # By its row in the dataset, so that a sample is drawn alike in any subset and batch.
+    seeds = seeds_of_samples(job.settings["seed"], job.settings["kind"], rows)
+    kept = progress.KeptSamples(job.progress, table, identity, version=job.version)
+    every_sample = images.sample_id
+    todo = kept.missing(every_sample)
+    measured_before = len(every_sample) - len(todo)
+    if measured_before:
+        images = images.select(todo)
+        seeds = seeds[todo]
 
-    with reproducible_arithmetic(threads=threads), passes.counted(classifier) as running:
+    with reproducible_arithmetic(threads=threads), passes.counted(classifier) as counted_classifier:
         started = time.monotonic()
-        made = None
+        frame = None
         if len(todo):
-            made = progress.in_parts(
-                range(-(-len(images) // size)),
-                compute,
+            batches = _Batches(
+                images=images,
+                seeds=seeds,
+                classifier=counted_classifier,
+                measure_batch=measure_batch,
+                of_samples=of_samples,
                 table=table,
-                folder=path_to_progress,
-                identity={**identity, **how, "kept": len(asked) - len(todo)},
+                weights=job.weights,
+                size=job.batch_size,
             )
-        taken = f", {len(asked) - len(todo)} more measured before" if len(todo) < len(asked) else ""
-        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{taken}")
-        write_table(path_to_samples, table, kept.completed(made, asked), identity=identity)
-        progress.forget(path_to_progress)
+            frame = progress.in_parts(
+                range(batches.count),
+                batches.measure,
+                table=table,
+                folder=job.progress,
+                identity={
+                    **identity,
+                    "batch_size": job.batch_size,
+                    "version": job.version,
+                    "kept": measured_before,
+                },
+            )
+        more = f", {measured_before} more measured before" if measured_before else ""
+        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{more}")
+        write_table(job.samples, table, kept.completed(frame, every_sample), identity=identity)
+        progress.forget(job.progress)
         kept.keep()
 
 
-def _opened(files, settings, measure, with_copies, *, device, gpu_percent):
-    # The images that are asked for, their rows in the dataset, the classifier on its device, and the identity of the
-    # table with the number of threads.
-    images, dataset = open_described(files["dataset"], with_copies=with_copies)
+def _open(
+    job: MeasuringJob, *, with_copies: bool
+) -> tuple[ImageSet, NDArray[np.int64], Classifier, dict[str, Any], int]:
+    # The images of the subset, their rows in the dataset, the classifier on its device, the identity of the table, and
+    # the number of threads.
+    images, dataset = open_described(job.dataset, with_copies=with_copies)
+    model = read_json(job.model)
+    threads = threads_for(model, job.checkpoint)
+    classifier = open_classifier(
+        model,
+        job.checkpoint,
+        image_shape=dataset["image_shape"],
+        classes=len(dataset["classes"]),
+        threads=threads,
+    )
+    source = job.checkpoint or model["path"]
+    inference.require_fit(classifier, dataset, source=source)
+
     rows = np.arange(len(images.labels))
-    model = read_json(files["model"])
-    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
-    threads = threads_for(model, files["checkpoint"])
-    classifier = open_classifier(model, files["checkpoint"], **of_data, threads=threads)
-    inference.require_fit(classifier, dataset, source=files["checkpoint"] or model["path"])
-    if settings["subset"] is not None:
-        rows = subset_rows(images.labels, settings["subset"], where=f"measures: {measure}")
+    if job.settings["subset"] is not None:
+        rows = subset_rows(images.labels, job.settings["subset"], where=f"measures: {job.measure}")
         images = images.select(rows)
-    device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
-    devices.move_to(classifier, device, where=files["checkpoint"] or model["path"])
+
+    device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
+    devices.move_to(classifier, device, where=source)
     identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
-    identity |= {"measure": measure, "settings": json.dumps(settings, sort_keys=True)}
+    identity["measure"] = job.measure
+    identity["settings"] = json.dumps(job.settings, sort_keys=True)
     if images.copies:
         identity["corrupted_digest"] = dataset["corrupted"]["digest"]
-    return images, rows, classifier, identity | {"threads": threads}
+    return images, rows, classifier, identity, threads
 
 
-def _measured(batch, start, *, where, **how):
-    # Rows of a batch whose first sample is the one numbered `start`; of halves where memory runs out.
-    frame = None
-    try:
-        frame = _rows(batch, start, **how)
-    # onnxruntime's errors derive from Exception alone.
-    except Exception as error:
-        if not devices.out_of_memory(error):
-            raise
-        if len(batch) == 1 and not lift_limit():
-            devices.refuse_small_gpu(error, where=where)
-            raise
-    # Only here, as an error that is being handled keeps the tensors of what failed.
-    if frame is None and len(batch) == 1:
-        return _measured(batch, start, where=where, **how)
-    if frame is None:
+@dataclass
+class _Batches:
+    # The images of a job in batches of a size, and what measures them.
+    images: ImageSet
+    seeds: NDArray[np.uint64]
+    classifier: Classifier
+    measure_batch: Callable[..., Columns]
+    of_samples: KeywordsOfSamples
+    table: Table
+    weights: Path | str
+    size: int
+    _numbered: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._numbered = enumerate(self.images.full_batches(self.size))
+
+    @property
+    def count(self) -> int:
+        return -(-len(self.images) // self.size)
+
+    def measure(self, number: int) -> pd.DataFrame:
+        # Batches are measured in ascending order; those that were kept are skipped.
+        for index, batch in self._numbered:
+            if index == number:
+                return self._halved(batch, number * self.size)
+        raise AssertionError(f"there is no batch {number}")
+
+    def _halved(self, batch: NDArray[np.float32], start: int) -> pd.DataFrame:
+        # Rows of a batch whose first sample is the one numbered `start`; of halves where memory runs out.
+        try:
+            return self._rows(batch, start)
+        # onnxruntime's errors derive from Exception alone.
+        except Exception as error:
+            if not devices.out_of_memory(error):
+                raise
+            if len(batch) == 1 and not lift_limit():
+                devices.refuse_small_gpu(error, where=self.weights)
+                raise
+        # Behind the handler, as an error that is being handled keeps the tensors of what failed.
+        if len(batch) == 1:
+            return self._halved(batch, start)
         half = (len(batch) + 1) // 2
         print(f"out of memory with {len(batch)} images at a time: {half} from here")
-        first = _measured(batch[:half], start, where=where, **how)
-        second = _measured(batch[half:], start + half, where=where, **how)
-        frame = pd.concat([first, second], ignore_index=True)
-    return frame
+        first = self._halved(batch[:half], start)
+        second = self._halved(batch[half:], start + half)
+        return pd.concat([first, second], ignore_index=True)
 
+    def _rows(self, batch: NDArray[np.float32], start: int) -> pd.DataFrame:
+        samples = slice(start, start + len(batch))
+        sample_id = self.images.sample_id[samples]
+        labels = np.asarray(self.images.labels[samples], dtype=np.int64)
+        clean_prediction = predictions(self.classifier.logits(batch), labels)
 
-def _rows(batch, start, *, measure_batch, classifier, images, seeds, of_samples, table):
-    here = slice(start, start + len(batch))
-    labels = np.asarray(images.labels[here], dtype=np.int64)
-    clean = predictions(classifier.logits(batch), labels)
-    own = of_samples(images.sample_id[here])
-    if images.copies:
-        own["copies"] = images.copies.select(np.arange(len(images))[here])
-    columns = dict(measure_batch(classifier, batch, labels, seeds=seeds[here], **own))
-    rows = columns.pop("row", np.arange(len(batch)))
-    shared = {"sample_id": images.sample_id[start + rows], "label": labels[rows], "clean_prediction": clean[rows]}
-    return pd.DataFrame(shared | columns)[table.column_names]
+        keywords = self.of_samples(sample_id)
+        if self.images.copies:
+            keywords["copies"] = self.images.copies.select(np.arange(len(self.images))[samples])
+        columns = dict(self.measure_batch(self.classifier, batch, labels, seeds=self.seeds[samples], **keywords))
 
-
-def of_job(job: Any, *, named_by: str = "measure") -> dict[str, Any]:
-    """What `measure_in_batches` takes besides the function, from Snakemake's description of a job, as a mapping.
-
-    `named_by` is the wildcard that names what is measured.
-    """
-    given, settings = job.input, job.params
-    return {
-        "files": {"dataset": given.dataset, "model": given.model, "checkpoint": given.get("checkpoint") or None},
-        "path_to_samples": job.output.samples,
-        "path_to_progress": settings.progress,
-        "measure": job.wildcards[named_by],
-        "settings": settings.settings,
-        "how": {"batch_size": settings.batch_size, "version": settings.version},
-        "device": job.resources.device,
-        "gpu_percent": job.resources.gpu_percent or None,
-    }
+        rows = columns.pop("row", np.arange(len(batch)))
+        frame = {"sample_id": sample_id[rows], "label": labels[rows], "clean_prediction": clean_prediction[rows]}
+        frame.update(columns)
+        return pd.DataFrame(frame)[self.table.column_names]

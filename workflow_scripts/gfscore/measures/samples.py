@@ -1,10 +1,15 @@
-"""Columns of the samples tables: those that every measure writes, and each kind's own."""
+"""Columns of the samples tables: those that every measure writes, and those of each kind."""
+
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from gfscore.measures import KINDS
 from gfscore.measures.declaration import CLEAN_PREDICTION, Column
 from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Table
+
+TypedColumn = tuple[str, pa.DataType, str]
+"""Column of a Table: its name, its Arrow type and its meaning."""
 
 SAMPLE_COLUMNS = (
     SAMPLE_ID,
@@ -19,7 +24,7 @@ ALREADY_WRONG = "clean"
 
 # value: Tolerance of one latent dimension; prediction: that on the reconstruction; censored: on either side.
 # Of tied classes both predictions are the first, whatever the label.
-_OF_PROJECTION = (
+_PROJECTION_COLUMNS = (
     CLEAN_PREDICTION,
     Column("dimension", "string", "latent dimension of the mapper that is moved"),
     Column("up", "float64", "smallest move upwards that changes the prediction, 1 where none does; null without room"),
@@ -29,35 +34,44 @@ _OF_PROJECTION = (
 )
 
 
-def _table(name: str, version: int, own: tuple[Column, ...] = ()) -> Table:
-    typed = ((column, pa.type_for_alias(kind), meaning) for column, kind, meaning in own)
-    return Table(name=name, version=version, columns=(*SAMPLE_COLUMNS, *typed))
+def _typed(columns: Iterable[Column]) -> list[TypedColumn]:
+    return [(column.name, pa.type_for_alias(column.type), column.meaning) for column in columns]
 
 
-_OF_KIND = {
-    name: _table(f"samples of kind {name}", kind.table_version, kind.own_columns)
-    for name, kind in KINDS.items()
-    if kind.own_columns
-}
-_PLAIN = _table("samples", 1)
+def _samples_table(name: str, version: int, columns: Iterable[Column]) -> Table:
+    return Table(name=name, version=version, columns=(*SAMPLE_COLUMNS, *_typed(columns)))
 
-PROJECTION_TABLE = _table("samples of kind projection", 2, _OF_PROJECTION)
+
+def _tables_of_kinds() -> dict[str, Table]:
+    tables = {}
+    for name, kind in KINDS.items():
+        if kind.own_columns:
+            tables[name] = _samples_table(f"samples of kind {name}", kind.table_version, kind.own_columns)
+    return tables
+
+
+def _columns_from_logits() -> list[TypedColumn]:
+    columns = {}
+    for kind in KINDS.values():
+        if kind.needs == "logits":
+            columns.update({column.name: column for column in kind.own_columns})
+    return _typed(columns.values())
+
+
+_TABLES_OF_KINDS = _tables_of_kinds()
+_PLAIN = _samples_table("samples", 1, ())
+
+PROJECTION_TABLE = _samples_table("samples of kind projection", 2, _PROJECTION_COLUMNS)
 """Samples table of projections, which are no measure."""
 
-_FROM_LOGITS = {
-    column: (column, pa.type_for_alias(kind), meaning)
-    for name in KINDS
-    if KINDS[name].needs == "logits"
-    for column, kind, meaning in KINDS[name].own_columns
-}
-SCORES = Table(name="scores", version=1, columns=(*MEASURED, *SAMPLE_COLUMNS, *_FROM_LOGITS.values()))
+SCORES = Table(name="scores", version=1, columns=(*MEASURED, *SAMPLE_COLUMNS, *_columns_from_logits()))
 """Samples tables of all models and measures from logits of an audit, one behind the other."""
 
-SAMPLES_TABLES = (_PLAIN, *_OF_KIND.values(), PROJECTION_TABLE)
+SAMPLES_TABLES = (_PLAIN, *_TABLES_OF_KINDS.values(), PROJECTION_TABLE)
 """Every samples table. Several rows of one sample (a corruption, a severity, a target each) count as one sample: its
 value is their mean."""
 
 
 def table_of(kind: str) -> Table:
     """Samples table that a kind of measure writes."""
-    return _OF_KIND.get(kind, _PLAIN)
+    return _TABLES_OF_KINDS.get(kind, _PLAIN)

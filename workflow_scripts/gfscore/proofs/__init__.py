@@ -1,1 +1,1 @@
-"""Proven bounds of a network's logits over a ball."""
+"""Proven bounds on what a network answers anywhere in a ball, which measures and training share."""

@@ -4,65 +4,115 @@ For networks that are a sequence of convolutions, linear layers and ReLUs. A pro
 to float32 rounding; without a proof an image may still be robust.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
 from gfscore.core.errors import InputError
-from gfscore.core.tensors import Module, Tensor
+
+LAYERS = (nn.Conv2d, nn.Linear, nn.ReLU, nn.Flatten)
+"""Layers that bounds are propagated through."""
+
+SLACK = 1e-5
+"""Subtracted from the bounds on margins.
+
+# ASSUME: float32 rounding of the bounds is below it.
+"""
+
+TINY = 1e-12
+"""Width of an interval that replaces a narrower one before it divides."""
+
+Interval = tuple[Tensor, Tensor]
+"""Lower and upper bounds of the same shape."""
 
 
-def certified(network: Module, images: Tensor, labels: Tensor, *, eps: float | Tensor) -> Tensor:
-    """Whether the prediction is proven correct for all perturbations of l_inf norm at most `eps`, (n,) bool.
+def certified(network: nn.Module, images: Tensor, labels: Tensor, *, eps: float | Tensor) -> Tensor:
+    """Whether the prediction is proven correct for all perturbations of l_inf norm at most `eps`.
 
-    Takes a torch module in eval mode that is a sequence (possibly nested) of zero-padded Conv2d, Linear, ReLU and
-    Flatten; images (n, C, H, W) in [0, 1]; labels (n,) int64; `eps` a number or a tensor that broadcasts over the
-    images. False means not proven. The first layers may be other maps without parameters, such as a normalisation.
-    Raises InputError for any other layer, and if the image of a ball's ends under the first maps is not finite or in
-    the wrong order. Source: Zhang et al. 2018 (CROWN), with the ball intersected with the pixel range [0, 1].
     # ASSUME: every output of the first maps is non-decreasing in every pixel; only the ends of the balls are checked.
-    """
-    import torch
 
-    # ASSUME: float32 rounding of the bounds is below the slack that is subtracted.
-    slack = 1e-5
+    Parameters
+    ----------
+    network : Module
+        In eval mode: a sequence (possibly nested) of zero-padded Conv2d, Linear, ReLU and Flatten. The first layers may
+        be other maps without parameters, such as a normalisation.
+    images : Tensor
+        (n, C, H, W) in [0, 1].
+    labels : Tensor
+        (n,) int64.
+    eps : float or Tensor
+        Radius; a tensor broadcasts over the images.
+
+    Returns
+    -------
+    Tensor
+        (n,) bool; False means not proven.
+
+    Raises
+    ------
+    InputError
+        For any other layer, and if the image of a ball's ends under the first maps is not finite or in the wrong order.
+
+    References
+    ----------
+    Zhang et al. 2018 (CROWN), with the ball intersected with the pixel range [0, 1].
+    """
     with torch.no_grad():
-        first, layers = _layers(network)
+        first, layers = _split(network)
         low, high = _ends(first, images, eps=eps)
-        chain = _Chain(low, high, [])
-        for layer in layers[:-1]:
-            chain.extend(layer)
-        chain.append(layers[-1])
-        margins = _margin_coefficients(labels, layers[-1].out_features)
-        return chain.lower(margins).amin(1) > slack
+        chain = _Chain(low, high)
+        for layer in layers:
+            chain.append(layer)
+        last = layers[-1]
+        assert isinstance(last, nn.Linear)
+        margins = chain.lower(_margin_coefficients(labels, last.out_features))
+        return margins.amin(1) > SLACK
 
 
 def certified_radii(
-    network: Module, images: Tensor, labels: Tensor, *, largest: float, steps: int = 12
+    network: nn.Module, images: Tensor, labels: Tensor, *, largest: float, steps: int = 12
 ) -> NDArray[np.float64]:
-    """Proven l_inf radius of each image, (n,) float64 in [0, `largest`]; 0 if nothing is proven.
+    """Proven l_inf radius of each image, found by bisection; each returned radius was proven by `certified`.
 
-    Found by bisection; each returned radius was proven by `certified`.
+    Parameters
+    ----------
+    network, images, labels
+        As of `certified`.
+    largest : float
+        Largest radius that is tried.
+    steps : int
+        Halvings.
+
+    Returns
+    -------
+    ndarray
+        (n,) float64 in [0, `largest`]; 0 if nothing is proven.
     """
-    import torch
-
     proven = torch.zeros(len(images), dtype=torch.float64)
-    low, high = torch.zeros_like(proven), torch.full_like(proven, float(largest))
+    low = torch.zeros_like(proven)
+    high = torch.full_like(proven, float(largest))
     for step in range(steps + 1):
         eps = high if step == 0 else (low + high) / 2
-        shaped = eps.to(images.device, images.dtype).reshape(-1, *[1] * (images.ndim - 1))
-        holds = certified(network, images, labels, eps=shaped).cpu()
+        image_eps = eps.to(images.device, images.dtype).reshape(-1, *[1] * (images.ndim - 1))
+        holds = certified(network, images, labels, eps=image_eps).cpu()
         proven = torch.where(holds, eps, proven)
-        low, high = torch.where(holds, eps, low), torch.where(holds, high, eps)
+        low = torch.where(holds, eps, low)
+        high = torch.where(holds, high, eps)
     return proven.numpy()
 
 
-def _ends(first, images, *, eps):
+def _ends(first: nn.Module, images: Tensor, *, eps: float | Tensor) -> Interval:
     # Bounds on the images of the balls under the first maps.
-    low, high = (first((images + sign * eps).clamp(0, 1)) for sign in (-1, 1))
+    low = first((images - eps).clamp(0, 1))
+    high = first((images + eps).clamp(0, 1))
     # False for NaN.
-    if not ((low <= high) & low.isfinite() & high.isfinite()).all():
+    in_order = (low <= high) & low.isfinite() & high.isfinite()
+    if not in_order.all():
         raise InputError(
             "the maps before the first layer give no bounds: they map a pixel range low to high to values that are not "
             "finite or not in this order; give maps that are non-decreasing in every pixel, finite images and eps >= 0"
@@ -72,158 +122,170 @@ def _ends(first, images, *, eps):
 
 @dataclass
 class _Chain:
-    """Layers so far, with bounds on the input of every ReLU."""
-
+    # The layers of a network, with bounds on the input of every ReLU, for inputs between low and high.
     low: Tensor
     high: Tensor
-    done: list[tuple[Module, tuple[Tensor, Tensor] | None]]
+    layers: list[nn.Module] = field(default_factory=list)
+    relu_bounds: list[Interval | None] = field(default_factory=list)
 
-    def append(self, layer: Module) -> None:
-        self.done.append((layer, None))
+    @property
+    def centre(self) -> Tensor:
+        return (self.low + self.high) / 2
 
-    def extend(self, layer: Module) -> None:
-        from torch import nn
+    @property
+    def reach(self) -> Tensor:
+        return (self.high - self.low) / 2
 
-        if not isinstance(layer, nn.ReLU):
-            self.append(layer)
-            return
-        shape = self._shapes()[-1]
-        size = shape.numel()
-        self.done.append((layer, self._input_bounds(shape, size)))
-
-    def _input_bounds(self, shape, size):
-        import torch
-
-        if sum(not isinstance(layer, torch.nn.Flatten) for layer, _ in self.done) == 1:
-            return self._interval()
-        identity = torch.eye(size, device=self.low.device).reshape(1, size, *shape)
-        identity = identity.expand(len(self.low), *identity.shape[1:])
-        return self.lower(identity).reshape(-1, *shape), -self.lower(-identity).reshape(-1, *shape)
-
-    def _interval(self):
-        # For a single linear map, interval arithmetic is exact and far cheaper.
-        centre, reach = (self.low + self.high) / 2, (self.high - self.low) / 2
-        for layer, _ in self.done:
-            centre, reach = layer(centre), _magnitude(layer, reach)
-        return centre - reach, centre + reach
+    def append(self, layer: nn.Module) -> None:
+        bounds = self._output_bounds() if isinstance(layer, nn.ReLU) else None
+        self.layers.append(layer)
+        self.relu_bounds.append(bounds)
 
     def lower(self, coefficients: Tensor) -> Tensor:
-        """Lower bound (n, S) of S linear functions of the last layer's output, coefficients (n, S, ...)."""
-        shapes = self._shapes()
+        # Lower bound (n, S) of S linear functions of the last layer's output, coefficients (n, S, ...).
+        shapes = self._input_shapes()
         constant = coefficients.new_zeros(coefficients.shape[:2])
-        for index in range(len(self.done) - 1, -1, -1):
-            layer, bounds = self.done[index]
-            coefficients, added = _back(layer, coefficients, shapes[index], bounds)
+        for index in reversed(range(len(self.layers))):
+            coefficients, added = _back(self.layers[index], coefficients, shapes[index], self.relu_bounds[index])
             constant = constant + added
-        centre, reach = ((self.low + self.high) / 2)[:, None], ((self.high - self.low) / 2)[:, None]
+        centre = self.centre[:, None]
+        reach = self.reach[:, None]
         return constant + (coefficients * centre - coefficients.abs() * reach).flatten(2).sum(2)
 
-    def _shapes(self):
-        import torch
+    def _output_bounds(self) -> Interval:
+        maps = [layer for layer in self.layers if not isinstance(layer, nn.Flatten)]
+        if len(maps) == 1:
+            return self._interval()
+        shape = self._input_shapes()[-1]
+        size = shape.numel()
+        identity = torch.eye(size, device=self.low.device).reshape(1, size, *shape)
+        identity = identity.expand(len(self.low), *identity.shape[1:])
+        low = self.lower(identity).reshape(-1, *shape)
+        high = -self.lower(-identity).reshape(-1, *shape)
+        return low, high
 
-        shapes, x = [], torch.zeros_like(self.low[:1])
-        for layer, _ in self.done:
-            shapes.append(x.shape[1:])
+    def _interval(self) -> Interval:
+        # For a single linear map, interval arithmetic is exact and far cheaper.
+        centre, reach = self.centre, self.reach
+        for layer in self.layers:
+            centre = layer(centre)
+            reach = _magnitude(layer, reach)
+        return centre - reach, centre + reach
+
+    def _input_shapes(self) -> list[torch.Size]:
+        # Of every layer, and of the one that would follow.
+        x = torch.zeros_like(self.low[:1])
+        shapes = [x.shape[1:]]
+        for layer in self.layers:
             x = layer(x)
-        return [*shapes, x.shape[1:]]
+            shapes.append(x.shape[1:])
+        return shapes
 
 
-def _magnitude(layer, reach):
-    from torch import nn
-    from torch.nn import functional
-
-    if isinstance(layer, nn.Flatten):
-        return layer(reach)
+def _magnitude(layer: nn.Module, reach: Tensor) -> Tensor:
     if isinstance(layer, nn.Linear):
         return functional.linear(reach, layer.weight.abs())
-    return functional.conv2d(reach, layer.weight.abs(), None, layer.stride, layer.padding)
+    if isinstance(layer, nn.Conv2d):
+        return functional.conv2d(reach, layer.weight.abs(), None, layer.stride, layer.padding)
+    return layer(reach)
 
 
-def _back(layer, coefficients, shape, bounds):
+def _back(
+    layer: nn.Module, coefficients: Tensor, shape: torch.Size, relu_bounds: Interval | None
+) -> tuple[Tensor, Tensor | int]:
     # Converts coefficients of the layer's output to those of its input (of `shape`), and a term of the constant.
-    from torch import nn
-    from torch.nn import functional
-
     n, functions = coefficients.shape[:2]
-    if isinstance(layer, nn.Flatten):
-        return coefficients.reshape(n, functions, *shape), 0
     if isinstance(layer, nn.ReLU):
-        return _back_through_relu(coefficients, *bounds)
+        assert relu_bounds is not None
+        return _back_through_relu(coefficients, *relu_bounds)
     if isinstance(layer, nn.Linear):
         # A linear layer maps every row of an input with more dimensions.
         added = 0 if layer.bias is None else (coefficients @ layer.bias).reshape(n, functions, -1).sum(2)
         return coefficients @ layer.weight, added
+    if isinstance(layer, nn.Conv2d):
+        return _back_through_convolution(layer, coefficients, shape)
+    return coefficients.reshape(n, functions, *shape), 0
+
+
+def _back_through_convolution(layer: nn.Conv2d, coefficients: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor | int]:
+    n, functions = coefficients.shape[:2]
+    padding = layer.padding
+    assert not isinstance(padding, str)
     added = 0 if layer.bias is None else coefficients.sum((3, 4)) @ layer.bias
-    sides = zip(shape[1:], coefficients.shape[3:], layer.stride, layer.padding, layer.kernel_size, strict=True)
-    lost = [side - ((out - 1) * stride - 2 * pad + kernel) for side, out, stride, pad, kernel in sides]
+    # Pixels at the far edges that no step of the kernel reaches.
+    unreached = []
+    for axis in range(2):
+        steps = coefficients.shape[3 + axis] - 1
+        reached = steps * layer.stride[axis] - 2 * padding[axis] + layer.kernel_size[axis]
+        unreached.append(shape[1 + axis] - reached)
     flat = coefficients.reshape(n * functions, *coefficients.shape[2:])
-    how = {"stride": layer.stride, "padding": layer.padding, "output_padding": lost}
-    return functional.conv_transpose2d(flat, layer.weight, **how).reshape(n, functions, *shape), added
+    flat = functional.conv_transpose2d(
+        flat, layer.weight, stride=layer.stride, padding=padding, output_padding=unreached
+    )
+    return flat.reshape(n, functions, *shape), added
 
 
-def _back_through_relu(coefficients, low, high):
-    import torch
-
+def _back_through_relu(coefficients: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     low, high = low[:, None], high[:, None]
     unstable = (low < 0) & (high > 0)
-    upper_slope = torch.where(unstable, high / (high - low).clamp(min=1e-12), (low >= 0).to(low.dtype))
+    active = (low >= 0).to(low.dtype)
+    upper_slope = torch.where(unstable, high / (high - low).clamp(min=TINY), active)
     # Lower bound: the line through 0 with the smaller area to the ReLU.
     lower_slope = torch.where(unstable, (high > -low).to(low.dtype), upper_slope)
+    positive = coefficients.clamp(min=0)
     negative = coefficients.clamp(max=0)
-    added = (negative * torch.where(unstable, -upper_slope * low, 0)).flatten(2).sum(2)
-    return coefficients.clamp(min=0) * lower_slope + negative * upper_slope, added
+    intercept = torch.where(unstable, -upper_slope * low, 0)
+    added = (negative * intercept).flatten(2).sum(2)
+    return positive * lower_slope + negative * upper_slope, added
 
 
-def _margin_coefficients(labels, classes):
+def _margin_coefficients(labels: Tensor, classes: int) -> Tensor:
     # z_y - z_j for every other class j, (n, K - 1, K).
-    import torch
-
-    rows = torch.arange(classes, device=labels.device)
-    others = torch.stack([rows[rows != label] for label in labels])
-    own = torch.nn.functional.one_hot(labels, classes)[:, None]
-    return (own - torch.nn.functional.one_hot(others, classes)).float()
+    every_class = torch.arange(classes, device=labels.device)
+    others = torch.stack([every_class[every_class != label] for label in labels])
+    label_rows = functional.one_hot(labels, classes)[:, None]
+    return (label_rows - functional.one_hot(others, classes)).float()
 
 
-def _layers(network):
-    from torch import nn
+def _split(network: nn.Module) -> tuple[nn.Module, list[nn.Module]]:
+    # The first maps, and the layers that bounds are propagated through.
+    flat = _flattened(network)
+    start = 0
+    while start < len(flat) and not isinstance(flat[start], LAYERS):
+        start += 1
+    first, layers = flat[:start], flat[start:]
+    learned = [layer for layer in first if any(True for _ in layer.parameters())]
+    _require_bounds([*learned, *layers])
+    if not layers or not isinstance(layers[-1], nn.Linear):
+        raise InputError("the network must end with a linear layer that returns the logits; give another network")
+    return nn.Sequential(*first), layers
 
-    opened = _opened(network)
-    start = next((index for index, layer in enumerate(opened) if isinstance(layer, _known())), len(opened))
-    layers = opened[start:]
-    learned = [layer for layer in opened[:start] if any(True for _ in layer.parameters())]
-    for layer in [*learned, *layers]:
+
+def _flattened(module: nn.Module) -> list[nn.Module]:
+    # A subclass of Sequential may be a residual block.
+    if not isinstance(module, nn.Sequential) or type(module).forward is not nn.Sequential.forward:
+        return [module]
+    layers = []
+    for child in module:
+        layers.extend(_flattened(child))
+    return layers
+
+
+def _require_bounds(layers: Sequence[nn.Module]) -> None:
+    for layer in layers:
         if not _has_bounds(layer):
             raise InputError(
                 f"there are no bounds for {layer}; give a sequence of linear layers, ReLUs and convolutions with "
                 "numeric zero padding, without groups or dilation"
             )
-    if not layers or not isinstance(layers[-1], nn.Linear):
-        raise InputError("the network must end with a linear layer that returns the logits; give another network")
-    return nn.Sequential(*opened[:start]), layers
 
 
-def _known():
-    from torch import nn
-
-    return nn.Conv2d, nn.Linear, nn.ReLU, nn.Flatten
-
-
-def _has_bounds(layer):
-    from torch import nn
-
+def _has_bounds(layer: nn.Module) -> bool:
     # A subclass may compute something else.
-    if all(type(layer).forward is not kind.forward for kind in _known()):
+    if all(type(layer).forward is not kind.forward for kind in LAYERS):
         return False
     if not isinstance(layer, nn.Conv2d):
         return True
-    plain = (layer.groups, layer.dilation, layer.padding_mode) == (1, (1, 1), "zeros")
-    return plain and not isinstance(layer.padding, str)
-
-
-def _opened(module):
-    from torch import nn
-
-    # A subclass of Sequential may be a residual block.
-    if isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward:
-        return [part for child in module for part in _opened(child)]
-    return [module]
+    if layer.groups != 1 or layer.dilation != (1, 1) or layer.padding_mode != "zeros":
+        return False
+    return not isinstance(layer.padding, str)

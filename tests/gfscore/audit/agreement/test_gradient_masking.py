@@ -10,7 +10,9 @@ from torch import nn
 from audit_inputs import audit_inputs, models_named
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.agreement.rows import masking_rows
+from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
+from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.classifier import from_network
 from seeds import seeds_of
@@ -88,11 +90,12 @@ def signs_of(network, digits, *, n=200):
     y = classifier.logits(x).argmax(1).astype(np.int64)
     measures = {}
     for name, eps, entry in (("fgsm", EPS, FGSM), ("pgd", EPS, PGD), ("near", EPS / 3, PGD), ("square", EPS, SQUARE)):
-        columns = attack(classifier, x, y, settings={"norm": "linf", "eps": eps, "attacks": [entry]}, seeds=seeds_of(x))
+        settings = Adversarial.model_validate({"norm": "linf", "eps": eps, "attacks": [entry]})
+        columns = attack(classifier, x, y, settings=settings, seeds=seeds_of(x))
         measures[name] = (eps, columns["distance"], columns, entry["name"])
     for name in ("fmn", "deepfool"):
         settings = {"norm": "linf", "largest_distance": 0.5, "attacks": [{"name": name}], "bisection_steps": 10}
-        columns = nearest(classifier, x, y, settings=settings, seeds=seeds_of(x))
+        columns = nearest(classifier, x, y, settings=Minimal.model_validate(settings), seeds=seeds_of(x))
         measures[name] = (0.5, np.where(columns["censored"], NAN, columns["value"]), columns, name)
     return [
         masking_warnings(

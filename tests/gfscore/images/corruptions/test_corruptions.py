@@ -12,6 +12,7 @@ from gfscore.images.corruptions.catalogue import CORRUPTIONS, corrupt
 from gfscore.images.corruptions.parameters import LENGTHS, PARAMETERS, parameters_of
 from gfscore.images.corruptions.weather import plasma
 from gfscore.measures import KINDS
+from gfscore.measures.corruption import Corruption
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import RowGenerators
 from seeds import seeds_of
@@ -212,7 +213,7 @@ def test_one_row_per_corruption_severity_and_sample():
     classifier = Classifier("mean", (1, 32, 32), 2, None, run=brightness_as_class)
     images = np.stack([np.full((1, 32, 32), value, dtype=np.float32) for value in (0.3, 0.47, 0.8)])
     labels = np.array([0, 0, 1])
-    settings = {"corruptions": ["brightness", "contrast"], "severities": [1, 5]}
+    settings = Corruption(corruptions=["brightness", "contrast"], severities=[1, 5])
     columns = measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images))
     assert columns["row"].tolist() == [0, 1, 2] * 4
     assert columns["corruption"].tolist() == ["brightness"] * 6 + ["contrast"] * 6
@@ -220,7 +221,11 @@ def test_one_row_per_corruption_severity_and_sample():
     # .3 of brightness turns both dark images into the bright class; contrast keeps the mean.
     assert columns["value"].tolist() == [1, 0, 1, 0, 0, 1] + [1, 1, 1] * 2
     alone = measure_batch(
-        classifier, images, labels, settings={"corruptions": ["contrast"], "severities": [5]}, seeds=seeds_of(images)
+        classifier,
+        images,
+        labels,
+        settings=Corruption(corruptions=["contrast"], severities=[5]),
+        seeds=seeds_of(images),
     )
     assert alone["prediction"].tolist() == columns["prediction"][-3:].tolist()
 
@@ -266,7 +271,7 @@ def test_logits_that_are_no_numbers_are_refused():
 
     images = (0.5 + 0.02 * np.random.default_rng(0).random((20, 1, 8, 8))).astype(np.float32)
     classifier = from_network(Standardised())
-    settings = {"corruptions": ["contrast"], "severities": [5]}
+    settings = Corruption(corruptions=["contrast"], severities=[5])
     labels = classifier.logits(images).argmax(1)
     with pytest.raises(InputError, match="NaN"):
         measure_batch(classifier, images, labels, settings=settings, seeds=seeds_of(images))

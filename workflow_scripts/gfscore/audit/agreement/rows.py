@@ -16,6 +16,7 @@ from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
 from gfscore.audit.values import AuditInputs
 from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.measures import KINDS
 from gfscore.statistics.error_rates import error_rate, threshold
 from gfscore.statistics.proportions import class_shares, training_method
 from gfscore.statistics.ranking import EXACT_UP_TO, ROUNDING, every_order, share_of_orders, spearman
@@ -204,7 +205,7 @@ def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:
 def _attacked(samples, settings, classes):
     if settings["kind"] == "adversarial":
         distance, eps = samples["distance"].to_numpy(np.float64), settings["eps"]
-        tried = tuple(entry["name"] for entry in expand(settings["attacks"], classes))
+        tried = tuple(entry["name"] for entry in expand(KINDS["adversarial"].parse(settings).attacks, classes))
     else:
         distance = np.where(samples["censored"], np.nan, samples["value"])
         eps, tried = settings["largest_distance"], tuple(entry["name"] for entry in settings["attacks"])

@@ -14,8 +14,8 @@ from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 
-def _usual() -> list[BallAttack]:
-    # One of each sort: what Square finds and the other does not tells of masked gradients.
+def _default_attacks() -> list[BallAttack]:
+    # One with gradients and one without: what Square alone finds is a sign of masked gradients.
     return [ApgdCe(name="apgd-ce"), Square(name="square")]
 
 
@@ -31,11 +31,11 @@ class Adversarial(NetworkSettings):
             min_length=1,
             description="Attacks, run in this order on the samples that still stand; each has its own settings.",
         ),
-    ] = Field(default_factory=_usual)
+    ] = Field(default_factory=_default_attacks)
 
 
 def describe(settings: Adversarial) -> Measure:
-    """What the measure is, in its ball."""
+    """Range, unit and meaning of the measure in its ball."""
     return Measure(
         title=f"Adversarial accuracy, {ball_words(settings.norm, settings.eps)}",
         value_range=(0.0, 1.0),
@@ -59,14 +59,14 @@ def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> I
     for words in other_norms(settings.attacks, settings.norm):
         yield Mistake(("attacks",), words)
     try:
-        expand([attack.model_dump() for attack in settings.attacks], classes)
+        expand(settings.attacks, classes)
     except InputError as error:
         yield Mistake(("attacks",), str(error))
 
 
 def forward_passes(settings: Adversarial, classes: int) -> float:
     """Forward passes of a sample that no attack fools."""
-    members = expand([attack.model_dump() for attack in settings.attacks], classes)
+    members = expand(settings.attacks, classes)
     return 1 + sum(declaration.forward_passes(member) for member in members)
 
 

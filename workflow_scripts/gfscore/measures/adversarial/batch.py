@@ -3,17 +3,16 @@
 Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.libraries says why.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from gfscore.attacks.declaration import ball_of
-from gfscore.attacks.gradient_ascent import assert_allowed, correct, misclassified
+from gfscore.attacks.gradient_ascent import Ball, assert_allowed, correct, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
-from gfscore.core.tensors import Tensor
+from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
@@ -25,59 +24,80 @@ def measure_batch(
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
     *,
-    settings: Mapping[str, Any],
+    settings: Adversarial,
     seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
-    Arguments as in gfscore.measures.job; `settings` norm, eps and attacks, which run in this order on the samples that
-    still stand. Returns arrays (n,): value, 1 for a survivor, else 0; prediction on the adversarial example, for others
-    on the image; attack, the first that succeeded, "clean" for a sample that is wrong without one, None for a survivor;
-    distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes. Surviving proves
-    nothing: the mean is an upper bound on the share of robust samples. Guaranteed, and asserted: what an attack returns
-    lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie at the top being an error. Raises
-    InputError for a classifier without gradients, and as `expand` does.
+    Surviving proves nothing: the mean is an upper bound on the share of robust samples. Asserted: what an attack
+    returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie at the top being an error.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Adversarial
+        The ball, and the attacks, which run in their order on the samples that still stand.
+    seeds : ndarray
+        Seed of each sample, (n,) uint64.
+
+    Returns
+    -------
+    dict
+        Arrays (n,): value, 1 for a survivor, else 0; prediction on the adversarial example, for others on the image;
+        censored, always false; attack, the first that succeeded, "clean" for a sample that is wrong without one, None
+        for a survivor; distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients, and for an attack that needs more classes.
     """
-    ball = ball_of(settings)
+    ball = Ball(norm=settings.norm, eps=settings.eps)
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
-    result = _Worst(logits, y)
-    draws = Draws.of(seeds, x.device, common=settings.get("seed", 0))
-    for number, entry in enumerate(expand(settings["attacks"], logits.shape[1])):
-        rows = result.standing
+    worst = _Worst(logits, y)
+    draws = Draws.of(seeds, x.device, common=settings.seed)
+    for number, arguments in enumerate(expand(settings.attacks, logits.shape[1])):
+        rows = worst.standing
         if len(rows) == 0:
             break
-        options = {key: value for key, value in entry.items() if key != "name"}
-        attack = confirmed_attack(BALL_ATTACKS[entry["name"]].load(), misclassified, precision=classifier.search)
-        # Of its own for each attack, so that one that leaves the list changes no other.
-        points, passes = attack(network, x[rows], y[rows], ball=ball, draws=draws.stream(number)[rows], **options)
+        name = arguments.pop("name")
+        attack = confirmed_attack(BALL_ATTACKS[name].load(), misclassified, precision=classifier.search)
+        # A stream for each attack, so that one that leaves the list changes no other.
+        attack_draws = draws.stream(number)[rows]
+        points, passes = attack(network, x[rows], y[rows], ball=ball, draws=attack_draws, **arguments)
         points = points.detach()
         assert_allowed(points, x[rows], **ball)
-        result.add(entry["name"], logits_of(network, points), distances(points, x[rows], ball["norm"]), passes + 1)
-    return result.columns()
+        worst.add(name, logits_of(network, points), distances(points, x[rows], settings.norm), passes + 1)
+    return worst.columns()
 
 
 class _Worst:
-    """What has been found of each sample so far."""
+    # The result of the attacks so far, sample by sample.
 
     def __init__(self, logits: Tensor, labels: Tensor) -> None:
         right = correct(logits, labels)
+        is_right = right.cpu().numpy()
         self._labels = labels
-        self._found = logits.clone()
-        already = right.cpu().numpy()
-        self._attack = np.where(already, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
-        self._distance = np.where(already, np.nan, 0.0)
+        self._logits = logits.clone()
+        self._attack = np.where(is_right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
+        self._distance = np.where(is_right, np.nan, 0.0)
         self._steps = np.ones(len(labels), dtype=np.int64)
         self.standing = right.nonzero().flatten()
 
     def add(self, name: str, logits: Tensor, lengths: Tensor, passes: Tensor) -> None:
-        """Take what an attack did to the standing samples."""
+        # Logits, perturbations and passes of the standing samples after an attack.
         rows = self.standing.cpu().numpy()
         fooled = misclassified(logits, self._labels[self.standing])
-        self._found[self.standing[fooled]] = logits[fooled]
-        here = fooled.cpu().numpy()
-        self._attack[rows[here]] = name
-        self._distance[rows[here]] = lengths.cpu().numpy()[here]
+        self._logits[self.standing[fooled]] = logits[fooled]
+        is_fooled = fooled.cpu().numpy()
+        self._attack[rows[is_fooled]] = name
+        self._distance[rows[is_fooled]] = lengths.cpu().numpy()[is_fooled]
         self._steps[rows] += passes.cpu().numpy()
         self.standing = self.standing[~fooled]
 
@@ -85,7 +105,7 @@ class _Worst:
         survived = np.zeros(len(self._labels), dtype=np.float64)
         survived[self.standing.cpu().numpy()] = 1
         return {
-            "prediction": predictions(self._found.cpu().numpy(), self._labels.cpu().numpy()),
+            "prediction": predictions(self._logits.cpu().numpy(), self._labels.cpu().numpy()),
             "value": survived,
             "censored": np.zeros(len(survived), dtype=bool),
             "attack": self._attack,

@@ -53,10 +53,13 @@ class Certified(NetworkSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _computed_here(cls, given: Any) -> Any:
-        # Radii computed elsewhere need largest_radius; without it, radii are computed here.
-        unsaid = isinstance(given, dict) and given.get("largest_radius") is None and given.get("smoothing") is None
-        return {**given, "smoothing": {}} if unsaid else given
+    def _smoothing_by_default(cls, entry: Any) -> Any:
+        # Radii computed elsewhere need largest_radius; without it, radii are computed with the default smoothing.
+        if not isinstance(entry, dict):
+            return entry
+        if entry.get("largest_radius") is not None or entry.get("smoothing") is not None:
+            return entry
+        return {**entry, "smoothing": {}}
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -66,10 +69,21 @@ class Certified(NetworkSettings):
 
 
 def provable_radius(smoothing: Mapping[str, Any]) -> float:
-    """Largest radius that so many noisy copies can prove, 0 where they prove nothing.
+    """Largest radius that a number of noisy copies can prove: sigma Phi^-1(alpha^(1/n)), when all n copies agree.
 
-    Takes sigma, alpha and estimation_samples n: sigma Phi^-1(alpha^(1/n)), when all n copies agree. Source: Cohen et
-    al. 2019, section 3.2.
+    Parameters
+    ----------
+    smoothing : mapping
+        sigma, alpha, and n as estimation_samples.
+
+    Returns
+    -------
+    float
+        In the unit of sigma; 0 where the copies prove nothing.
+
+    References
+    ----------
+    Cohen et al. 2019, section 3.2.
     """
     proven = smoothing["alpha"] ** (1 / smoothing["estimation_samples"])
     # One part in 1e9 for the rounding of float64 in each radius.
@@ -77,7 +91,7 @@ def provable_radius(smoothing: Mapping[str, Any]) -> float:
 
 
 def describe(settings: Certified) -> Measure:
-    """What the measure is, up to the largest radius."""
+    """Range, unit and meaning of the measure, up to the largest radius."""
     smoothing = settings.smoothing.model_dump() if settings.smoothing else {}
     return Measure(
         title="Certified l2 radius of the smoothed classifier",
@@ -88,7 +102,7 @@ def describe(settings: Certified) -> Measure:
             "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
             "test, and says nothing about the classifier before smoothing."
         ),
-        # A certificate is wrong with probability alpha; nobody said how often radii computed elsewhere are.
+        # A certificate is wrong with probability alpha; how often radii computed elsewhere are is unknown.
         test=smoothing or None,
     )
 
@@ -113,9 +127,10 @@ def forward_passes(settings: Certified, _classes: int) -> float:
     smoothing = settings.smoothing
     if smoothing is None:
         return 0
-    copies = smoothing.selection_samples + smoothing.estimation_samples
-    attacked = smoothing.sandwich
-    return copies + (3 * attacked.steps * attacked.gradient_draws if attacked else 0)
+    passes = smoothing.selection_samples + smoothing.estimation_samples
+    if smoothing.sandwich is not None:
+        passes += 3 * smoothing.sandwich.steps * smoothing.sandwich.gradient_draws
+    return passes
 
 
 KIND = Kind(

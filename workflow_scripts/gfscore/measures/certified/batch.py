@@ -1,16 +1,21 @@
-"""Certified radii of a batch: randomized smoothing, and attacks on its certificates."""
+"""Certified radii of a batch: randomized smoothing, and attacks on its certificates.
+
+The attack shows how far certificates are from what is true: what it finds, the certificate excluded.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import softplus
 
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.attacks.search import slope_of
 from gfscore.core.errors import InputError
-from gfscore.core.tensors import Tensor
-from gfscore.measures.certified import HALF
+from gfscore.measures.certified import HALF, Certified, Smoothing
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes
 from gfscore.networks.classifier import Classifier
@@ -21,42 +26,8 @@ from gfscore.statistics.proportions import lower_shares
 CERTIFICATE, ATTACK = range(2)
 """Streams of noise: the attack draws the same whatever the certificate took."""
 
-
-def measure_batch(
-    classifier: Classifier,
-    images: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    *,
-    settings: Mapping[str, Any],
-    seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
-    """Certified radius of every sample: CERTIFY of Cohen et al. 2019, one array (n,) per column.
-
-    `settings["smoothing"]` holds sigma (pixels in [0, 1]), selection_samples n0, estimation_samples n, alpha,
-    batch_size (noisy copies classified at a time) and sandwich (see smoothed_attacks, null for none). Each certificate
-    holds with probability at least 1 - alpha over the noise, for the smoothed classifier, also for perturbations that
-    leave [0, 1]; noisy copies are not clipped. `prediction` is the class of the smoothed classifier, -1 for an
-    abstention. `attacked` says that the sandwich attacked the certificate, `refuted` that it was caught wrong.
-    """
-    import torch
-
-    smoothing = settings["smoothing"]
-    base = BatchedClassifier(classifier, batch_size=smoothing["batch_size"])
-    noise = Draws.of(seeds, base.device)
-    x = torch.from_numpy(images).to(base.device)
-    columns = certify(base, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
-    right = columns["prediction"] == labels
-    attacked = refuted = np.zeros(len(labels), dtype=bool)
-    if smoothing["sandwich"] is not None:
-        attacked = ~columns["abstained"]
-        refuted = attack_certificates(base, x, columns, smoothing=smoothing, noise=noise.stream(ATTACK))
-    return columns | {
-        "value": np.where(right, columns["radius"], 0.0),
-        "censored": np.zeros(len(labels), dtype=bool),
-        "attacked": attacked,
-        "refuted": refuted,
-    }
-
+SCREENING, COUNTING = range(2)
+"""Streams of noise: the draws that refute are not those that choose what is refuted."""
 
 INSIDE = 1 - 1e-4
 """Share of the certified radius that is searched: the certificate speaks of the open ball, in exact arithmetic."""
@@ -67,43 +38,134 @@ STEP = 2.5
 CONFIRMATION = 1e-3
 """Error probability of one confirmation, as a share of alpha: small, so that the allowance for alpha holds."""
 
+SHORTEST = 1e-37
+"""Length that replaces a shorter one before it divides."""
+
+
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Certified,
+    seeds: NDArray[np.uint64],
+) -> dict[str, NDArray[Any]]:
+    """Certified radius of every sample: CERTIFY of the paper.
+
+    Each certificate holds with probability at least 1 - alpha over the noise, for the smoothed classifier, also for
+    perturbations that leave [0, 1]; noisy copies are not clipped.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients where certificates are attacked.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Certified
+        With `smoothing`.
+    seeds : ndarray
+        Seed of each sample, (n,) uint64.
+
+    Returns
+    -------
+    dict
+        Arrays (n,): value, the radius where the prediction is the label, else 0; prediction, the class of the smoothed
+        classifier, -1 for an abstention; radius, pixels in [0, 1]; abstained; draws; lower_bound; attacked, whether
+        the sandwich attacked the certificate; refuted, whether it was caught wrong; censored, always false.
+
+    References
+    ----------
+    Cohen et al. 2019.
+    """
+    smoothing = settings.smoothing
+    assert smoothing is not None  # radii computed elsewhere are imported
+    base = BatchedClassifier(classifier, batch_size=smoothing.batch_size)
+    noise = Draws.of(seeds, base.device)
+    x = torch.from_numpy(images).to(base.device)
+    columns = certify(base, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
+    right = columns["prediction"] == labels
+
+    attacked = np.zeros(len(labels), dtype=bool)
+    refuted = attacked
+    if smoothing.sandwich is not None:
+        attacked = ~columns["abstained"]
+        refuted = attack_certificates(base, x, columns, smoothing=smoothing, noise=noise.stream(ATTACK))
+
+    columns["value"] = np.where(right, columns["radius"], 0.0)
+    columns["censored"] = np.zeros(len(labels), dtype=bool)
+    columns["attacked"] = attacked
+    columns["refuted"] = refuted
+    return columns
+
 
 def attack_certificates(
     base: BatchedClassifier,
     images: Tensor,
-    certified: Mapping[str, NDArray[Any]],
+    certificates: Mapping[str, NDArray[Any]],
     *,
-    smoothing: Mapping[str, Any],
+    smoothing: Smoothing,
     noise: Draws,
 ) -> NDArray[np.bool_]:
-    """Which certificates an attack refutes, (n,) bool; abstentions are not attacked.
+    """Which certificates an attack refutes; abstentions are not attacked.
 
-    Takes a BatchedClassifier with gradients, images as a tensor (n, C, H, W), the columns of smoothing.certify, and
-    `smoothing` with sandwich = {steps, gradient_draws}: so many steps of projected gradient ascent, each along the
-    gradient averaged over so many noisy copies. A certificate is refuted by a perturbation shorter than its radius at
-    which the class's probability under fresh noise (estimation_samples draws) is below 1/2, at an error probability of
-    alpha/1000; a certificate that holds with p_A >= lower_bound keeps it above 1/2 there. Failing to refute proves
-    nothing. Perturbations may leave [0, 1], as the certificate allows. Raises InputError without gradients.
+    A certificate is refuted by a perturbation shorter than its radius at which the class's probability under fresh
+    noise (estimation_samples draws) is below 1/2, at an error probability of alpha/1000; a certificate that holds with
+    p_A >= lower_bound keeps it above 1/2 there. Failing to refute proves nothing. Perturbations may leave [0, 1], as
+    the certificate allows.
+
+    Parameters
+    ----------
+    base : BatchedClassifier
+        With gradients.
+    images : Tensor
+        (n, C, H, W) on its device.
+    certificates : mapping
+        Columns of gfscore.measures.certified.smoothing.certify, arrays (n,).
+    smoothing : Smoothing
+        With `sandwich`: steps of projected gradient ascent, each along the gradient averaged over noisy copies.
+    noise : Draws
+        Random numbers of the images.
+
+    Returns
+    -------
+    ndarray
+        (n,) bool.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients.
     """
-    import torch
-
     if base.classifier.network is None:
         raise InputError(
             "smoothing: sandwich: this classifier gives no gradients, so its certificates cannot be attacked; write "
             "sandwich: null"
         )
+    sandwich = smoothing.sandwich
+    assert sandwich is not None
     refuted = np.zeros(len(images), dtype=bool)
-    rows = np.flatnonzero(~certified["abstained"])
-    if not len(rows):
+    rows = np.flatnonzero(~certificates["abstained"])
+    if len(rows) == 0:
         return refuted
-    kept = torch.from_numpy(rows).to(base.device)
-    classes = torch.from_numpy(certified["prediction"][rows].astype(np.int64)).to(base.device)
-    radius = torch.from_numpy(INSIDE * certified["radius"][rows]).to(base.device, torch.float32)
+
+    certified_rows = torch.from_numpy(rows).to(base.device)
+    classes = torch.from_numpy(certificates["prediction"][rows].astype(np.int64)).to(base.device)
+    radius = torch.from_numpy(INSIDE * certificates["radius"][rows]).to(base.device, torch.float32)
+    row_noise = noise[certified_rows]
     adversarial = pgd_of_smoothed(
-        base, images[kept], classes, radius, sigma=smoothing["sigma"], noise=noise[kept], **smoothing["sandwich"]
+        base,
+        images[certified_rows],
+        classes,
+        radius,
+        steps=sandwich.steps,
+        gradient_draws=sandwich.gradient_draws,
+        sigma=smoothing.sigma,
+        noise=row_noise,
     )
     # Refuted only by noise that the attack has not seen.
-    fresh = noise[kept].stream(smoothing["sandwich"]["steps"])
+    fresh = row_noise.stream(sandwich.steps)
     refuted[rows] = _below_half(base, adversarial, classes, smoothing=smoothing, noise=fresh)
     return refuted
 
@@ -119,51 +181,99 @@ def pgd_of_smoothed(
     sigma: float,
     noise: Draws,
 ) -> Tensor:
-    """Images within an l2 distance `radius` (n,) of their own where the smoothed classifier leaves `classes` (n,).
+    """Images within an l2 distance `radius` of their own where the smoothed classifier leaves their classes.
 
     Ascends the probability of the other classes, averaged over fresh noise at each step, from the image itself. Steps
-    shrink linearly, since averaged gradients stay noisy. Source: Salman et al. 2019, section 2.2, but for the steps.
+    shrink linearly, since averaged gradients stay noisy.
+
+    Parameters
+    ----------
+    base : BatchedClassifier
+        With gradients.
+    images : Tensor
+        (n, C, H, W) on its device.
+    classes, radius : Tensor
+        (n,) int64, and (n,) float32.
+    steps, gradient_draws : int
+        Steps, and noisy copies of each image in each of them.
+    sigma : float
+        Standard deviation of the noise.
+    noise : Draws
+        Random numbers of the images.
+
+    Returns
+    -------
+    Tensor
+        (n, C, H, W), which may leave [0, 1].
+
+    References
+    ----------
+    Salman et al. 2019, section 2.2, but for the steps.
     """
     delta = images.new_zeros(images.shape)
     for step in range(steps):
         gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, noise=noise.stream(step))
         length = 2 * STEP * radius / steps * (1 - step / steps)
-        delta = _shorten(delta + steepest(gradient, norm="l2") * per_image(length, images), radius)
+        moved = delta + steepest(gradient, norm="l2") * per_image(length, images)
+        delta = _shorten(moved, radius)
     return images + delta
 
 
-def _gradient(base, images, classes, *, draws, sigma, noise):
+def _gradient(
+    base: BatchedClassifier, images: Tensor, classes: Tensor, *, draws: int, sigma: float, noise: Draws
+) -> Tensor:
     # Of the logarithm of the other classes' mean probability over the noise. In logarithms, so that it does not vanish
     # where the network is sure of itself.
-    import torch
-    from torch.nn.functional import softplus
-
-    parts = []
+    network = base.classifier.network
+    assert network is not None
+    gradients = []
     for rows in torch.arange(len(images), device=images.device).split(max(1, base.batch_size // draws)):
         points = images[rows].detach().requires_grad_()
-        drawn = noise[rows].copies(draws).normal(points.shape[1:], std=sigma)
-        logits = base.classifier.network(points.repeat_interleave(draws, 0) + drawn).float()
-        own = classes[rows].repeat_interleave(draws)[:, None]
-        margin = logits.gather(1, own)[:, 0] - logits.scatter(1, own, -float("inf")).logsumexp(1)
-        others = -softplus(margin).reshape(-1, draws).logsumexp(1)
-        parts.append(slope_of(others.sum(), points))
-    return torch.cat(parts)
+        noisy = points.repeat_interleave(draws, 0) + noise[rows].copies(draws).normal(points.shape[1:], std=sigma)
+        logits = network(noisy).float()
+        copy_classes = classes[rows].repeat_interleave(draws)[:, None]
+        others = logits.scatter(1, copy_classes, -float("inf")).logsumexp(1)
+        margin = logits.gather(1, copy_classes)[:, 0] - others
+        log_probability = -softplus(margin).reshape(-1, draws).logsumexp(1)
+        gradients.append(slope_of(log_probability.sum(), points))
+    return torch.cat(gradients)
 
 
-def _below_half(base, images, classes, *, smoothing, noise):
-    draws, alpha = smoothing["estimation_samples"], CONFIRMATION * smoothing["alpha"]
-    how = {"sigma": smoothing["sigma"], "needed": 0}
-    screening, counting = noise.stream(0), noise.stream(1)
-    screened, _ = count_votes(base, images, classes, draws=smoothing["selection_samples"], noise=screening, **how)
-    suspect = screened <= HALF * smoothing["selection_samples"]
+def _below_half(
+    base: BatchedClassifier, images: Tensor, classes: Tensor, *, smoothing: Smoothing, noise: Draws
+) -> NDArray[np.bool_]:
+    # Whether the class's probability under noise is below 1/2, (n,). Few draws choose the images that are worth more.
+    draws = smoothing.estimation_samples
+    alpha = CONFIRMATION * smoothing.alpha
     below = np.zeros(len(images), dtype=bool)
-    if fewest_votes(draws, alpha=alpha) <= draws and suspect.any():
-        votes, _ = count_votes(base, images[suspect], classes[suspect], draws=draws, noise=counting[suspect], **how)
-        against = draws - votes.cpu().numpy()
-        below[suspect.cpu().numpy()] = lower_shares(against, draws, alpha=alpha) > HALF
+    votes, _ = count_votes(
+        base,
+        images,
+        classes,
+        draws=smoothing.selection_samples,
+        needed=0,
+        sigma=smoothing.sigma,
+        noise=noise.stream(SCREENING),
+    )
+    suspect = votes <= HALF * smoothing.selection_samples
+    if fewest_votes(draws, alpha=alpha) > draws or not suspect.any():
+        return below
+
+    votes, _ = count_votes(
+        base,
+        images[suspect],
+        classes[suspect],
+        draws=draws,
+        needed=0,
+        sigma=smoothing.sigma,
+        noise=noise.stream(COUNTING)[suspect],
+    )
+    against = draws - votes.cpu().numpy()
+    below[suspect.cpu().numpy()] = lower_shares(against, draws, alpha=alpha) > HALF
     return below
 
 
-def _shorten(delta, radius):
-    length = delta.flatten(1).norm(dim=1).clamp_min(1e-37)
-    return delta * per_image((radius / length).clamp_max(1), delta)
+def _shorten(delta: Tensor, radius: Tensor) -> Tensor:
+    length = delta.flatten(1).norm(dim=1).clamp_min(SHORTEST)
+    share = (radius / length).clamp_max(1)
+    return delta * per_image(share, delta)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from gfscore.measures.certified import HALF
 from gfscore.statistics.proportions import lower_shares
@@ -17,13 +18,24 @@ from gfscore.tables.radius_files import ABSTAINED
 
 
 def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
-    """Certified l2 radii sigma Phi^-1(p), in the unit of sigma, from lower bounds p of the top class's probability.
+    """Certified l2 radii sigma Phi^-1(p) from lower bounds p of the top class's probability.
 
-    Takes `lower_bounds` (N,) in [0, 1]; 0 where the bound is at most 1/2, which means abstention.
-    Source: Cohen et al. 2019, Theorem 1 with p_B = 1 - p_A.
+    Parameters
+    ----------
+    lower_bounds : array_like
+        (N,) in [0, 1].
+    sigma : float
+        Standard deviation of the noise.
+
+    Returns
+    -------
+    ndarray
+        (N,) float64 in the unit of sigma; 0 where the bound is at most 1/2, which means abstention.
+
+    References
+    ----------
+    Cohen et al. 2019, Theorem 1 with p_B = 1 - p_A.
     """
-    from scipy.special import ndtri
-
     bounds = np.asarray(lower_bounds, dtype=np.float64)
     return np.where(bounds > HALF, sigma * ndtri(np.maximum(bounds, HALF)), 0.0)
 
@@ -31,10 +43,16 @@ def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
 def largest_certificate(smoothing: Mapping[str, Any]) -> float:
     """Radius that a smoothing certifies when all its draws agree, to the last digit as `radii` gives it.
 
-    Takes settings with sigma, estimation_samples and alpha; `provable_radius` lies above it by a margin for rounding.
+    `provable_radius` lies above it by a margin for rounding.
+
+    Parameters
+    ----------
+    smoothing : mapping
+        sigma, estimation_samples and alpha.
     """
     draws = smoothing["estimation_samples"]
-    return float(radii(lower_shares(draws, draws, alpha=smoothing["alpha"]), sigma=smoothing["sigma"]))
+    bound = lower_shares(draws, draws, alpha=smoothing["alpha"])
+    return float(radii(bound, sigma=smoothing["sigma"]))
 
 
 def fewest_votes(draws: int, *, alpha: float) -> int:
@@ -42,9 +60,11 @@ def fewest_votes(draws: int, *, alpha: float) -> int:
 
     A sample that can no longer reach them will abstain, whatever the remaining draws say.
     """
-    votes = np.arange(draws + 2)
-    proven = lower_shares(votes[:-1], draws, alpha=alpha) > HALF
-    return int(votes[np.append(proven, True)][0])
+    votes = np.arange(draws + 1)
+    proven = lower_shares(votes, draws, alpha=alpha) > HALF
+    if not proven.any():
+        return draws + 1
+    return int(votes[proven][0])
 
 
 def import_radii(
@@ -52,10 +72,14 @@ def import_radii(
 ) -> dict[str, NDArray[Any] | None]:
     """Columns of N samples whose certified prediction and radius are known: the radius where the prediction is right.
 
-    What is not known about the certification, and about the classifier before smoothing, stays null.
+    What is unknown about the certification, and about the classifier before smoothing, stays null.
     """
-    unknown = dict.fromkeys(("clean_prediction", "draws", "lower_bound", "attacked", "refuted"))
-    return unknown | {
+    return {
+        "clean_prediction": None,
+        "draws": None,
+        "lower_bound": None,
+        "attacked": None,
+        "refuted": None,
         "value": (prediction == label) * radius,
         "radius": radius,
         "abstained": prediction == ABSTAINED,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
+from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES, Corruptions, Severities
 from gfscore.measures.declaration import Column, Kind, Measure, NetworkSettings
 
 
@@ -21,7 +21,7 @@ class Corruption(NetworkSettings):
 
 
 def describe(_settings: Corruption) -> Measure:
-    """What the measure is, whatever its corruptions."""
+    """Range, unit and meaning of the measure, the same for any corruptions."""
     return Measure(
         title="Accuracy under common corruptions",
         value_range=(0.0, 1.0),
@@ -29,9 +29,6 @@ def describe(_settings: Corruption) -> Measure:
         explanation="Share of the corrupted copies of a sample, over kinds and severities, classified correctly.",
         several_copies=True,
     )
-
-
-SEVERITIES = 5
 
 
 def forward_passes(settings: Corruption, _classes: int) -> float:

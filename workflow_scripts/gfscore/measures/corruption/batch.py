@@ -1,6 +1,6 @@
 """Correctness of a batch of images under common corruptions: copies of the dataset, or drawn from seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 from zlib import crc32
@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.image_set import Copies
+from gfscore.measures.corruption import Corruption
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions
+
+Conditions = Iterable[tuple[str, int]]
+"""Pairs of a corruption and a severity."""
 
 
 def measure_batch(
@@ -21,38 +25,67 @@ def measure_batch(
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
     *,
-    settings: Mapping[str, Any],
+    settings: Corruption,
     seeds: NDArray[np.uint64],
     copies: Copies | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Correctness of a batch under every corruption and severity of the settings, or of its `copies`, one row each.
+    """Correctness of a batch under every corruption and severity, one row each.
 
-    Arguments as in gfscore.measures.job; `copies` are the images' corrupted copies where the dataset brings them.
+    Parameters
+    ----------
+    classifier : Classifier
+        With or without gradients.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Corruption
+        Corruptions and severities that are made.
+    seeds : ndarray
+        Seed of each sample, (n,) uint64.
+    copies : Copies, optional
+        Corrupted copies of the images where the dataset brings them, which are measured in place of those made.
+
+    Returns
+    -------
+    dict
+        Arrays, all samples of a condition one after the other: row, the place of the sample in the batch; prediction;
+        value, 1 where it is the label, else 0; corruption; severity; censored, always false.
     """
     if copies is None:
         conditions, corrupted = _made(images, settings, seeds)
     else:
         conditions, corrupted = copies.conditions, copies.of
-    parts = [(*condition, predictions(classifier.logits(corrupted(*condition)), labels)) for condition in conditions]
-    n = len(images)
-    prediction = np.concatenate([part[2] for part in parts])
+
+    predicted = []
+    corruptions = []
+    severities = []
+    for corruption, severity in conditions:
+        logits = classifier.logits(corrupted(corruption, severity))
+        predicted.append(predictions(logits, labels))
+        corruptions.append(corruption)
+        severities.append(severity)
+
+    samples = len(images)
+    prediction = np.concatenate(predicted)
     return {
-        "row": np.tile(np.arange(n), len(parts)),
+        "row": np.tile(np.arange(samples), len(predicted)),
         "prediction": prediction,
-        "value": (prediction == np.tile(labels, len(parts))).astype(float),
+        "value": (prediction == np.tile(labels, len(predicted))).astype(float),
         "censored": np.zeros(len(prediction), dtype=bool),
-        "corruption": np.repeat(np.array([part[0] for part in parts], dtype=object), n),
-        "severity": np.repeat([part[1] for part in parts], n),
+        "corruption": np.repeat(np.array(corruptions, dtype=object), samples),
+        "severity": np.repeat(severities, samples),
     }
 
 
 def _made(
-    images: NDArray[np.float32], settings: Mapping[str, Any], seeds: NDArray[np.uint64]
-) -> tuple[Iterable[tuple[str, int]], Callable[[str, int], NDArray[np.float32]]]:
+    images: NDArray[np.float32], settings: Corruption, seeds: NDArray[np.uint64]
+) -> tuple[Conditions, Callable[[str, int], NDArray[np.float32]]]:
     def corrupted(corruption: str, severity: int) -> NDArray[np.float32]:
-        # A corruption draws the same whatever else is asked for.
+        # A corruption draws the same whatever else the settings name.
         rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
         return corrupt(images, corruption, severity, rng=rng)
 
-    severities = settings["severities"] or range(1, SEVERITIES + 1)
-    return product(settings["corruptions"] or PARAMETERS, severities), corrupted
+    corruptions = settings.corruptions or PARAMETERS
+    severities = settings.severities or range(1, SEVERITIES + 1)
+    return product(corruptions, severities), corrupted

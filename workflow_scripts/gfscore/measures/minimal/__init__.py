@@ -12,10 +12,10 @@ from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of,
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
-"""Largest distance searched unless another is given, by norm; without a valid norm there is an error anyway."""
+"""Default of the largest distance searched, by norm; an invalid norm is an error of its own."""
 
 
-def _usual() -> list[MinimalAttack]:
+def _default_attacks() -> list[MinimalAttack]:
     return [Fmn(name="fmn")]
 
 
@@ -40,7 +40,7 @@ class Minimal(NetworkSettings):
             min_length=1,
             description="Minimal-norm attacks; each sample gets the smallest distance that any of them finds.",
         ),
-    ] = Field(default_factory=_usual)
+    ] = Field(default_factory=_default_attacks)
     bisection_steps: Annotated[
         int,
         Field(
@@ -52,7 +52,7 @@ class Minimal(NetworkSettings):
 
 
 def describe(settings: Minimal) -> Measure:
-    """What the measure is, in its norm, up to the largest distance searched."""
+    """Range, unit and meaning of the measure in its norm, up to the largest distance searched."""
     return Measure(
         title=f"Distance to the nearest adversarial example found, {NORMS[settings.norm]}",
         value_range=(0.0, settings.largest_distance),
@@ -75,8 +75,10 @@ def find_mistakes(settings: Minimal, *, classes: float, thorough: bool) -> Itera
 
 def forward_passes(settings: Minimal, _classes: int) -> float:
     """Forward passes of every attack, and of the bisections behind it."""
-    attacks = [attack.model_dump() for attack in settings.attacks]
-    return sum(declaration.forward_passes(attack) + settings.bisection_steps + 3 for attack in attacks)
+    passes = 0.0
+    for attack in settings.attacks:
+        passes += declaration.forward_passes(attack.model_dump()) + settings.bisection_steps + 3
+    return passes
 
 
 KIND = Kind(

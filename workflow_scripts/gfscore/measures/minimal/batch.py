@@ -1,21 +1,25 @@
 """Distance of each sample to the nearest adversarial example that attacks find."""
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
+from gfscore.attacks.declaration import AttackSettings
 from gfscore.attacks.gradient_ascent import correct, misclassified
 from gfscore.attacks.minimal_norm import refine
-from gfscore.attacks.registry import MINIMAL_ATTACKS, complete
-from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
-from gfscore.core.tensors import Tensor
+from gfscore.attacks.registry import MINIMAL_ATTACKS
+from gfscore.attacks.search import Attack, confirmed_attack, distances, logits_of, on_device
+from gfscore.measures.minimal import Minimal
 from gfscore.measures.samples import ALREADY_WRONG
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
+
+PASSES_AROUND = 3
+"""Passes of an image beyond those of attack and bisection: before and after the bisection, and for the prediction."""
 
 
 def measure_batch(
@@ -23,55 +27,80 @@ def measure_batch(
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
     *,
-    settings: Mapping[str, Any],
+    settings: Minimal,
     seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
-    Arguments as in gfscore.measures.job; `settings` norm, largest_distance, bisection_steps and attacks. `seeds` decide
-    nothing, since no attack here starts at random. Returns arrays (n,): value in [0, largest_distance], an upper bound
-    on the true distance, 0 for a misclassified image and largest_distance where nothing was found within it; censored,
-    true exactly in the latter case; prediction of the nearest adversarial example, else of the image; attack, its name,
-    "clean" for a misclassified image, None where nothing was found; steps, forward passes. Raises InputError for a
-    classifier without gradients and for an unknown attack or setting.
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Minimal
+        Norm, largest distance, attacks, and steps of the bisection.
+    seeds : ndarray
+        (n,) uint64; without influence, since no attack of this form draws random numbers.
+
+    Returns
+    -------
+    dict
+        Arrays (n,): value in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image
+        and largest_distance where nothing was found within it; censored, true exactly in the latter case; prediction
+        of the nearest adversarial example, else of the image; attack, its name, "clean" for a misclassified image,
+        None where nothing was found; steps, forward passes.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients.
     """
-    norm, largest_distance = settings["norm"], settings["largest_distance"]
-    attacks = [_attack(entry) for entry in settings["attacks"]]
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
     right = correct(logits, y)
-    result = _Nearest(np.asarray(labels), logits, right.cpu().numpy())
+    nearest = _Nearest(np.asarray(labels), logits, right.cpu().numpy())
     if right.any():
         x, y = x[right], y[right]
-        for name, run in attacks:
-            search = confirmed_attack(run, misclassified, precision=classifier.search)
-            candidates, passes = search(network, x, y, norm=norm, largest_distance=largest_distance)
-            points, found = refine(network, x, candidates.detach(), y, steps=settings["bisection_steps"])
-            distance = np.where(found.cpu().numpy(), distances(points, x, norm).cpu().numpy(), math.inf)
-            # The check at the end of refinement, the passes of bisection, and the prediction.
-            passes = passes + settings["bisection_steps"] + 3
-            result.add(name, distance, logits_of(network, points), passes.cpu().numpy())
-    return result.columns(largest_distance)
+        for attack in settings.attacks:
+            search = confirmed_attack(_bound(attack), misclassified, precision=classifier.search)
+            candidates, passes = search(network, x, y, norm=settings.norm, largest_distance=settings.largest_distance)
+            points, adversarial = refine(network, x, candidates.detach(), y, steps=settings.bisection_steps)
+            lengths = distances(points, x, settings.norm).cpu().numpy()
+            lengths = np.where(adversarial.cpu().numpy(), lengths, math.inf)
+            passes = passes + settings.bisection_steps + PASSES_AROUND
+            nearest.add(attack.name, lengths, logits_of(network, points), passes.cpu().numpy())
+    return nearest.columns(settings.largest_distance)
+
+
+def _bound(attack: AttackSettings) -> Attack:
+    # The function of an attack with its settings.
+    arguments = attack.model_dump(exclude={"name"})
+    return partial(MINIMAL_ATTACKS[attack.name].load(), **arguments)
 
 
 class _Nearest:
-    """The nearest adversarial example of each sample so far."""
+    # The nearest adversarial example of each sample so far.
 
     def __init__(self, labels: NDArray[np.int64], logits: Tensor, right: NDArray[np.bool_]) -> None:
-        self._labels, self._right = labels, right
+        self._labels = labels
+        self._right = right
         self._distance = np.where(right, math.inf, 0.0)
         self._attack: NDArray[np.object_] = np.where(right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
-        self._prediction = _predicted(logits, labels)
+        self._prediction = predictions(logits.cpu().numpy(), labels)
         self._clean = self._prediction.copy()
         self._steps = np.ones(len(labels), dtype=np.int64)
 
-    def add(self, name: str, distances: NDArray[np.float64], logits: Tensor, passes: NDArray[np.int64]) -> None:
-        """Keep what an attack found on the correctly classified samples where it is nearer than anything before."""
+    def add(self, name: str, lengths: NDArray[np.float64], logits: Tensor, passes: NDArray[np.int64]) -> None:
+        # Keep what an attack found on the correctly classified samples where it is nearer than all earlier examples.
         rows = np.flatnonzero(self._right)
-        nearer = distances < self._distance[rows]
-        self._distance[rows[nearer]] = distances[nearer]
+        nearer = lengths < self._distance[rows]
+        prediction = predictions(logits.cpu().numpy(), self._labels[rows])
+        self._distance[rows[nearer]] = lengths[nearer]
         self._attack[rows[nearer]] = name
-        self._prediction[rows[nearer]] = _predicted(logits, self._labels[rows])[nearer]
+        self._prediction[rows[nearer]] = prediction[nearer]
         self._steps[rows] += passes
 
     def columns(self, largest_distance: float) -> dict[str, NDArray[Any]]:
@@ -83,14 +112,3 @@ class _Nearest:
             "attack": np.where(censored, None, self._attack).astype(object),  # type: ignore[call-overload]
             "steps": self._steps,
         }
-
-
-def _predicted(logits, labels):
-    return predictions(logits.cpu().numpy(), labels)
-
-
-def _attack(entry):
-    # Name of an attack and the function with its settings bound.
-    options = complete(entry, MINIMAL_ATTACKS)
-    name = options.pop("name")
-    return name, partial(MINIMAL_ATTACKS[name].load(), **options)

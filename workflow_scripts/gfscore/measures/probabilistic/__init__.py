@@ -81,7 +81,7 @@ class Probabilistic(NetworkSettings):
 
 
 def describe(settings: Probabilistic) -> Measure:
-    """What the measure is, at its threshold."""
+    """Range, unit and meaning of the measure at its threshold."""
     return Measure(
         title=f"Probabilistic robustness at kappa = {threshold(settings.kappa):g}",
         value_range=(0.0, 1.0),
@@ -97,7 +97,7 @@ def describe(settings: Probabilistic) -> Measure:
 
 
 def find_mistakes(settings: Probabilistic, *, classes: float, thorough: bool) -> Iterator[Mistake]:
-    """Yield distances beyond white, and, where all is asked for, tests that can decide nothing or err too often."""
+    """Yield distances beyond white and, if `thorough`, tests that can decide nothing or err too often."""
     if isinstance(settings.perturbation, LinfBall):
         for key, words in beyond_white(settings.perturbation.model_dump(), ("eps",)):
             yield Mistake(("perturbation", key), words)
@@ -105,7 +105,7 @@ def find_mistakes(settings: Probabilistic, *, classes: float, thorough: bool) ->
         return
     test = settings.model_dump()
     try:
-        # Where Snakemake stands alone there is no scipy, and the step itself finds it.
+        # Without scipy, as in an environment of Snakemake alone, the step itself finds the mistake.
         with suppress(ImportError):
             require_budget(test)
             if settings.budget <= LARGEST_BUDGET:

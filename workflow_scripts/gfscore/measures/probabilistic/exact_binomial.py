@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import Module
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
-from gfscore.core.tensors import Module, Tensor
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.inference import BatchedClassifier
@@ -22,13 +24,40 @@ class ExactBinomialTest:
     input a neighbour that the model classifies otherwise where one was drawn and the input is not called robust, else
     the input itself. So the usual loop, which counts as failed what the model classifies otherwise on the returned
     images, counts inputs that were called not robust, undecided ones with a change, and (reference `label`) inputs that
-    are misclassified themselves. What the test found stands in `states` (n,) of "robust", "not_robust" and "undecided",
-    `changes` and `draws` (n,) int64, of the last call.
+    are misclassified themselves.
 
-    `model` is a torch module from images (n, C, H, W) in [0, 1] to logits; it runs in eval mode, and each of its
-    modules gets its mode back. `perturbation` is a Perturbation or the settings of one
-    (gfscore.attacks.perturbations); the other arguments are as in `measure_batch`. Images are drawn by
-    `seed` and their place among all that were tested. Raises InputError as measure_batch does.
+    Parameters
+    ----------
+    model : Module
+        From images (n, C, H, W) in [0, 1] to logits; runs in eval mode, and each of its modules gets its mode back.
+    perturbation : Perturbation or dict
+        Distribution of neighbours, or the settings of one (gfscore.attacks.perturbations).
+    kappa : float
+        Largest tolerated share of changed neighbours.
+    alpha : float
+        Error probability of a call.
+    test : {"anytime", "repeated_exact"}
+        `anytime` keeps alpha; `repeated_exact`, as printed in the paper, does not.
+    reference : {"label", "prediction"}
+        What a neighbour's class is compared with.
+    budget : int
+        Most neighbours of an image.
+    batch_size : int
+        Neighbours classified at a time.
+    seed : int
+        Images are drawn by seed and their place among all that were tested.
+
+    Attributes
+    ----------
+    states : ndarray
+        Of the last call, (n,) of "robust", "not_robust" and "undecided".
+    changes, draws : ndarray
+        Of the last call, (n,) int64: neighbours that were classified otherwise, and neighbours drawn.
+
+    Raises
+    ------
+    InputError
+        For a budget within which no image could be called robust.
     """
 
     def __init__(
@@ -47,8 +76,10 @@ class ExactBinomialTest:
         """Prepare the test; nothing is drawn yet."""
         self.model = model
         self.perturbation = make_perturbation(perturbation) if isinstance(perturbation, dict) else perturbation
-        self.boundaries = make_boundaries({"kappa": kappa, "alpha": alpha, "test": test, "budget": budget})
-        self.reference, self.batch_size, self.seed = reference, batch_size, seed
+        self.boundaries = make_boundaries(kappa=kappa, alpha=alpha, test=test, budget=budget)
+        self.reference = reference
+        self.batch_size = batch_size
+        self.seed = seed
         self.states: NDArray[np.object_] | None = None
         self.changes: NDArray[np.int64] | None = None
         self.draws: NDArray[np.int64] | None = None
@@ -56,19 +87,18 @@ class ExactBinomialTest:
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
         """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
-        import torch
-
         # Of each module: a network in training mode may hold layers that are kept out of it.
         modes = [(module, module.training) for module in self.model.modules()]
         classifier = Classifier("", None, None, self.model.eval())
         base = BatchedClassifier(classifier, batch_size=self.batch_size)
+        images = images.detach().to(base.device)
         seeds = seeds_of_samples(self.seed, "probabilistic", self._tested + np.arange(len(images)))
         self._tested += len(images)
         try:
             with watched(classifier):
                 outcome, _ = run_tests(
                     base,
-                    images.detach().to(base.device),
+                    images,
                     labels.to(base.device, torch.int64),
                     boundaries=self.boundaries,
                     perturbation=self.perturbation,
@@ -78,7 +108,9 @@ class ExactBinomialTest:
         finally:
             for module, training in modes:
                 module.training = training
+
         self.states = outcome.states()
-        self.changes, self.draws = outcome.changes.cpu().numpy(), outcome.draws.cpu().numpy()
+        self.changes = outcome.changes.cpu().numpy()
+        self.draws = outcome.draws.cpu().numpy()
         robust = (outcome.codes == ROBUST).reshape(-1, *[1] * (images.ndim - 1))
-        return torch.where(robust, images.detach().to(base.device), outcome.neighbours)
+        return torch.where(robust, images, outcome.neighbours)

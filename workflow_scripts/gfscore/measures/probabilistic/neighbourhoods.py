@@ -1,15 +1,16 @@
 """Probabilistic robustness of a classifier: a sequential test in the neighbourhood of every image."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.tensors import Tensor
+from gfscore.measures.probabilistic import Probabilistic
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.draws import Draws
@@ -26,30 +27,48 @@ def measure_batch(
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
     *,
-    settings: Mapping[str, Any],
+    settings: Probabilistic,
     seeds: NDArray[np.uint64],
 ) -> dict[str, NDArray[Any]]:
-    """Whether at most a share kappa of each image's neighbours is classified otherwise, one array (n,) per column.
+    """Whether at most a share kappa of each image's neighbours is classified otherwise.
 
-    `settings` holds kappa (a number or the name of a preset), alpha, test and budget (see
-    gfscore.statistics.sequential_tests), perturbation (see gfscore.attacks.perturbations), reference (one of
-    REFERENCES) and batch_size (neighbours classified at a time). With the test `anytime` an image is called robust, or
-    not robust, wrongly with probability at most alpha over the neighbours. Raises InputError for a budget within which
-    no image could be called robust, and for a test that errs too often for any bounds.
+    With the test `anytime` an image is called robust, or not robust, wrongly with probability at most alpha over the
+    neighbours.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With or without gradients.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Probabilistic
+        Threshold, test, perturbation and reference.
+    seeds : ndarray
+        Seed of each sample, (n,) uint64.
+
+    Returns
+    -------
+    dict
+        Arrays (n,): prediction on the image; value, 1 for robust, else 0; censored, whether the test decided nothing;
+        state, one of STATES; changes and draws, neighbours that were classified otherwise, and neighbours drawn.
+
+    Raises
+    ------
+    InputError
+        For a budget within which no image could be called robust, and for a test that errs too often for any bounds.
     """
-    import torch
-
-    limits = make_boundaries(settings)
-    error_rate(settings)
-    base = BatchedClassifier(classifier, batch_size=settings["batch_size"])
-    x, y = torch.from_numpy(images).to(base.device), torch.from_numpy(labels).to(base.device, torch.int64)
+    limits = make_boundaries(kappa=settings.kappa, alpha=settings.alpha, test=settings.test, budget=settings.budget)
+    error_rate(settings.model_dump())
+    base = BatchedClassifier(classifier, batch_size=settings.batch_size)
     outcome, predicted = run_tests(
         base,
-        x,
-        y,
+        torch.from_numpy(images).to(base.device),
+        torch.from_numpy(labels).to(base.device, torch.int64),
         boundaries=limits,
-        perturbation=make_perturbation(settings["perturbation"]),
-        reference=settings["reference"],
+        perturbation=make_perturbation(settings.perturbation.model_dump()),
+        reference=settings.reference,
         draws=Draws.of(seeds, base.device),
     )
     state = outcome.states()
@@ -63,19 +82,36 @@ def measure_batch(
     }
 
 
-def make_boundaries(settings: Mapping[str, Any]) -> Boundaries:
-    """Decision boundaries of settings kappa, alpha, budget and test; InputError for a budget that is too small."""
-    require_budget(settings)
-    kappa = threshold(settings["kappa"])
-    return boundaries(kappa=kappa, **{key: settings[key] for key in ("alpha", "budget", "test")})
+def make_boundaries(*, kappa: float | str, alpha: float, test: str, budget: int) -> Boundaries:
+    """Decision boundaries of a test; raises InputError for a budget within which nothing could be called robust.
+
+    Parameters
+    ----------
+    kappa : float or str
+        Largest tolerated share of changed neighbours, or the name of a preset.
+    alpha : float
+        Error probability of a call.
+    test : {"anytime", "repeated_exact"}
+        Of gfscore.statistics.sequential_tests.
+    budget : int
+        Most neighbours of an image.
+    """
+    require_budget({"kappa": kappa, "alpha": alpha, "test": test, "budget": budget})
+    return boundaries(kappa=threshold(kappa), alpha=alpha, budget=budget, test=test)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Result of the tests of n images, tensors on their device.
 
-    `codes` (n,) positions in STATES; `changes` and `draws` (n,) int64 when the test stopped; `neighbours` (n, C, H, W)
-    the last neighbour seen that was classified otherwise, or the image itself where there was none.
+    Parameters
+    ----------
+    codes : Tensor
+        (n,) positions in STATES.
+    changes, draws : Tensor
+        (n,) int64 when the test stopped.
+    neighbours : Tensor
+        (n, C, H, W): the last neighbour drawn that was classified otherwise, or the image itself without one.
     """
 
     codes: Tensor
@@ -98,67 +134,94 @@ def run_tests(
     reference: str,
     draws: Draws,
 ) -> tuple[Outcome, Tensor]:
-    """Sequential test of every image: `(Outcome, predictions (n,) int64)`.
+    """Sequential test of every image.
 
-    Takes a BatchedClassifier, tensors `images` (n, C, H, W) and `labels` (n,), Boundaries, a Perturbation, the
-    `reference` and the images' random numbers, `draws`, on their device. The boundary is looked at after every draw,
-    however many are classified at once, and the k-th neighbour is the same whenever it is drawn, so neither outcome nor
-    counts depend on what is drawn together, or beyond the decision; decided images leave the batch. A tie at the top
-    counts against the reference label, and for a prediction against the true class.
+    The boundary is looked at after every draw, however many are classified at once, and the k-th neighbour is the same
+    whenever it is drawn, so neither outcome nor counts depend on what is drawn together, or beyond the decision;
+    decided images leave the batch. A tie at the top counts against the reference label, and for a prediction against
+    the true class.
+
+    Parameters
+    ----------
+    base : BatchedClassifier
+        The classifier that is tested.
+    images, labels : Tensor
+        (n, C, H, W) and (n,) int64, on its device.
+    boundaries : Boundaries
+        When a test ends.
+    perturbation : Perturbation
+        Distribution of the neighbours.
+    reference : {"prediction", "label"}
+        What a neighbour's class is compared with.
+    draws : Draws
+        Random numbers of the images, on the device.
+
+    Returns
+    -------
+    outcome : Outcome
+        States and counts.
+    predicted : Tensor
+        Predicted class of each image, (n,) int64.
     """
-    import torch
-
     if reference not in REFERENCES:
         raise InputError(unknown("reference", reference, REFERENCES))
-    limits, budget = boundaries.on(base.device), boundaries.budget
+    limits = boundaries.on(base.device)
+    budget = boundaries.budget
     predicted = predict(base.logits(images), labels)
-    wanted = predicted if reference == "prediction" else labels
+    reference_class = predicted if reference == "prediction" else labels
+
     codes = torch.full_like(labels, int(boundaries.decide(0, 0)))
-    changes, count = torch.zeros_like(labels), torch.zeros_like(labels)
+    changes = torch.zeros_like(labels)
+    count = torch.zeros_like(labels)
     neighbours = images.clone()
-    active, done = torch.nonzero(codes == UNDECIDED).flatten(), 0
-    before, next_call = changes[active], boundaries.robust_from(0)
+    active = torch.nonzero(codes == UNDECIDED).flatten()
+    earlier_changes = changes[active]
+    next_call = boundaries.robust_from(0)
+    done = 0
     while done < budget and len(active):
         each = max(1, min(budget - done, base.batch_size // len(active)))
         rows = active.repeat_interleave(each)
         # Whole images are copied several times as fast as by an index.
-        own = labels.index_select(0, rows)
-        drawn = perturbation(images.index_select(0, rows), own, draws[active].copies(each, done))
-        changed = (predict(base.logits(drawn), own) != wanted.index_select(0, rows)).reshape(-1, each)
+        row_labels = labels.index_select(0, rows)
+        drawn = perturbation(images.index_select(0, rows), row_labels, draws[active].copies(each, done))
+        changed = predict(base.logits(drawn), row_labels) != reference_class.index_select(0, rows)
+        changed = changed.reshape(-1, each)
         done += each
         # Near most images nothing changes, and without a change a test ends only by calling its image robust.
         if done < next_call and not changed.any():
             continue
-        k = before[:, None] + changed.cumsum(1)
+
+        k = earlier_changes[:, None] + changed.cumsum(1)
         calls = limits.decide(k, slice(done - each + 1, done + 1))
         # The first draw that decides, else the last one.
         decided, first = (calls != UNDECIDED).max(1)
         stop = first.where(decided, each - 1)[:, None]
         _remember(neighbours, active, drawn.reshape(-1, each, *images.shape[1:]), changed, stop)
-        changes[active], count[active] = k.gather(1, stop)[:, 0], done - each + 1 + stop[:, 0]
+        changes[active] = k.gather(1, stop)[:, 0]
+        count[active] = done - each + 1 + stop[:, 0]
         codes[active] = calls.gather(1, stop)[:, 0]
-        going_on = torch.nonzero(~decided).flatten()
-        active, before = active[going_on], k[going_on, -1]
+
+        undecided = torch.nonzero(~decided).flatten()
+        active = active[undecided]
+        earlier_changes = k[undecided, -1]
         if len(active):
-            next_call = boundaries.robust_from(int(before.min()))
+            next_call = boundaries.robust_from(int(earlier_changes.min()))
     count[active] = done
     return Outcome(codes, changes, count, neighbours), predicted
 
 
 def predict(logits: Tensor, labels: Tensor) -> Tensor:
     """Predicted classes (n,) int64 of tensors; a tie at the top counts against the true class."""
-    own = logits.gather(1, labels[:, None])[:, 0]
+    label_logits = logits.gather(1, labels[:, None])[:, 0]
     best, rival = logits.scatter(1, labels[:, None], -float("inf")).max(1)
-    return labels.where(own > best, rival)
+    return labels.where(label_logits > best, rival)
 
 
-def _remember(neighbours, active, drawn, changed, stop):
-    import torch
-
+def _remember(neighbours: Tensor, active: Tensor, drawn: Tensor, changed: Tensor, stop: Tensor) -> None:
     # Position of the last change up to the decision, -1 without one.
     position = torch.arange(changed.shape[1], device=changed.device)
     last = torch.where(changed & (position <= stop), position, -1).amax(1)
     # No selection by a mask, for which a GPU would have to be waited for.
-    seen = (last >= 0).reshape(-1, *[1] * (neighbours.ndim - 1))
+    any_change = (last >= 0).reshape(-1, *[1] * (neighbours.ndim - 1))
     latest = drawn[torch.arange(len(active), device=active.device), last.clamp_min(0)]
-    neighbours[active] = latest.where(seen, neighbours[active])
+    neighbours[active] = latest.where(any_change, neighbours[active])

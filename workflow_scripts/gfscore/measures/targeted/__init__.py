@@ -23,7 +23,7 @@ class Targeted(NetworkSettings):
 
 
 def describe(settings: Targeted) -> Measure:
-    """What the measure is, in its ball."""
+    """Range, unit and meaning of the measure in its ball."""
     return Measure(
         title=f"Targets resisted, {ball_words(settings.norm, settings.eps)}",
         value_range=(0.0, 1.0),
