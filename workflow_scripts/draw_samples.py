@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.files import write_json
+from gfscore.images.array_files import write_samples
+from gfscore.images.sources.generator_file import NetworkGenerator
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import obtain
 from gfscore.networks.conditional_generators import open_generator
-from gfscore.training.generators import draw_images, write_samples
+from gfscore.training.drawing import draw_images
 from gfscore.workflow.jobs import logged_job
 
 
@@ -27,7 +29,8 @@ def draw_samples(
     """
     path = settings["path"]
     sha256 = obtain(path, sha256=settings["sha256"])
-    images, labels = draw_images(open_generator(settings, path), settings, classes=len(classes), where=path)
+    generator = NetworkGenerator.model_validate(settings)
+    images, labels = draw_images(open_generator(settings, path), generator, classes=len(classes), where=path)
     write_samples(path_to_images, images, labels)
     of_generator = {"path": path, "sha256": sha256, **describe_network(settings["architecture"] or "")}
     write_json(

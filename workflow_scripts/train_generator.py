@@ -6,9 +6,11 @@ from typing import Any
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import write_json
+from gfscore.images.array_files import write_samples
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
-from gfscore.training import generators
+from gfscore.images.sources.generated import Generator
+from gfscore.training.generators import fit_mixtures, label_error_rates, sample_images
 from gfscore.workflow.jobs import logged_job
 
 
@@ -17,23 +19,26 @@ def train_generator(
 ) -> None:
     """Write generated images (.npz with x and y) and their manifest (JSON), the same bytes at every run.
 
-    `path_to_train` is a manifest of fetch_dataset; `settings` holds dimensions, mixture_components,
-    regularisation, samples_per_class, label_error_draws and seed. `label_error_rate` in the manifest is in
-    label order.
+    `path_to_train` is a manifest of fetch_dataset; `settings` those of the model Generator of the source generated.
+    `label_error_rate` in the manifest is in label order.
     """
+    generator = Generator.model_validate(settings)
     train, described = open_described(path_to_train)
     images, labels = load_all(train)
-    mixtures = generators.fit_mixtures(
+    mixtures = fit_mixtures(
         images,
         labels,
         classes=len(described["classes"]),
-        **{key: settings[key] for key in ("dimensions", "mixture_components", "regularisation", "seed")},
+        dimensions=generator.dimensions,
+        mixture_components=generator.mixture_components,
+        regularisation=generator.regularisation,
+        seed=generator.seed,
     )
-    drawn = generators.sample_images(mixtures, settings["samples_per_class"], seed=settings["seed"])
-    generators.write_samples(path_to_images, *drawn)
+    drawn, intended = sample_images(mixtures, generator.samples_per_class, seed=generator.seed)
+    write_samples(path_to_images, drawn, intended)
     # Another stream than that of the samples, so that the estimate does not lean on them.
-    draws, seed = settings["label_error_draws"], [settings["seed"], 1]
-    rates = generators.label_error_rates(mixtures, images, labels, draws=draws, seed=seed)
+    seed = [generator.seed, 1]
+    rates = label_error_rates(mixtures, images, labels, draws=generator.label_error_draws, seed=seed)
     manifest = {key: described[key] for key in ("dataset", "digest", "classes")}
     manifest |= {"sha256": sha256_of_file(path_to_images), "settings": settings}
     write_json(path_to_manifest, {**manifest, "label_error_rate": rates.tolist()})

@@ -7,8 +7,9 @@ from typing import Any
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
 from gfscore.measures.progress import forget
+from gfscore.networks.sources.trained import Attack
 from gfscore.networks.trained import TrainingProgress, save_classifier
-from gfscore.training.loop import describe_training, train_classifier, training_images
+from gfscore.training.loop import describe_training, train_classifier, training_images, training_settings
 from gfscore.workflow.jobs import logged_job
 
 
@@ -26,17 +27,19 @@ def train_model(
     """Write a checkpoint (safetensors) and its manifest (JSON), on the CPU the same bytes at every run.
 
     `files` maps train and test to manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,
-    `settings` the arguments of `train_classifier`, `attack` the PGD that measures robust accuracy on test images. An
+    `settings` those of the training, `attack` the PGD that measures robust accuracy on test images. An
     interrupted training goes on from what is kept in the folder `path_to_progress`.
     """
     train, described = open_described(files["train"])
     test, _ = open_described(files["test"])
     progress = TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version])
-    pixels, classes = training_images(train), len(described["classes"])
-    network = train_classifier(pixels, train.labels, classes=classes, progress=progress, **settings)
+    training = training_settings(settings)
+    network = train_classifier(
+        training_images(train), train.labels, training, classes=len(described["classes"]), progress=progress
+    )
     metadata = {**identity, "settings": settings, "trained_on": train.digest}
     sha256 = save_classifier(path_to_checkpoint, network, metadata=metadata)
-    summary = describe_training(network, train, test, settings=settings, attack=attack)
+    summary = describe_training(network, train, test, settings=training, attack=Attack.model_validate(attack))
     write_json(path_to_manifest, {**identity, "sha256": sha256, **summary})
     forget(path_to_progress)
 

@@ -1,12 +1,12 @@
 """Every piece of configuration in the documents is accepted, and what they say of defaults is true."""
 
-import inspect
 import re
 
 import pytest
 import yaml
 
-from gfscore.training.objectives import METHODS, Setup
+from gfscore.networks.sources import trained
+from gfscore.training.objectives import METHODS
 from overlays import laid_over
 from shipped_configuration import FILES, ROOT, completed
 
@@ -42,15 +42,11 @@ def test_the_table_of_training_methods_is_that_of_the_code():
     text = (ROOT / "docs/add-a-model.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in text.split("| method | trains on |")[1].split("\n\n")[0].splitlines()[2:]]
     assert [row[0].strip("| `") for row in rows] == list(METHODS)
-    for row, method in zip(rows, METHODS.values(), strict=True):
-        asked, coefficients = [], list(inspect.signature(method).parameters)[1:]
-
-        class Asked(Setup):
-            def attack(self, *keys, asked=asked):
-                asked.extend(keys)
-                return super().attack(*keys)
-
-        threat = {"norm": "linf", "eps": 0.1, "step_size": 0.1, "steps": 1}
-        method(Asked(2, threat, None), **dict.fromkeys(coefficients, 1))
-        assert re.findall("`(.*?)`", row[2]) == asked
-        assert re.findall("`(.*?)`", row[3]) == coefficients
+    settings = {
+        model.model_fields["method"].annotation.__args__[0]: model for model in trained.Training.__subclasses__()
+    }
+    for row, method in zip(rows, METHODS, strict=True):
+        fields = settings[method].model_fields
+        threat = getattr(fields["threat"].annotation, "model_fields", {})
+        assert re.findall("`(.*?)`", row[2]) == list(threat)
+        assert re.findall("`(.*?)`", row[3]) == list(fields["coefficients"].annotation.model_fields)

@@ -16,7 +16,8 @@ from gfscore.measures.certified.batch import pgd_of_smoothed
 from gfscore.networks.architectures import build_network
 from gfscore.networks.classifier import from_network
 from gfscore.networks.inference import BatchedClassifier, extract_logits
-from gfscore.training.loop import describe_training, train_classifier
+from gfscore.networks.sources.trained import Attack
+from gfscore.training.loop import describe_training, train_classifier, training_settings
 from gfscore.training.objectives import METHODS
 from pretend_device import pretended
 from seeds import draws_of, seeds_of
@@ -149,6 +150,7 @@ def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
 
 
 THREAT = LINF | {"step_size": 0.02, "steps": 2}
+THREATS = {"ERM": None, "ERM_DA": None, "FGSM": LINF | {"step_size": 0.02}, "PRL": LINF}
 COEFFICIENTS = {
     "ERM_DA": {"rotation": 10, "shift": 0.1, "scale": 0.1, "flip": True},
     "TRADES": {"beta": 1.0},
@@ -161,15 +163,16 @@ COEFFICIENTS = {
 @pytest.mark.parametrize("method", METHODS)
 def test_a_training_on_a_device_ends_in_the_weights_of_one_on_the_cpu(method, pixels, labels):
     settings = {"method": method, "architecture": "small_convnet", "epochs": 1, "batch_size": 4, "seed": 0}
-    settings |= {"learning_rate": 1e-3, "weight_decay": 0.1, "classes": CLASSES, "arguments": {"width": 4}}
-    settings |= {"threat": THREAT, "coefficients": COEFFICIENTS.get(method)}
-    here = train_classifier(pixels, labels, device="cpu", **settings)
+    settings |= {"learning_rate": 1e-3, "weight_decay": 0.1, "arguments": {"width": 4}}
+    settings |= {"threat": THREATS.get(method, THREAT), "coefficients": COEFFICIENTS.get(method, {})}
+    on_cpu = training_settings(settings)
+    on_gpu = training_settings(settings | {"device": "cuda"})
+    here = train_classifier(pixels, labels, on_cpu, classes=CLASSES)
     with pretended():
-        there = train_classifier(pixels, labels, device="cuda", **settings)
-        describe_training(
-            there, image_set(pixels, labels), image_set(pixels, labels),
-            settings=settings | {"device": "cuda"}, attack=THREAT | {"restarts": 2, "seed": 0},
-        )  # fmt: skip
+        there = train_classifier(pixels, labels, on_gpu, classes=CLASSES)
+        images = image_set(pixels, labels)
+        attack = Attack(**THREAT, restarts=2)
+        describe_training(there, images, images, settings=on_gpu, attack=attack)
     for name, value in here.state_dict().items():
         torch.testing.assert_close(there.state_dict()[name], value)
 

@@ -22,7 +22,7 @@ from torch import nn
 
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.manifests import open_and_describe
-from gfscore.images.sources.generator_file import GeneratorFile
+from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.measures import KINDS
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import from_network
@@ -33,8 +33,8 @@ from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.fitting import fit_mapper, of_network
 from gfscore.training import generators
-from gfscore.training.generators import draw_images
-from gfscore.training.loop import train_classifier
+from gfscore.training.drawing import draw_images
+from gfscore.training.loop import train_classifier, training_settings
 from gfscore.training.objectives import METHODS
 from made_generators import known_network
 from seeds import seeds_of
@@ -60,7 +60,8 @@ def images():
 def trained(method):
     entry = next(e for e in CONFIG["models"]["digits"]["none"].values() if e["training"]["method"] == method)
     x, y = load_all(images())
-    return train_classifier(x[:192], y[:192], classes=10, **(entry["training"] | {"epochs": 1}))
+    settings = training_settings(entry["training"] | {"epochs": 1})
+    return train_classifier(x[:192], y[:192], settings, classes=10)
 
 
 def summary_of(network):
@@ -85,7 +86,7 @@ def generated():
 def drawn():
     settings = {"path": "g.onnx", "latent": [2], "samples_per_class": 20, "batch_size": 16}
     entry = GeneratorFile.model_validate({"classes": CLASSES, "generator": settings}).explicit()
-    x, _ = draw_images(known_network(10), entry["generator"], classes=10, where="g")
+    x, _ = draw_images(known_network(10), NetworkGenerator.model_validate(entry["generator"]), classes=10, where="g")
     return [float(x.mean()), float(x.std()), *(float(x[k::10].mean()) for k in range(10))]
 
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from gfscore.images.image_set import from_arrays
-from gfscore.training.loop import describe_training, train_classifier
+from gfscore.networks.sources.trained import Attack
+from gfscore.training.loop import describe_training, train_classifier, training_settings
 from shipped_configuration import shipped_configuration
 
 CONFIG = shipped_configuration()
@@ -49,10 +50,11 @@ def test_every_shipped_entry_trains_a_tiny_network_on_images_of_that_size(name, 
     training = ENTRIES[name]["training"]
     chosen = training | SMALL | {"threat": fewer(training["threat"], steps=2)}
     chosen["coefficients"] = fewer(training["coefficients"], rho=0.5, samples=2)
-    network = train_classifier(*colours, classes=3, **chosen)
+    settings = training_settings(chosen)
+    network = train_classifier(*colours, settings, classes=3)
     images = from_arrays(*colours, sample_id=np.arange(48), preprocessing="none")
-    attack = ENTRIES[name]["attack"] | {"steps": 2}
-    described = describe_training(network, images, images, settings=chosen, attack=attack)
+    attack = Attack.model_validate(ENTRIES[name]["attack"] | {"steps": 2})
+    described = describe_training(network, images, images, settings=settings, attack=attack)
     assert all(torch.isfinite(value).all() for value in network.parameters())
     assert described["clean_accuracy"] == described["train_accuracy"] > 0.6
     assert described["robust_accuracy_attack"] == "PGD-2, l_inf 0.0313725, test split"

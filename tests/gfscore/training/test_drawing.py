@@ -11,10 +11,10 @@ from scipy.stats import kstest
 from draw_samples import draw_samples
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
-from gfscore.images.sources.generator_file import GeneratorFile
+from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.networks.conditional_generators import open_generator
 from gfscore.statistics.draws import Draws, seeds_of_samples
-from gfscore.training.generators import draw_images
+from gfscore.training.drawing import draw_images
 from made_generators import CODE, FORMATS, Returning, known_network, place_generator
 
 CLASSES = ["a", "b", "c"]
@@ -32,14 +32,18 @@ def complete(**settings):
 
 def drawn(network=None, **settings):
     """What a network, by default the known one, gives under settings."""
-    return draw_images(network or known_network(3), complete(**settings), classes=3, where="g")
+    return images_of(network or known_network(3), complete(**settings))
+
+
+def images_of(network, settings):
+    return draw_images(network, NetworkGenerator.model_validate(settings), classes=3, where="g")
 
 
 @pytest.mark.parametrize("class_input", ["index", "one_hot"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_gives_the_images_of_its_latents_and_classes(tmp_path, form, class_input):
     settings = complete(**place_generator(tmp_path, form, class_input=class_input), samples_per_class=4, batch_size=5)
-    images, labels = draw_images(open_generator(settings, settings["path"]), settings, classes=3, where="g")
+    images, labels = images_of(open_generator(settings, settings["path"]), settings)
     assert labels.tolist() == [0, 1, 2] * 4
     latents = Draws.of(seeds_of_samples(0, "generator", np.arange(12)), "cpu").normal([2]).numpy()
     np.testing.assert_allclose(images[:, 0, 0], (np.tanh(latents) + 1) / 2, atol=1e-6)
@@ -78,7 +82,7 @@ def test_samples_are_written_once_as_a_dataset(tmp_path):
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     images = open_images({"source": "generator_file"}, tmp_path / "one.npz", classes=CLASSES)
     assert images.image_shape == (1, 2, 2) and np.bincount(images.labels).tolist() == [4, 4, 4]
-    np.testing.assert_array_equal(load_all(images)[0], draw_images(known_network(3), settings, classes=3, where="g")[0])
+    np.testing.assert_array_equal(load_all(images)[0], images_of(known_network(3), settings)[0])
     generator = json.loads((tmp_path / "one.json").read_text())["generator"]
     assert len(generator["sha256"]) == len(generator["architecture_sha256"]) == 64
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from gfscore.core.errors import InputError
+from gfscore.images.array_files import write_samples
 from gfscore.images.datasets import load_all, open_images
 from gfscore.training.generators import (
     ClassMixtures,
@@ -12,7 +13,6 @@ from gfscore.training.generators import (
     label_error_rates,
     log_densities,
     sample_images,
-    write_samples,
 )
 
 NAMES = [str(digit) for digit in range(10)]
@@ -113,9 +113,7 @@ def test_spread_of_the_samples_is_that_of_the_mixture():
     factors = np.array([[[[2.0, 0.0], [1.0, 0.5]]]])
     shape = {"mean": np.zeros(2), "basis": np.eye(2), "image_shape": (1, 1, 2)}
     model = ClassMixtures(weights=np.ones((1, 1)), centres=np.zeros((1, 1, 2)), factors=factors, **shape)
-    from gfscore.training.generators import _draw
-
-    covariance = np.cov(_draw(model, 0, 50_000, np.random.default_rng(0)).T)
+    covariance = np.cov(model.draw(0, 50_000, np.random.default_rng(0)).T)
     np.testing.assert_allclose(covariance, [[4, 2], [2, 1.25]], atol=0.08)
 
 

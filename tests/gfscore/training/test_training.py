@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -11,22 +8,31 @@ from torch import nn
 from gfscore.attacks.gradient_ascent import survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
+from gfscore.networks.sources.trained import Attack, Ball, Steps
 from gfscore.training import loop
-from gfscore.training.loop import describe_training, train_classifier
+from gfscore.training.loop import describe_training, train_classifier, training_settings
 from gfscore.training.objectives import (
     METHODS,
     Setup,
+    Threat,
     class_means,
     conditional_value_at_risk,
     divergence,
     exponentiated_gradient,
-    make_objective,
     mart_loss,
+    threat_of,
+    trades,
     trades_loss,
     warp,
+    worst_class,
 )
 
-THREAT = {"norm": "linf", "eps": 0.15, "step_size": 0.05, "steps": 3}
+BALL = {"norm": "linf", "eps": 0.15}
+STEP = BALL | {"step_size": 0.05}
+STEPS = STEP | {"steps": 3}
+THREATS = {
+    "FGSM": STEP, "PGD": STEPS, "TRADES": STEPS, "MART": STEPS, "PRL": BALL, "WORST_CLASS": STEPS,
+}  # fmt: skip
 COEFFICIENTS = {
     "ERM": {},
     "ERM_DA": {"rotation": 10, "shift": 0.06, "scale": 0.1, "flip": True},
@@ -38,13 +44,17 @@ COEFFICIENTS = {
     "WORST_CLASS": {"rate": 0.05, "floor": 0.1},
 }
 QUICK = {"architecture": "small_convnet", "arguments": {"width": 4, "pool": 2}, "epochs": 2, "batch_size": 16}
-QUICK |= {"learning_rate": 0.01, "weight_decay": 1e-4, "device": "cpu", "threat": THREAT}
+QUICK |= {"learning_rate": 0.01, "weight_decay": 1e-4, "device": "cpu"}
 NAMES = [str(digit) for digit in range(10)]
 
 
+def settings_of(method, **changes):
+    own = {"method": method, "coefficients": COEFFICIENTS[method], "threat": THREATS.get(method), "seed": 1}
+    return training_settings(QUICK | own | changes)
+
+
 def train(images, labels, method, **changes):
-    chosen = {**QUICK, "method": method, "coefficients": COEFFICIENTS[method], "seed": 1, **changes}
-    return train_classifier(images, labels, classes=int(labels.max()) + 1, **chosen)
+    return train_classifier(images, labels, settings_of(method, **changes), classes=int(labels.max()) + 1)
 
 
 def digits(split):
@@ -114,8 +124,8 @@ def test_trades_perturbs_towards_the_largest_divergence_not_the_largest_loss():
     with torch.no_grad():
         network[1].weight.copy_(torch.tensor([[0.0], [4.0]]))
         network[1].bias.zero_()
-    threat = {"norm": "linf", "eps": 0.25, "step_size": 0.1, "steps": 20}
-    objective = make_objective("TRADES", Setup(2, threat, torch.Generator().manual_seed(0)), {"beta": 6})
+    threat = Threat("linf", eps=0.25, step_size=0.1, steps=20)
+    objective = trades(Setup(2, threat, torch.Generator().manual_seed(0)), beta=6)
     images = torch.full((32, 1, 1, 1), 0.75)
     found = objective(network, images, torch.zeros(32, dtype=torch.long)).item()
     p, q = 1 / (1 + np.exp(-3)), 1 / (1 + np.exp(-2))
@@ -183,9 +193,8 @@ def test_class_means_know_absent_classes():
 def test_worst_class_objective_tends_to_the_loss_of_the_worst_class(colours):
     images, labels = torch.from_numpy(colours[0]), torch.from_numpy(colours[1])
     network = nn.Sequential(nn.Flatten(), nn.Linear(360, 3))
-    still = {**THREAT, "eps": 1e-6, "step_size": 1e-6}
-    setup = Setup(3, still, torch.Generator().manual_seed(0))
-    objective = make_objective("WORST_CLASS", setup, {"rate": 5.0, "floor": 0.0})
+    still = Threat("linf", eps=1e-6, step_size=1e-6, steps=3)
+    objective = worst_class(Setup(3, still, torch.Generator().manual_seed(0)), rate=5.0, floor=0.0)
     with torch.no_grad():
         losses = nn.functional.cross_entropy(network(images), labels, reduction="none")
     worst = max(losses[labels == k].mean().item() for k in range(3))
@@ -252,12 +261,11 @@ def test_training_leaves_torch_as_it_was(colours):
 def test_adversarial_training_resists_what_fools_plain_training():
     train_set, test_set = digits("train"), digits("test")
     attack = {"norm": "linf", "eps": 0.15, "step_size": 0.03, "steps": 10, "restarts": 1, "seed": 0}
-    shared = {**QUICK, "arguments": {"width": 8}, "epochs": 8, "batch_size": 64, "seed": 1}
     robust = {}
     for method in ("ERM", "PGD"):
-        chosen = {**shared, "method": method, "coefficients": {}}
-        network = train_classifier(*load_all(train_set), classes=10, **chosen)
-        described = describe_training(network, train_set, test_set, settings=chosen, attack=attack)
+        settings = settings_of(method, arguments={"width": 8}, epochs=8, batch_size=64)
+        network = train_classifier(*load_all(train_set), settings, classes=10)
+        described = describe_training(network, train_set, test_set, settings=settings, attack=Attack(**attack))
         survived = survivors(network, test_set.full_batches(256), test_set.labels, **attack)
         assert described["robust_accuracy"] == survived.mean()
         counts = np.bincount(test_set.labels)
@@ -284,11 +292,13 @@ class Small(nn.Module):
 
 def test_a_trained_network_is_attacked_by_as_many_images_as_fit_into_memory(capsys):
     images = digits("test")
-    chosen = {**QUICK, "method": "ERM", "seed": 1, "coefficients": {}, "epochs": 3, "batch_size": 64}
-    network = train_classifier(*load_all(images), classes=10, **chosen)
-    attack = {"norm": "linf", "eps": 0.05, "step_size": 0.02, "steps": 3, "restarts": 1, "seed": 0}
+    settings = settings_of("ERM", epochs=3, batch_size=64)
+    network = train_classifier(*load_all(images), settings, classes=10)
+    attack = Attack(eps=0.05, step_size=0.02, steps=3)
     whole, small = Small(network, 1000), Small(network, 40)
-    expected, found = (describe_training(one, images, images, settings=chosen, attack=attack) for one in (whole, small))
+    expected, found = (
+        describe_training(one, images, images, settings=settings, attack=attack) for one in (whole, small)
+    )
     assert found == expected and 0 < found["robust_accuracy"] < found["clean_accuracy"]
     # 256, 128 and 64 are too many.
     assert capsys.readouterr().out.count("out of memory: attacked") == 3
@@ -302,50 +312,44 @@ def test_a_trained_network_is_attacked_by_as_many_images_as_fit_into_memory(caps
 )
 def test_what_is_no_lack_of_memory_or_cannot_be_halved_stays_an_error(most, message, error, halvings, capsys):
     images, failing = digits("test").select(np.arange(20)), Small(nn.Flatten(), most, message)
-    attack = {"norm": "linf", "eps": 0.05, "step_size": 0.02, "steps": 1, "restarts": 1, "seed": 0}
+    attack = Attack(eps=0.05, step_size=0.02, steps=1)
     with pytest.raises(error, match=message):
-        describe_training(failing, images, images, settings={"device": "cpu"}, attack=attack)
+        describe_training(failing, images, images, settings=settings_of("ERM"), attack=attack)
     assert capsys.readouterr().out.count("out of memory: attacked") == halvings
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"method": "PDG"}, "'PDG' is unknown; choose one of ERM"),
-        ({"coefficients": {}}, r"'TRADES' takes the coefficients \['beta'\], got none"),
-        ({"coefficients": {"beta": 1, "gamma": 2}}, r"got \['beta', 'gamma'\]"),
-        ({"threat": {"norm": "linf", "eps": 0.1}}, "needs threat.step_size"),
-        ({"threat": None}, "needs threat.norm"),
-        ({"architecture": "resnet"}, "'resnet' is unknown; choose one of small_convnet"),
-        ({"arguments": {"widht": 3}}, "no argument 'widht'; it knows width, pool"),
+        {"method": "PDG"},
+        {"coefficients": {"beta": 1, "gamma": 2}},
+        {"threat": {"norm": "linf", "eps": 0.1, "seed": 1}},
+        {"threat": None},
+        {"architecture": "resnet"},
     ],
 )
-def test_bad_settings_are_named(changes, message, colours):
-    with pytest.raises(InputError, match=message):
-        train_classifier(
-            *colours, classes=3, **{**QUICK, "method": "TRADES", "coefficients": {"beta": 6}, "seed": 0, **changes}
-        )
+def test_settings_that_no_method_has_are_refused(changes):
+    with pytest.raises(ValueError, match="validation error"):
+        training_settings(settings_of("TRADES").model_dump() | changes)
+
+
+def test_bad_arguments_and_threats_are_named(colours):
+    with pytest.raises(InputError, match="no argument 'widht'; it knows width, pool"):
+        train(*colours, "ERM", arguments={"widht": 3})
+    with pytest.raises(InputError, match=r"needs threat\.norm"):
+        threat_of(Ball(eps=0.1))
+    with pytest.raises(InputError, match=r"needs threat\.step_size"):
+        threat_of(Steps(norm="l2", eps=0.1))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_a_missing_gpu_is_an_error_and_not_a_slow_training(colours):
     with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu"):
         train(*colours, "ERM", device="cuda")
-    chosen = {**QUICK, "method": "ERM", "seed": 1, "device": "cuda"}
     with pytest.raises(InputError, match="finds no CUDA device"):
-        describe_training(nn.Linear(1, 1), None, None, settings=chosen, attack={})
+        describe_training(nn.Linear(1, 1), None, None, settings=settings_of("ERM", device="cuda"), attack=Attack())
 
 
 def test_prl_needs_a_tail_of_at_least_one_sample(colours):
     with pytest.raises(InputError, match="rho \\* samples >= 1"):
         train(*colours, "PRL", coefficients={"rho": 0.1, "samples": 5})
-
-
-def test_no_module_imports_torch_before_it_is_used():
-    modules = "training.generators networks.inference images.sources.digits images.sources.npz networks.classifier"
-    code = "; ".join([*(f"import gfscore.{name}" for name in modules.split()), "import sys"])
-    code += "; sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pandas')))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, check=False).returncode
-        == 0
-    )

@@ -13,9 +13,10 @@ from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
 from gfscore.networks.architectures import build_network
 from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.sources.trained import Augmentation, Recipe
 from gfscore.networks.trained import TrainingProgress, load_network, save_classifier
-from gfscore.training import loop as reading
-from gfscore.training.loop import ReadImages, in_batches, train_classifier, training_images
+from gfscore.training import loop
+from gfscore.training.loop import ReadImages, in_batches, training_images, training_settings
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
 from shipped_configuration import shipped_configuration
 from studies.reference import projection_tables
@@ -28,7 +29,6 @@ PLAIN = {
     "method": "ERM",
     "architecture": "small_convnet",
     "arguments": {"width": 4, "pool": 2},
-    "classes": 2,
     "epochs": 3,
     "batch_size": 8,
     "learning_rate": 0.01,
@@ -58,6 +58,14 @@ def images(folder):
     return open_images(settings, folder, classes=["bright", "dark"])
 
 
+def train_classifier(images, labels, *, progress=None, **settings):
+    return loop.train_classifier(images, labels, training_settings(settings), classes=2, progress=progress)
+
+
+def augmented(images, **changes):
+    return augmentation(Augmentation.model_validate(STILL | changes))(images)
+
+
 def same(first, second):
     values = zip(first.state_dict().values(), second.state_dict().values(), strict=True)
     return all(torch.equal(one, other) for one, other in values)
@@ -75,10 +83,8 @@ def test_the_learning_rate_rises_in_a_line_and_falls_by_half_a_cosine():
 
 
 def trainer(network, objective, **recipe):
-    chosen = {"schedule": "cosine", "warmup_epochs": 0, "clip_norm": None, "mixed_precision": False}
-    chosen |= {"augmentation": None, **recipe}
     rates = {"learning_rate": 0.1, "weight_decay": 0, "steps": 5, "epochs": 2}
-    return Trainer(network, objective, **rates, device="cpu", recipe=chosen)
+    return Trainer(network, objective, **rates, device="cpu", recipe=Recipe(**recipe))
 
 
 @pytest.mark.parametrize(("clip", "expected"), [(None, 30.0), (1.5, 1.5), (100.0, 30.0)])
@@ -104,16 +110,16 @@ def test_mixed_precision_computes_in_sixteen_bits_and_keeps_weights_in_thirty_tw
 
 def test_augmentation_without_limits_changes_nothing_and_mirrors_exactly():
     x = torch.rand(4, 3, 16, 16)
-    torch.testing.assert_close(augmentation(STILL)(x), x)
-    torch.testing.assert_close(augmentation(STILL | {"flip": 1})(x), x.flip(3))
+    torch.testing.assert_close(augmented(x), x)
+    torch.testing.assert_close(augmented(x, flip=1), x.flip(3))
     assert augmentation(None)(x) is x
 
 
 def test_augmentation_crops_and_changes_colours_image_by_image_within_its_limits():
     ramp = torch.linspace(0, 1, 64).expand(200, 3, 64, 64)
     with seeded(0):
-        cropped = augmentation(STILL | {"scale": [0.25, 0.25]})(ramp)
-        coloured = augmentation(STILL | {"colour_jitter": 0.2})(torch.full((200, 3, 8, 8), 0.5))
+        cropped = augmented(ramp, scale=[0.25, 0.25])
+        coloured = augmented(torch.full((200, 3, 8, 8), 0.5), colour_jitter=0.2)
     # A quarter of the area is half of the width: the ramp across it spans about .5, from anywhere.
     span = cropped[:, 0, 32, -1] - cropped[:, 0, 32, 0]
     assert cropped.shape == ramp.shape
@@ -142,7 +148,7 @@ def test_seeded_draws_leave_the_generators_as_they_were():
 def test_large_sets_are_read_from_their_files_in_any_order(images, monkeypatch):
     x, _ = load_all(images)
     assert isinstance(training_images(images), np.ndarray)
-    monkeypatch.setattr(reading, "HELD_BYTES", x.nbytes - 1)
+    monkeypatch.setattr(loop, "IN_MEMORY_BYTES", x.nbytes - 1)
     read = training_images(images)
     assert isinstance(read, ReadImages)
     assert read.shape == x.shape
@@ -279,7 +285,7 @@ def test_the_audit_has_the_networks_of_the_paper_by_its_names():
 def test_shipped_entries_take_a_step_on_images_of_their_size(name):
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(2, 3, 224, 224)).astype(np.float32)
-    chosen = {"classes": 2, "device": "cpu", "epochs": 1, "batch_size": 2}
+    chosen = {"device": "cpu", "epochs": 1, "batch_size": 2}
     chosen["recipe"] = RECIPE | {"warmup_epochs": 0}
     training = ENTRIES[name]["training"]
     network = train_classifier(x, np.array([0, 1]), **{**training, **chosen})

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.files import atomic
 from gfscore.core.labels import are_numbers, class_indices
 from gfscore.images.image_set import ImageSet, from_arrays, whole_labels
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
@@ -180,6 +181,13 @@ def _plain_labels(y: NDArray[Any], number: int, where: str) -> NDArray[Any]:
     if y.dtype.kind == "U" and are_numbers(y.ravel().tolist()):
         y = y.astype(np.int64)
     return y
+
+
+def write_samples(path: Path | str, images: NDArray[np.float32], labels: NDArray[np.integer]) -> None:
+    """Write images x and labels y to an .npz file, atomically; equal arguments give equal bytes."""
+    # An open file, since numpy would append .npz to the temporary name.
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, x=images, y=labels)
 
 
 @dataclass(frozen=True)

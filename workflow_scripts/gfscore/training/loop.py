@@ -1,4 +1,4 @@
-"""Training images in random order: held in memory if they fit, otherwise read from their files batch by batch."""
+"""Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -6,26 +6,39 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from torch.nn import Module
 
 from gfscore.attacks.gradient_ascent import attack_name, survivors
-from gfscore.core.tensors import Module
 from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network
 from gfscore.networks.devices import out_of_memory, require_device
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.networks.sources.trained import AnyTraining, Attack, Training
 from gfscore.networks.trained import TrainingProgress
 from gfscore.statistics.margins import predictions
-from gfscore.training.objectives import Setup, make_objective
+from gfscore.training.objectives import make_objective
 from gfscore.training.recipe import Trainer, seeded
 
-HELD_BYTES = 2**31
+IN_MEMORY_BYTES = 2**31
 """Largest size in bytes of float32 pixels held in memory; CIFAR-10's 50,000 training images take 0.6 GB."""
 
 AHEAD = 2
 """Number of batches that are read in advance."""
+
+ATTACKED_AT_ONCE = 256
+"""Images per batch of the attack after a training; if memory runs out, the attack restarts with half as many."""
+
+_TRAINING: TypeAdapter[Training] = TypeAdapter(AnyTraining)
+
+
+def training_settings(entry: Mapping[str, Any]) -> Training:
+    """Settings of a training, as parameters of jobs hold them; ValidationError for those that no method has."""
+    return _TRAINING.validate_python(entry)
 
 
 @dataclass(frozen=True)
@@ -46,26 +59,33 @@ class ReadImages:
     def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Images of distinct `rows` (n,), in their order."""
         order = np.argsort(rows)
-        pixels = np.concatenate(list(self.images.select(rows[order]).batches(len(rows))))
+        batches = self.images.select(rows[order]).batches(len(rows))
+        pixels = np.concatenate(list(batches))
         return pixels[np.argsort(order)]
 
 
-def training_images(images: ImageSet) -> NDArray[np.float32] | ReadImages:
+Images = NDArray[np.float32] | ReadImages
+"""Images (N, C, H, W) in [0, 1], in memory or read batch by batch."""
+
+
+def training_images(images: ImageSet) -> Images:
     """Pixels of an ImageSet for `train_classifier`: an array (N, C, H, W), or ReadImages if that would be too large.
 
     ReadImages are used only for sources that can skip images (`choose` of an ImageSet: image_folder, celeba, parquet);
     other sources hold their images in memory anyway.
     """
-    held = 4 * len(images) * int(np.prod(images.image_shape)) <= HELD_BYTES
-    return load_all(images)[0] if held or images.choose is None else ReadImages(images)
+    size = 4 * len(images) * int(np.prod(images.image_shape))
+    if images.choose is None or size <= IN_MEMORY_BYTES:
+        pixels, _ = load_all(images)
+        return pixels
+    return ReadImages(images)
 
 
-def in_batches(
-    images: NDArray[np.float32] | ReadImages, batches: Iterable[NDArray[np.int64]]
-) -> Iterator[NDArray[np.float32]]:
+def in_batches(images: Images, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.float32]]:
     """Yield images[rows], (n, C, H, W) float32, for each of `batches` of rows (n,); ReadImages are read in advance."""
     if not isinstance(images, ReadImages):
-        yield from (images[rows] for rows in batches)
+        for rows in batches:
+            yield images[rows]
         return
     with ThreadPoolExecutor(1) as pool:
         waiting = []
@@ -82,118 +102,155 @@ def in_batches(
                 future.cancel()
 
 
-# ---- Training of image classifiers: the loop of all methods, and the accuracies afterwards.
-
-
-ATTACKED_AT_ONCE = 256
-"""Images per batch of the attack after a training; if memory runs out, the attack restarts with half as many."""
-
-
 def train_classifier(
-    images: NDArray[np.float32] | ReadImages,
+    images: Images,
     labels: NDArray[np.integer],
+    settings: Training,
     *,
-    method: str,
-    architecture: str,
     classes: int,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    weight_decay: float,
-    seed: int,
-    device: str,
-    arguments: Mapping[str, Any] | None = None,
-    threat: Mapping[str, Any] | None = None,
-    coefficients: Mapping[str, float] | None = None,
-    recipe: Mapping[str, Any] | None = None,
     progress: TrainingProgress | None = None,
 ) -> Module:
-    """Classifier trained by one of METHODS, a torch module in eval mode on the CPU.
+    """Classifier trained by one of METHODS.
 
-    Takes `images` (N, C, H, W) float32 in [0, 1], an array or gfscore.training.loop.ReadImages, and `labels` (N,) in
-    0..`classes`-1; `architecture` with its `arguments` (see gfscore.networks.architectures); `threat`, a mapping with
-    norm ("linf" or "l2"), eps and step_size (pixels in [0, 1]) and steps, for the methods that perturb;
-    `coefficients` of the method. Adam with decoupled weight decay; the learning rate rises
-    to `learning_rate` and falls to zero, by one
-    cycle or by a `recipe` (gfscore.training.recipe.Trainer). `progress` saves finished epochs and resumes after them.
-    `seed` determines initial weights, order and perturbations: on one machine the result on the CPU is deterministic,
-    interrupted or not; on a GPU it may vary, since some kernels are not deterministic. `device` is "cpu" or "cuda"; the
-    images are transferred batch by batch. Raises InputError for unknown names, for missing or unknown coefficients, and
-    for "cuda" without a CUDA device.
+    AdamW; the learning rate rises and falls to zero, by one cycle or by a recipe (gfscore.training.recipe.Trainer). The
+    seed determines initial weights, order and perturbations: on one machine the result on the CPU is deterministic,
+    interrupted or not; on a GPU it may vary, since some kernels are not deterministic.
+
+    Parameters
+    ----------
+    images : ndarray of shape (N, C, H, W), float32, or ReadImages
+        Pixels in [0, 1]. They are transferred to the device batch by batch.
+    labels : ndarray of shape (N,), int
+        In 0..classes-1.
+    settings : Training
+        Method, architecture, epochs and the like.
+    classes : int
+        Number of classes K.
+    progress : TrainingProgress or None
+        Saves finished epochs and resumes after them.
+
+    Returns
+    -------
+    Module
+        In eval mode on the CPU: images (n, C, H, W) to logits (n, K).
+
+    Raises
+    ------
+    InputError
+        For an unknown architecture or argument of it, and for "cuda" without a CUDA device.
     """
-    import torch
-
+    device = settings.device
     require_device(device)
+    _, channels, height, width = images.shape
     with reproducible_arithmetic():
         # On the CPU for every device, so that the order of the samples does not depend on the device.
-        generator = torch.Generator().manual_seed(seed)
-        objective = make_objective(method, Setup(classes, threat or {}, generator), coefficients or {})
-        of_images = {"in_channels": images.shape[1], "image_size": images.shape[2:], "classes": classes}
-        network = build_network(architecture, **of_images, seed=seed, **(arguments or {})).to(device)
-        y = torch.from_numpy(np.asarray(labels, dtype=np.int64))
-        steps = {"steps": -(-len(y) // batch_size), "epochs": epochs}
-        rates: dict[str, Any] = {"learning_rate": learning_rate, "weight_decay": weight_decay}
-        trainer = Trainer(network, objective, **rates, **steps, device=device, recipe=recipe)
-        memory = getattr(objective, "memory", {})
-        state: dict[str, Any] = {"parts": trainer.parts, "memory": memory, "generator": generator}
-        for epoch in range(progress.restore(**state) if progress else 0, epochs):
-            order = torch.randperm(len(y), generator=generator).split(batch_size)
-            with seeded(seed, epoch):
-                for rows, batch in zip(order, in_batches(images, [rows.numpy() for rows in order]), strict=True):
-                    trainer.step(torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32)), y[rows])
-            if progress:
-                progress.keep(epoch + 1, **state)
+        generator = torch.Generator().manual_seed(settings.seed)
+        objective = make_objective(settings, classes=classes, generator=generator)
+        network = build_network(
+            settings.architecture,
+            in_channels=channels,
+            image_size=(height, width),
+            classes=classes,
+            seed=settings.seed,
+            **settings.arguments,
+        ).to(device)
+        targets = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        trainer = Trainer(
+            network,
+            objective,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            steps=-(-len(targets) // settings.batch_size),
+            epochs=settings.epochs,
+            device=device,
+            recipe=settings.recipe,
+        )
+
+        first_epoch = 0
+        if progress is not None:
+            first_epoch = progress.restore(parts=trainer.parts, memory=objective.memory, generator=generator)
+        for epoch in range(first_epoch, settings.epochs):
+            order = torch.randperm(len(targets), generator=generator).split(settings.batch_size)
+            batches = in_batches(images, [rows.numpy() for rows in order])
+            with seeded(settings.seed, epoch):
+                for rows, batch in zip(order, batches, strict=True):
+                    pixels = torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32))
+                    trainer.step(pixels, targets[rows])
+            if progress is not None:
+                progress.keep(epoch + 1, parts=trainer.parts, memory=objective.memory, generator=generator)
         return network.cpu().eval()
 
 
 def describe_training(
-    network: Module, train: ImageSet, test: ImageSet, *, settings: Mapping[str, Any], attack: Mapping[str, Any]
+    network: Module, train: ImageSet, test: ImageSet, *, settings: Training, attack: Attack
 ) -> dict[str, Any]:
     """Settings and accuracies of a trained classifier, a mapping for JSON; accuracies are fractions.
 
-    `train` and `test` are ImageSets, `settings` the arguments of `train_classifier`, whose `device` is used here too;
-    `attack` holds norm, eps, step_size, steps, restarts and seed of the PGD attack for robust accuracy on the test set,
-    overall and per class in label order. The network is moved to the CPU in the end. Raises InputError for "cuda"
-    without a CUDA device.
-    """
-    import torch
+    Parameters
+    ----------
+    network : Module
+        The classifier; it is on the CPU in the end.
+    train, test : ImageSet
+        Images of the accuracies.
+    settings : Training
+        Those of the training, whose device is used here too.
+    attack : Attack
+        PGD for robust accuracy on the test images, overall and per class in label order.
 
-    device = settings["device"]
+    Raises
+    ------
+    InputError
+        For "cuda" without a CUDA device.
+    """
+    device = settings.device
     require_device(device)
     network.to(device)
     with reproducible_arithmetic():
-        survived = _survivors(network, test, attack)
-    accuracies = {
-        "train_accuracy": _clean_accuracy(network, train, device=device),
-        "clean_accuracy": _clean_accuracy(network, test, device=device),
-    }
+        robust = _survivors(network, test, attack)
+    train_accuracy = _clean_accuracy(network, train, device=device)
+    clean_accuracy = _clean_accuracy(network, test, device=device)
     network.cpu()
+
+    robust_by_class = [float(robust[test.labels == label].mean()) for label in np.unique(test.labels)]
+    name = attack_name(norm=attack.norm, eps=attack.eps, steps=attack.steps, restarts=attack.restarts)
     return {
-        "method": settings["method"],
-        "architecture": settings["architecture"],
+        "method": settings.method,
+        "architecture": settings.architecture,
         "parameters": sum(value.numel() for value in network.parameters()),
-        "epochs": settings["epochs"],
-        "seed": settings["seed"],
+        "epochs": settings.epochs,
+        "seed": settings.seed,
         "device": device,
         "torch": str(torch.__version__),
-        **accuracies,
-        "robust_accuracy": float(survived.mean()),
-        "robust_accuracy_per_class": [float(survived[test.labels == label].mean()) for label in np.unique(test.labels)],
-        "robust_accuracy_attack": f"{attack_name(**attack)}, test split",
+        "train_accuracy": train_accuracy,
+        "clean_accuracy": clean_accuracy,
+        "robust_accuracy": float(robust.mean()),
+        "robust_accuracy_per_class": robust_by_class,
+        "robust_accuracy_attack": f"{name}, test split",
     }
 
 
-def _survivors(network, images, attack):
+def _survivors(network: Module, images: ImageSet, attack: Attack) -> NDArray[np.bool_]:
     # The attack may need more memory than the training. With a smaller batch size it restarts, so that the random draws
     # depend on the size alone.
-    size, trainable = ATTACKED_AT_ONCE, [value for value in network.parameters() if value.requires_grad]
+    size = ATTACKED_AT_ONCE
+    trainable = [value for value in network.parameters() if value.requires_grad]
     for value in trainable:
         # Attacks need no gradients of weights.
         value.requires_grad_(False)
     try:
         while True:
             try:
-                return survivors(network, images.full_batches(size), images.labels, **attack)
+                return survivors(
+                    network,
+                    images.full_batches(size),
+                    images.labels,
+                    norm=attack.norm,
+                    eps=attack.eps,
+                    step_size=attack.step_size,
+                    steps=attack.steps,
+                    restarts=attack.restarts,
+                    seed=attack.seed,
+                )
             except Exception as error:
                 if size == 1 or not out_of_memory(error):
                     raise
@@ -205,6 +262,6 @@ def _survivors(network, images, attack):
             value.requires_grad_(True)
 
 
-def _clean_accuracy(network, images, *, device):
+def _clean_accuracy(network: Module, images: ImageSet, *, device: str) -> float:
     _, labels, logits = extract_logits(network, images, device=device)
     return float(np.mean(predictions(logits, labels) == labels))

@@ -4,23 +4,25 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR
 
 from gfscore.core.errors import InputError
-from gfscore.core.tensors import Module, Tensor
+from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.sources.trained import Augmentation, Recipe
 
-PLAIN: dict[str, Any] = {"clip_norm": None, "mixed_precision": False, "augmentation": None}
-"""Settings of a training without a recipe, whose learning rate follows one cycle."""
+Stateful = Module | torch.optim.Optimizer | LRScheduler | torch.amp.GradScaler
+
+RISING_SHARE = 0.2
+"""Share of the steps in which the learning rate of one cycle rises."""
 
 
 class Trainer:
-    """Steps of AdamW on an objective by a recipe.
-
-    `recipe` is None for one cycle of the learning rate (Smith and Topin 2019) in float32, or a mapping: `schedule`
-    ("cosine"), `warmup_epochs`, `clip_norm` (largest l2 norm of the gradient, or None), `mixed_precision` (float16 on a
-    GPU, bfloat16 on the CPU), `augmentation` (None, or the arguments of `augmentation`). Weight decay is decoupled and
-    applies to all parameters. Raises InputError for a warm-up as long as the training.
-    """
+    """Steps of AdamW on an objective by a recipe. Weight decay is decoupled and applies to all parameters."""
 
     def __init__(
         self,
@@ -32,45 +34,70 @@ class Trainer:
         steps: int,
         epochs: int,
         device: str,
-        recipe: Mapping[str, Any] | None,
+        recipe: Recipe | None,
     ) -> None:
-        """Create optimiser and schedule; `steps` per epoch, `device` "cpu" or "cuda"."""
-        import torch
+        """Create optimiser and schedule.
 
-        self.network, self.objective, self.device = network, objective, device
-        self.recipe: Mapping[str, Any] = recipe or PLAIN
+        Parameters
+        ----------
+        network : Module
+            On the device.
+        objective : callable
+            Function of the network, images and labels, which gives the loss to differentiate.
+        learning_rate, weight_decay : float
+            Of AdamW; the learning rate is the largest of the schedule.
+        steps, epochs : int
+            Steps per epoch, and epochs.
+        device : str
+            "cpu" or "cuda".
+        recipe : Recipe or None
+            Schedule, clipping, precision and augmentation; None for one cycle of the learning rate (Smith and Topin
+            2019) in float32.
+
+        Raises
+        ------
+        InputError
+            For a warm-up as long as the training.
+        """
+        self.network = network
+        self.objective = objective
+        self.device = device
+        self.recipe = recipe or Recipe()
         self.optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
-        total = epochs * steps
+        self.schedule: LRScheduler
         if recipe is None:
-            self.schedule: Any = torch.optim.lr_scheduler.OneCycleLR(
-                self.optimiser, learning_rate, total_steps=total, pct_start=0.2
+            self.schedule = OneCycleLR(
+                self.optimiser, learning_rate, total_steps=epochs * steps, pct_start=RISING_SHARE
             )
         else:
-            factor = cosine_with_warmup(total, warmup=recipe["warmup_epochs"] * steps)
-            self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, factor)
+            factor = cosine_with_warmup(epochs * steps, warmup=recipe.warmup_epochs * steps)
+            self.schedule = LambdaLR(self.optimiser, factor)
         # float16 gradients underflow unless the loss is scaled; bfloat16 has the exponent range of float32.
-        self.scaler = torch.amp.GradScaler(device, enabled=self.recipe["mixed_precision"] and device == "cuda")
-        self.augment = augmentation(self.recipe["augmentation"])
+        scaled = self.recipe.mixed_precision and device == "cuda"
+        self.scaler = torch.amp.GradScaler(device, enabled=scaled)
+        self.augment = augmentation(self.recipe.augmentation)
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Mapping[str, Stateful]:
         """Objects with state_dict and load_state_dict that must be saved to resume the training, by name."""
-        names = ("network", "optimiser", "schedule", "scaler")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "network": self.network,
+            "optimiser": self.optimiser,
+            "schedule": self.schedule,
+            "scaler": self.scaler,
+        }
 
     def step(self, images: Tensor, labels: Tensor) -> None:
         """One step on a batch: images (n, C, H, W) in [0, 1], labels (n,)."""
-        import torch
-
         self.optimiser.zero_grad()
-        x, y = self.augment(images.to(self.device)), labels.to(self.device)
-        reduced = torch.bfloat16 if self.device == "cpu" else torch.float16
-        with torch.autocast(self.device, dtype=reduced, enabled=self.recipe["mixed_precision"]):
-            loss = self.objective(self.network, x, y)
+        augmented = self.augment(images.to(self.device))
+        precision = torch.bfloat16 if self.device == "cpu" else torch.float16
+        with torch.autocast(self.device, dtype=precision, enabled=self.recipe.mixed_precision):
+            loss = self.objective(self.network, augmented, labels.to(self.device))
         self.scaler.scale(loss).backward()
-        if self.recipe["clip_norm"] is not None:
+        if self.recipe.clip_norm is not None:
             self.scaler.unscale_(self.optimiser)
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe["clip_norm"])
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip_norm)
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.schedule.step()
@@ -92,36 +119,40 @@ def cosine_with_warmup(steps: int, *, warmup: float) -> Callable[[int], float]:
     return factor
 
 
-def augmentation(settings: Mapping[str, Any] | None) -> Callable[[Tensor], Tensor]:
+def augmentation(settings: Augmentation | None) -> Callable[[Tensor], Tensor]:
     """Function from images (n, C, H, W) in [0, 1] to augmented ones of the same shape; the identity for None.
 
     timm's training transformations, independent for each image: a crop of a share `scale` of the area with an aspect
-    `ratio`, both (low, high), resized back by bilinear or bicubic interpolation; a horizontal flip with probability
-    `flip`; brightness, contrast and saturation changed by factors of up to 1 +- `colour_jitter` (colour images only).
-    Uses Python's and torch's global random generators: see `seeded`.
+    `ratio`, resized back by bilinear or bicubic interpolation; a horizontal flip with probability `flip`; brightness,
+    contrast and saturation changed by factors of up to 1 +- `colour_jitter` (colour images only). Uses Python's and
+    torch's global random generators: see `seeded`.
     """
     if settings is None:
         return lambda images: images
 
     def augment(images: Tensor) -> Tensor:
-        import torch
-
-        transform = _of_timm(settings, tuple(images.shape[2:]))
+        height, width = images.shape[2:]
+        transform = _timm_transform(settings, (height, width))
         return torch.stack([transform(image) for image in images]).clamp(0, 1)
 
     return augment
 
 
-def _of_timm(settings, size):
-    from gfscore.networks.compatibility import import_torchvision
-
+def _timm_transform(settings: Augmentation, size: tuple[int, int]) -> Callable[[Tensor], Tensor]:
     # timm imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
     from timm.data import create_transform
 
-    chosen = {"scale": tuple(settings["scale"]), "ratio": tuple(settings["ratio"]), "hflip": settings["flip"]}
-    chosen |= {"color_jitter": settings["colour_jitter"], "interpolation": "random"}
-    crop, colours, _ = create_transform(size, is_training=True, separate=True, **chosen)
+    crop, colours, _ = create_transform(
+        size,
+        is_training=True,
+        separate=True,
+        scale=tuple(settings.scale),
+        ratio=tuple(settings.ratio),
+        hflip=settings.flip,
+        color_jitter=settings.colour_jitter,
+        interpolation="random",
+    )
     return lambda image: colours(crop(image))
 
 
@@ -132,10 +163,8 @@ def seeded(*seed: int) -> Iterator[None]:
     Dropout, drop-path and timm's augmentation use them. They are seeded for each epoch, so their states need not be
     saved with an interrupted training.
     """
-    import numpy as np
-    import torch
-
-    before, number = random.getstate(), int(np.random.SeedSequence(seed).generate_state(1)[0])
+    state = random.getstate()
+    number = int(np.random.SeedSequence(seed).generate_state(1)[0])
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:
         with torch.random.fork_rng(devices=devices):
@@ -143,4 +172,4 @@ def seeded(*seed: int) -> Iterator[None]:
             random.seed(number)
             yield
     finally:
-        random.setstate(before)
+        random.setstate(state)
