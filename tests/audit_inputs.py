@@ -7,10 +7,10 @@ from gfscore.audit.samples import write_scores
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json, write_json
-from gfscore.core.identity import MODEL, label_of
+from gfscore.core.identity import MODEL, ModelName, label_of
 from gfscore.measures import from_logits
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table, typed_frame, write_logits, write_table
@@ -69,12 +69,12 @@ def made_logits(index, *, n=120):
 
 
 def audit_inputs(folder, models, measures, tables, *, logits=None, included=None, about=None, **settings):
-    """AuditInputs of made tables, whose files are written to a folder.
+    """AuditValues of made tables, whose files are written to a folder.
 
     `tables` maps (model name, measure) to a data frame, of which columns that it lacks are null, and nothing is
     censored; `logits` maps names of models to (sample_id, labels, logits), where any are read; `included` are labels of
     the models that take part, by default all; `about` maps a measure to what its file says of itself beside the model.
-    The dataset has the samples of all of these, in order. Other settings are those of AuditInputs.
+    The dataset has the samples of all of these, in order. Other settings are those of AuditValues.
     """
     identities, paths, parts, samples = {}, {}, [], []
     dataset = folder / "dataset.parquet"
@@ -98,7 +98,7 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
             own = (about or {}).get(measure, {})
             if from_logits(entry) and settings.get("given", {}).get(label) != "samples":
                 identities[label] |= own
-                parts.append((model, measure, frame))
+                parts.append((ModelName.from_columns(model), measure, frame))
                 continue
             samples.append(folder / f"{measure}-{name}.parquet")
             table, identity = table_of(entry["kind"]), {**model, "measure": measure, **own}
@@ -108,7 +108,8 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     taking_part = [label_of(model) for model in models] if included is None else included
     write_json(folder / "models.json", {"included": taking_part, "excluded": []})
     written = {"selection": folder / "models.json", "scores": folder / "scores.parquet", "samples": samples}
-    return AuditInputs(models=models, measures=measures, logits=paths, dataset=dataset, **written, **settings)
+    params = {"models": models, "measures": measures, "logits": paths, **settings}
+    return AuditValues(subject=AuditSubject.parse(params), dataset=dataset, **written)
 
 
 def write_manifest(path, class_names, *, samples=0):
@@ -129,13 +130,14 @@ def frames_of(tables):
 
 
 def tabulated(inputs, class_names, *, methods=None, **settings):
-    """Tables that an audit measures for as data frames, by name, from its AuditInputs.
+    """Tables that an audit measures for as data frames, by name, from its AuditValues.
 
     `methods` are the training methods of the models; `settings` are those of Tabulation, or in place of SETTINGS.
     """
-    models = [model | {"method": None} for model in inputs.models] if methods is None else methods
+    models = [model.columns() | {"method": None} for model in inputs.subject.models] if methods is None else methods
     own = {name: settings.pop(name) for name in tuple(settings) if name in SETTINGS}
-    accuracies = [{"robust_accuracy": float("nan"), "robust_accuracy_source": None}] * len(models)
+    unknown = {"robust_accuracy": float("nan"), "robust_accuracy_source": None}
+    accuracies = dict.fromkeys(inputs.subject.models, unknown)
     tabulation = Tabulation(
         inputs=inputs,
         class_names=class_names,
@@ -206,8 +208,8 @@ class ScoredAudit:
         return named | {"given": self.given, "logits": self.logits}
 
     def inputs(self, **changes):
-        """AuditInputs of the scored audit."""
-        return AuditInputs.of(self.subject | changes, self.scored)
+        """AuditValues of the scored audit."""
+        return AuditValues.from_params(self.subject | changes, self.scored)
 
     def score(self):
         """Run score_models; returns the contents of models.json."""

@@ -16,6 +16,7 @@ from gfscore.audit.samples import ScoresFile, write_scores
 from gfscore.core.digests import sha256_of_file, without_checksums, write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import ModelName
 from gfscore.show.page.judged import time_of
 from gfscore.tables.csv_files import write_csv_beside
 from gfscore.tables.parquet_tables import (
@@ -141,14 +142,14 @@ def score_of_a_sample(folder, rng):
     file = ScoresFile(path)
     identity = dict(file.identity)
     del identity["table"], identity["table_version"], identity["parts"]
-    models = {f"none/{name}": {"dataset": "toy", "threat": "none", "model": name} for name in MODELS}
+    models = {f"none/{name}": ModelName("toy", "none", name) for name in MODELS}
     parts = [(models[label], measure, file.read(models[label], measure)) for label, measure in file.identity["parts"]]
     chosen = rng.randrange(len(parts))
     model, measure, frame = parts[chosen]
     frame, place = edited_frame(frame, rng, ["value", "label", "prediction", "sample_id"])
     parts[chosen] = (model, measure, frame)
     write_scores(path, parts, identity=identity)
-    return f"{path.name}: {place} of {model['model']}, {measure}"
+    return f"{path.name}: {place} of {model.model}, {measure}"
 
 
 def digit_of_a_sweep(folder, rng):

@@ -10,7 +10,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.digests import sha256_of_file, write_checksummed
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL
@@ -167,7 +167,7 @@ def _steps(config):
     configuration = f"{folder}/config.yaml"
     judged = given | {"samples": layout.sample_files(config, AUDIT, judged=True), "configuration": configuration}
     judge_audit(
-        AuditInputs.of(plan.judged_subject_of(config, AUDIT), judged),
+        AuditValues.from_params(plan.judged_subject_of(config, AUDIT), judged),
         judged,
         f"{folder}/verdict.json",
         tables=read_audit_tables(scored | tables, audit=AUDIT),

@@ -5,10 +5,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import lambda_swaps
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.values import Measured
-from gfscore.measures import measure_of
+from gfscore.audit.values import SampleValues
+from gfscore.core.identity import ModelName
+from gfscore.measures import named_measures
 from gfscore.show.charts.declaration import Subject
 from grouped_tables import grouped_tables
 from made_errors import (
@@ -128,16 +130,17 @@ def scores_of(values, *, half=0.05, n=None, measure=GREAT):
 
 
 def drawn_of(names, classes):
-    """Measured of random values, one per model."""
+    """SampleValues of random values, one per model."""
     rng, labels = np.random.default_rng(0), np.repeat(np.arange(classes), 30)
     return [measured(rng.uniform(0, 1.2, size=len(labels)), labels, model=name) for name in names]
 
 
 def measured(values, labels, *, model="M"):
-    """Measured of an attack-free score at T = 1."""
-    key = {"dataset": "toy", "threat": "none", "model": model, "measure": GREAT}
-    key |= {"calibration": "none", "temperature": 1}
-    return Measured(key, measure_of({"kind": "great"}), values, labels, values > 0, np.arange(len(values)).astype(str))
+    """SampleValues of an attack-free score at T = 1."""
+    expected = ExpectedSamples.each_once(np.arange(len(values)).astype(str), labels)
+    great = named_measures({GREAT: {"kind": "great"}})[GREAT]
+    name = ModelName("toy", "none", model)
+    return SampleValues.decided(name, great, values, expected, correct=values > 0, temperature=1)
 
 
 def pictures(names):

@@ -10,16 +10,17 @@ from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import class_rows, vulnerability_rows
 from gfscore.audit.model_summary import MODEL_SUMMARY, model_rows
+from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import model_sensitivity, with_places
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.audit.values import Measured
+from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.audit.verdicts.judging import judge
 from gfscore.audit.verdicts.verdict import Evidence, Verdict, digests_of
 from gfscore.core.files import write_json
-from gfscore.core.identity import label_of
-from gfscore.measures import measure_of
+from gfscore.core.identity import ModelName, label_of
+from gfscore.measures import named_measures
 from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
@@ -149,28 +150,32 @@ def synthetic_audit(
         results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05, resampling=RESAMPLING)
         results = {name: {"measure": great, **result} for name, result in results.items()}
 
-    inputs = _Inputs(subjects, drawn, measured, great, results)
+    values = _Values(subjects, drawn, measured, great, results)
     class_names = list(class_names or (str(index) for index in range(classes)))
     class_table = [
         row
-        for item in inputs.measured()
+        for item in values.every()
         for row in class_rows(item, class_names, intervals=INTERVALS, label_error_rates=None)
     ]
     class_scores = frame_of(CATALOGUE["class_scores"], class_table)
-    accuracies = [{"robust_accuracy": value, "robust_accuracy_source": "PGD, linf 0.15, 20 steps"} for value in robust]
+    accuracies = {
+        ModelName.from_columns(subject): {
+            "robust_accuracy": value,
+            "robust_accuracy_source": "PGD, linf 0.15, 20 steps",
+        }
+        for subject, value in zip(subjects, robust, strict=True)
+    }
     settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
     rules = parsed_rules(rules or [gate_rule(great or next(iter(measured)), at_least=at_least)])
     selection = {"excluded": excluded, "warned": warned, "guessing": guessing}
-    candidates = candidates_of(inputs.measured(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
+    candidates = candidates_of(values.every(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
     return SyntheticAudit(
         class_scores=class_scores,
-        model_summary=frame_of(
-            MODEL_SUMMARY, model_rows(list(inputs.measured()), inputs, class_scores, accuracies, settings)
-        ),
+        model_summary=frame_of(MODEL_SUMMARY, model_rows(list(values.every()), class_scores, accuracies, settings)),
         vulnerability=frame_of(CATALOGUE["vulnerability"], vulnerability_rows(class_scores)),
         calibration=frame_of(CATALOGUE["calibration"], [{"measure": great, **row} for row in curves]),
         calibration_results=results,
-        sensitivity=_sensitivity(inputs),
+        sensitivity=_sensitivity(values),
         verdict=Verdict.of(
             judge(candidates, rules, lam=LAM, selection=selection),
             _verdict_evidence(subjects, drawn, {rule.measure for rule in rules}),
@@ -196,8 +201,8 @@ def _verdict_evidence(subjects, drawn, judged):
 
 
 @dataclass
-class _Inputs:
-    """Stands in for gfscore.audit.values.AuditInputs, without files."""
+class _Values:
+    """Stands in for gfscore.audit.values.AuditValues, without files."""
 
     models: list
     drawn: list
@@ -205,7 +210,7 @@ class _Inputs:
     great: str
     results: dict
 
-    def measured(self):
+    def every(self):
         for subject, pair in zip(self.models, self.drawn, strict=True):
             for measure, settings in self.measures.items():
                 temperature = 1.0 if settings["kind"] == "great" else None
@@ -224,10 +229,17 @@ class _Inputs:
             values = scores(logits, labels, activation=settings["activation"], temperature=temperature)
         if settings["kind"] == "certified":
             values = correct * np.clip(logits.max(axis=1) / 4, 0, settings["largest_radius"])
-        named = {"measure": measure, "calibration": calibration, "temperature": temperature}
         sample_id = np.array([f"toy-{row}" for row in range(len(labels))])
-        described = measure_of(settings)
-        return Measured(subject | named, described, values, labels, correct, sample_id, fresh=calibration == "none")
+        return SampleValues.decided(
+            ModelName.from_columns(subject),
+            named_measures({measure: settings})[measure],
+            values,
+            ExpectedSamples.each_once(sample_id, labels),
+            correct=correct,
+            calibration=calibration,
+            temperature=temperature,
+            fresh=calibration == "none",
+        )
 
 
 def _evidence(subject, pair, robust, settings):
@@ -252,7 +264,7 @@ def _evidence(subject, pair, robust, settings):
     )
 
 
-def _sensitivity(inputs):
-    classifiers = [(subject, *drawn) for subject, drawn in zip(inputs.models, inputs.drawn, strict=True)]
+def _sensitivity(values):
+    classifiers = [(subject, *drawn) for subject, drawn in zip(values.models, values.drawn, strict=True)]
     how = {"shifts": SHIFTS, "scales": SCALES, "lam": LAM}
-    return with_places([model_sensitivity(*each, inputs.measures, **how) for each in classifiers])
+    return with_places([model_sensitivity(*each, values.measures, **how) for each in classifiers])

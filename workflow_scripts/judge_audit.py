@@ -7,14 +7,14 @@ from typing import Any
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.tables import AuditTables, read_audit_tables
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.workflow.jobs import logged_job
 
 
 def judge_audit(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     files: Mapping[str, Any],
     path_to_verdict: Path | str,
     *,
@@ -22,7 +22,7 @@ def judge_audit(
     measures: Mapping[str, Mapping[str, Any]],
     **settings: Any,
 ) -> None:
-    """Write verdict.json: the judgement of AuditInputs by the paths `files` and its settings, and the findings.
+    """Write verdict.json: the judgement of AuditValues by the paths `files` and its settings, and the findings.
 
     `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule
     `gate` turns into an exit status.
@@ -36,7 +36,7 @@ if __name__ == "__main__":
         given, settings = snakemake.input, snakemake.params
         judge_audit(
             # Without calibrations: no rule judges a temperature that was chosen on the same samples.
-            AuditInputs.of(settings.subject, given),
+            AuditValues.from_params(settings.subject, given),
             given,
             snakemake.output.verdict,
             tables=read_audit_tables(dict(given.items()), audit=snakemake.wildcards.audit),

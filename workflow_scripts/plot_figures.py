@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.digests import write_digests
 from gfscore.show.charts.declaration import SCORE
 from gfscore.show.figure_files import draw_by_processes
@@ -18,7 +18,7 @@ def plot_figures(
     audit: str,
     measures: Mapping[str, Mapping[str, Any]],
     fp_lambda: float,
-    inputs: AuditInputs | None = None,
+    inputs: AuditValues | None = None,
     seed: int = 0,
     threads: int = 1,
 ) -> None:
@@ -41,7 +41,7 @@ if __name__ == "__main__":
             audit=snakemake.wildcards.audit,
             measures=measures,
             fp_lambda=settings.fp_lambda,
-            inputs=AuditInputs.of(settings.subject | {"measures": drawn_from}, snakemake.input),
+            inputs=AuditValues.from_params(settings.subject | {"measures": drawn_from}, snakemake.input),
             seed=settings.seed,
             threads=snakemake.threads,
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gfscore.audit.tabulation import tabulate
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.files import write_json
 from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import frame_of
@@ -22,13 +22,13 @@ def tabulate_audit(
 ) -> None:
     """Write the tables of TABULATED, calibration.json and comparison.json; `made` holds their paths by name.
 
-    Takes what plan.subject_of says, and `given`, the paths that AuditInputs needs with those of: the `manifest` of the
+    Takes what plan.subject_of says, and `given`, the paths that AuditValues needs with those of: the `manifest` of the
     dataset, `sweeps`, `manifests` of trained checkpoints, and where there are any the manifest of the `generator`,
     `attributes`, and the manifests of `mappers` with `projections`, one per mapper, task and model, and what
     projection_layout.task_files names. `settings` are what
     layout.table_settings says. Tables that the audit does not measure for get no rows, and say so (`measured`).
     """
-    for tables, beside in tabulate(AuditInputs.of(subject, given), given, audit=audit, settings=settings):
+    for tables, beside in tabulate(AuditValues.from_params(subject, given), given, audit=audit, settings=settings):
         for name, content in beside.items():
             write_json(made[f"{name}_json"], content)
         for name, (rows, identity) in tables.items():

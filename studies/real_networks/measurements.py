@@ -12,6 +12,7 @@ import pandas as pd
 from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
 from gfscore.audit.samples import ScoresFile
+from gfscore.core.identity import ModelName
 from gfscore.statistics.margins import own_and_rival
 from gfscore.tables.parquet_tables import read_attributes
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
@@ -153,7 +154,7 @@ def balancing(folder: Path) -> list[dict[str, Any]]:
     scores = ScoresFile(folder / "results/scores/faces.parquet")
     rows: list[dict[str, Any]] = []
     for model in TRAININGS:
-        frame = scores.read({"dataset": FACES, "threat": "none", "model": model}, "clean")
+        frame = scores.read(ModelName(FACES, "none", model), "clean")
         own = attributes.loc[frame["sample_id"]]
         groups = {name: pd.Categorical(own[name], categories[name]).codes.astype(np.int64) for name in ATTRIBUTES}
         faces = [frame[name].to_numpy(dtype=np.int64) for name in ("label", "prediction")]

@@ -49,8 +49,9 @@ def read_samples_table(path):
 
 def scores_table(folder):
     from gfscore.audit.samples import write_scores
+    from gfscore.core.identity import ModelName
 
-    model = {name: IDENTITY[name] for name in ("dataset", "threat", "model")}
+    model = ModelName.from_columns(IDENTITY)
     parts = [(model, name, samples().assign(value=value)) for name, value in SCORED.items()]
     about = {"audit": "a", "classes": CLASSES, "logits": {"none/A": IDENTITY}}
     write_scores(folder / "scores.parquet", parts, identity=about)
@@ -59,9 +60,10 @@ def scores_table(folder):
 
 def read_scores_table(path):
     from gfscore.audit.samples import ScoresFile
+    from gfscore.core.identity import ModelName
 
     file = ScoresFile(path)
-    frames = [file.read(IDENTITY, name) for name in SCORED]
+    frames = [file.read(ModelName.from_columns(IDENTITY), name) for name in SCORED]
     return [frame[name].fillna(-1).to_numpy() for frame in frames for name in frame]
 
 
@@ -118,9 +120,11 @@ def selection_file(folder):
 
 
 def read_selection(path):
-    from gfscore.audit.values import AuditInputs
+    from gfscore.audit.values import AuditValues
 
-    return [np.array(sorted(AuditInputs(models=[IDENTITY], measures={}, selection=path, dataset="").taking_part))]
+    params = {"models": [IDENTITY], "measures": {}}
+    values = AuditValues.from_params(params, {"selection": path, "dataset": ""})
+    return [np.array([model.label for model in values.included])]
 
 
 def verdict_file(folder):

@@ -9,7 +9,7 @@ from faults.extremes import EXTREME, LABELS, PLAIN, K
 from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
 from gfscore.audit.class_scores import class_rows
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.measures import kind_of
@@ -63,10 +63,10 @@ class Steps:
     def class_scores(self):
         """Table class_scores of what was scored last."""
         inputs, shared = (
-            AuditInputs.of(self.subject, self.made | self.given),
+            AuditValues.from_params(self.subject, self.made | self.given),
             {"intervals": INTERVALS, "label_error_rates": None},
         )
-        rows = [row for measured in inputs.measured() for row in class_rows(measured, self.names, **shared)]
+        rows = [row for measured in inputs.at_one() for row in class_rows(measured, self.names, **shared)]
         return frame_of(CATALOGUE["class_scores"], rows)
 
 

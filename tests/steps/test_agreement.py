@@ -203,8 +203,9 @@ def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split
     folder = Folder(tmp_path)
     chosen = {"t_star": 0.01, "t_star_by_model": None, "split": split}
     nowhere = {"t_star": None, "t_star_by_model": None, "split": None}
-    inputs = folder.inputs(calibrated_measure="great", calibrations={"sharp": chosen, "undefined": nowhere})
-    found = falsification_rows(inputs, folder.names, alpha=0.05)
+    inputs = folder.inputs(calibrated_measure="great")
+    calibrations = {"sharp": chosen, "undefined": nowhere}
+    found = falsification_rows(inputs, folder.names, calibrations=calibrations, alpha=0.05)
     rows = of(frames_of({"falsification": found})["falsification"], calibration="sharp")
     whole = rows[rows["class_index"] == ALL].iloc[0]
     reports = ~choosing_samples(folder.ids, folder.labels, split) if split else np.ones(60, dtype=bool)

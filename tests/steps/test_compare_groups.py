@@ -84,7 +84,7 @@ class Folder:
         inputs, groups = self.inputs(), GROUPS | changes
         grouping = self.grouping(groups)
         how = {"intervals": INTERVALS, "minimum_cell": groups["minimum_cell"]}
-        scores = group_score_rows(inputs.measured(), grouping, NAMES, **how)
+        scores = group_score_rows(inputs.at_one(), grouping, NAMES, **how)
         metrics = metric_rows(inputs, grouping, NAMES, settings=groups, confidence=INTERVALS["confidence"])
         return frames_of({"group_scores": scores, "group_metrics": list(metrics)})
 

@@ -1,14 +1,18 @@
 """The comparison of models, from sample files to tables, sentences and the page's sections."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from audit_inputs import audit_inputs, frames_of, models_named
 from gfscore.audit.comparison import comparison_tables, tables_of
+from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.values import Measured
-from gfscore.measures import measure_of
+from gfscore.audit.values import SampleValues
+from gfscore.core.identity import ModelName
+from gfscore.measures import named_measures
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
@@ -37,7 +41,7 @@ class Folder:
     def compare(self, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS | changes
-        rows, about = comparison_tables(inputs.measured(), NAMES, settings=settings, fp_lambda=0.5)
+        rows, about = comparison_tables(inputs.at_one(), NAMES, settings=settings, fp_lambda=0.5)
         return AuditTables(None, None, None, comparison=about, **frames_of(rows))
 
 
@@ -110,14 +114,17 @@ def test_many_comparisons_are_made_with_the_best_model_alone(tmp_path):
 
 def test_undecided_samples_count_for_either_model():
     labels = np.repeat(np.arange(3), 200).astype(np.int32)
-    key = {"dataset": "toy", "threat": "none", "measure": "sure", "calibration": "none", "temperature": None}
     ids = np.array([f"{row:04d}" for row in range(600)])
     first = (np.arange(600) % 5 != 0) * 1.0
     settings = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
-    measured = [
-        Measured(key | {"model": name}, measure_of(settings), values, labels, labels >= 0, ids, upper_values=upper)
-        for name, values, upper in (("decided", first, first), ("open", 0 * first, 0 * first + 1))
-    ]
-    rows, about = tables_of(measured, NAMES, settings=SETTINGS, fp_lambda=0.5)
+    expected = ExpectedSamples.each_once(ids, labels)
+    sure = named_measures({"sure": settings})["sure"]
+    decided, undecided = (
+        SampleValues.decided(ModelName("toy", "none", name), sure, values, expected, correct=labels >= 0)
+        for name, values in (("decided", first), ("open", 0 * first))
+    )
+    rows, about = tables_of(
+        [decided, replace(undecided, high=undecided.low + 1)], NAMES, settings=SETTINGS, fp_lambda=0.5
+    )
     assert about["undecided"] == 600
     assert (pd.DataFrame(rows["rank_intervals"])["rank_best"] == 1).all()

@@ -12,6 +12,7 @@ from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import read_identity, read_table
@@ -34,7 +35,7 @@ def test_every_measure_from_logits_of_every_model_stands_in_one_table(audit):
     assert file.identity["logits"]["none/strong"]["checkpoint_sha256"] == "c-strong"
     for index, model in enumerate((WEAK, MIDDLE, STRONG)):
         logits, labels = made_logits(index)
-        clean, great = (file.read(model, measure) for measure in ("clean", "great"))
+        clean, great = (file.read(ModelName.from_columns(model), measure) for measure in ("clean", "great"))
         for frame in (clean, great):
             assert (frame[list(model)] == list(model.values())).all(axis=None)
             assert frame["sample_id"].tolist() == audit.ids.tolist()
@@ -199,8 +200,9 @@ def test_the_score_of_logarithms_of_probabilities_is_that_of_the_logits(audit, t
     given.checks[0]["allow_probabilities"] = "logarithms"
     given.score()
     found, expected = ScoresFile(given.scored["scores"]), ScoresFile(audit.scored["scores"])
+    weak = ModelName.from_columns(WEAK)
     np.testing.assert_allclose(
-        found.read(WEAK, "great")["value"], expected.read(WEAK, "great")["value"], rtol=1e-4, atol=1e-6
+        found.read(weak, "great")["value"], expected.read(weak, "great")["value"], rtol=1e-4, atol=1e-6
     )
     identity = found.identity["logits"]["none/weak"]
     assert identity["allow_probabilities"] == "logarithms" and "logarithms" in identity["outputs"]
@@ -212,7 +214,7 @@ def test_logits_of_a_file_are_read_back_as_they_were_scored(tmp_path):
     np.savez(tmp_path / "p.npz", logits=p, labels=labels)
     manifest = {"dataset": "two", "classes": ["a", "b"], "samples": 4, "digest": "d", "settings": {}}
     samples = pd.DataFrame({"label": labels, "sample_id": list("abcd")})
-    how = {"model": WEAK, "allow_probabilities": "logarithms"}
+    how = {"model": ModelName.from_columns(WEAK), "allow_probabilities": "logarithms"}
     scored = given_logits(tmp_path / "p.npz", manifest, samples, **how).logits
     assert scored.shape == (4, 2) and np.isfinite(scored).all()
     np.testing.assert_array_equal(stored_values(tmp_path / "p.npz", ["a", "b"], logarithms=True), scored)
@@ -226,7 +228,8 @@ def test_logits_that_somebody_brings_are_scored_as_those_that_the_workflow_compu
     given.score()
     found, expected = ScoresFile(given.scored["scores"]), ScoresFile(audit.scored["scores"])
     for model in (WEAK, MIDDLE, STRONG):
-        assert found.read(model, "great").equals(expected.read(model, "great"))
+        name = ModelName.from_columns(model)
+        assert found.read(name, "great").equals(expected.read(name, "great"))
     about = found.identity["logits"]["none/weak"]
     assert about["checkpoint_sha256"] == sha256_of_file(given.logits["none/weak"])
     assert (about["model"], about["dataset_digest"], about["dtype"]) == ("weak", DIGEST, "float32")
@@ -247,7 +250,7 @@ def given(tmp_path):
         fetch_dataset(settings, ["cat", "dog"], *made, dataset="made", path_to_images=tmp_path / "labels.npy")
         np.savez(tmp_path / "given.npz", **arrays)
         samples = read_table(made[1], DATASET)
-        how = {"model": WEAK | {"dataset": "made"}, "allow_probabilities": False}
+        how = {"model": ModelName("made", "none", "weak"), "allow_probabilities": False}
         return given_logits(tmp_path / "given.npz", read_json(made[0]), samples, **how), samples
 
     return make

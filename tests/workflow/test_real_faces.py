@@ -13,6 +13,7 @@ from fairlearn import metrics as fairlearn
 
 from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
 from gfscore.audit.samples import ScoresFile
+from gfscore.core.identity import ModelName
 from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
@@ -44,7 +45,7 @@ def samples(audited_faces, stored):
     """Label and prediction of each audited face with its attributes, by model."""
     scores, found = ScoresFile(audited_faces.path / "results/scores/faces.parquet"), {}
     for name in TRAININGS:
-        frame = scores.read({"dataset": "faces", "threat": "none", "model": name}, "clean")
+        frame = scores.read(ModelName("faces", "none", name), "clean")
         found[name] = frame.join(stored, on="sample_id")
     return found
 

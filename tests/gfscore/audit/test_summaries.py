@@ -1,6 +1,6 @@
 """Rows of the tables of an audit from the measured values of one model."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,10 @@ import pytest
 
 from gfscore.audit.class_scores import MOST_PAIRED, class_pair_rows, class_rows
 from gfscore.audit.model_summary import model_rows
-from gfscore.audit.values import Measured
-from gfscore.measures import measure_of
+from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.values import SampleValues
+from gfscore.core.identity import ModelName
+from gfscore.measures import named_measures
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -19,24 +21,22 @@ TEST = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime"
 INTERVALS = {"confidence": 0.95, "method": "betting", "binary": "clopper_pearson", "seed": 0, "bootstrap_resamples": 9}
 
 
+def model_named(name):
+    return ModelName("toy", "none", name)
+
+
 @pytest.mark.parametrize("undecided", [False, True])
 def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
     # No class differs from another for sure: the samples of the first one may be all robust.
     labels = np.repeat([0, 1, 2], 100).astype(np.int32)
     values = (labels > 0) * 1.0
-    key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "sure", "calibration": "none"}
-    measured = Measured(
-        key | {"temperature": None},
-        measure_of(TEST),
-        values,
-        labels,
-        labels >= 0,
-        np.arange(300).astype(str),
-        upper_values=np.ones(300) if undecided else values,
-    )
+    expected = ExpectedSamples.each_once(np.arange(300).astype(str), labels)
+    sure = named_measures({"sure": TEST})["sure"]
+    measured = SampleValues.decided(model_named("m"), sure, values, expected, correct=labels >= 0)
+    if undecided:
+        measured = replace(measured, high=np.ones(300))
     classes = pd.DataFrame(class_rows(measured, NAMES, intervals=INTERVALS, label_error_rates=None))
-    inputs = SimpleNamespace(models=[measured.key])
-    (row,) = model_rows([measured], inputs, classes, [{}], {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
+    (row,) = model_rows([measured], classes, {measured.model: {}}, {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
     expected = None if undecided else 0.01
     assert [row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")] == [expected] * 3
     assert (row["rdi_low"] > 0) == (not undecided)
@@ -45,13 +45,12 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
 def test_shuffles_are_enough_for_the_number_of_models():
     # With 19 shuffles no p-value is below 1/20, and Holm over 60 models would never find one significant.
     labels = np.repeat([0, 1, 2], 40).astype(np.int32)
-    key = {"dataset": "toy", "threat": "none", "measure": "clean", "calibration": "none", "temperature": None}
-    values, ids = (labels > 0) * 1.0, np.arange(120).astype(str)
-    described = measure_of({"kind": "clean"})
-    every = [Measured(key | {"model": f"m{index}"}, described, values, labels, labels >= 0, ids) for index in range(60)]
-    inputs = SimpleNamespace(models=[item.key for item in every])
-    scores = pd.DataFrame(class_rows(every[0], NAMES, intervals=INTERVALS, label_error_rates=None))
-    (row,) = model_rows(every[:1], inputs, scores, [{}] * 60, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
+    expected = ExpectedSamples.each_once(np.arange(120).astype(str), labels)
+    clean = named_measures({"clean": {"kind": "clean"}})["clean"]
+    first = SampleValues.decided(model_named("m0"), clean, (labels > 0) * 1.0, expected, correct=labels >= 0)
+    scores = pd.DataFrame(class_rows(first, NAMES, intervals=INTERVALS, label_error_rates=None))
+    accuracies = {model_named(f"m{index}"): {} for index in range(60)}
+    (row,) = model_rows([first], scores, accuracies, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
     assert row["rdi_p"] * 60 == pytest.approx(0.05)
 
 

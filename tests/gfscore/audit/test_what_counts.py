@@ -12,6 +12,7 @@ from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import SampleList
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.errors import InputError
+from gfscore.core.settings import Subset
 from gfscore.measures import complete
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
@@ -28,7 +29,7 @@ def values_of(labels, values, names=None):
 
 
 def inputs_of(folder, frame, measures, *, dataset):
-    """AuditInputs of one model with one measure, on a dataset of a data frame."""
+    """AuditValues of one model with one measure, on a dataset of a data frame."""
     folder.mkdir(exist_ok=True)
     (measure,) = measures
     inputs = audit_inputs(folder, models_named("m"), measures, {("m", measure): frame})
@@ -39,7 +40,7 @@ def inputs_of(folder, frame, measures, *, dataset):
 def judged(inputs, folder, **rule):
     """The one rule of a verdict."""
     write_manifest(folder / "toy.json", NAMES)
-    (measure,) = inputs.measures
+    (measure,) = inputs.subject.measures
     rule = {"measure": measure, "statistic": "wcr", "confidence": 0.95, "on_inconclusive": "stop"} | rule
     rule |= {"looks": {"planned": 1, "this": 1}}
     how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
@@ -133,9 +134,9 @@ def test_copies_of_the_right_images_in_other_encodings_change_no_verdict(tmp_pat
 
 def test_of_repeated_images_the_row_that_stands_first_counts(labels):
     frame = pd.DataFrame({"sample_id": list("abcd"), "label": [0, 1, 0, 1], "pixel_digest": ["x", "y", "x", "z"]})
-    listed = SampleList.of(frame, source="d.parquet")
+    listed = SampleList(frame, source="d.parquet")
     assert listed.counted.tolist() == [0, 1, 3]
-    every_other = {"samples": None, "every": 2, "seed": 0}
+    every_other = Subset(every=2)
     expected = listed.expected(every_other, where="m")
     assert expected.sample_id.tolist() == ["a"] and expected.rows.tolist() == [2]
     # Of a part that holds only the second of two equal images, its value is that of the first.
@@ -181,10 +182,10 @@ def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_rad
     frames |= {("computed", "clean"): whole, ("computed", "radii"): whole}
     inputs = audit_inputs(tmp_path, models, declared, frames, given={"none/brought": "samples"})
     write_dataset(inputs.dataset, whole)
-    found = {(item.key["model"], item.key["measure"]): item for item in inputs.measured()}
-    assert [len(found["brought", name].values) for name in declared] == [10, 10]
-    assert [len(found["computed", name].values) for name in declared] == [200, 10]
-    assert all(item.known.all() for item in found.values())
+    found = {(item.model.model, item.measure.name): item for item in inputs.at_one()}
+    assert [len(found["brought", name].low) for name in declared] == [10, 10]
+    assert [len(found["computed", name].low) for name in declared] == [200, 10]
+    assert not any(item.missing.any() for item in found.values())
     compared = {
         name: comparison_of([found["brought", name], found["computed", name]], settings=SETTINGS["comparison"])
         for name in declared

@@ -12,4 +12,4 @@ def test_names_of_a_model():
 
 
 def test_name_of_a_row():
-    assert ModelName.of({**NAME.columns(), "value": "0.5"}) == NAME
+    assert ModelName.from_columns({**NAME.columns(), "value": "0.5"}) == NAME

@@ -55,7 +55,7 @@ def test_one_image_in_several_encodings_is_one_sample_and_several_files(folder, 
     assert len(table) == 11
     assert table["pixel_digest"].nunique() == 4
     assert table["image_digest"].nunique() >= 10
-    assert SampleList.of(table, source="samples").counted.tolist() == [0, 8, 9, 10]
+    assert SampleList(table, source="samples").counted.tolist() == [0, 8, 9, 10]
     assert "7 of 11 rows repeat an image" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.audit.values import Measured
+from gfscore.audit.values import SampleValues
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
@@ -22,28 +22,28 @@ MOST_PAIRED = 40
 
 
 def class_rows(
-    measured: Measured,
+    measured: SampleValues,
     class_names: Sequence[str],
     *,
     intervals: Mapping[str, Any],
     label_error_rates: Sequence[float] | NDArray[np.floating] | None,
 ) -> list[dict[str, Any]]:
-    """Rows of the table class_scores for one Measured.
+    """Rows of the table class_scores for one SampleValues.
 
     Takes K names, config's section `intervals`, and the rate of wrong labels to allow for: (K,) numbers, or None when
     the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds: that voids the
     guarantee.
     """
     classes = len(class_names)
-    values = class_values(measured.values, measured.labels, classes)
-    accuracy = class_values(measured.correct[measured.known], measured.labels[measured.known], classes)
+    values = class_values(measured.low, measured.labels, classes)
+    accuracy = class_values(measured.correct[~measured.missing], measured.labels[~measured.missing], classes)
     counts = measured.counts(classes)
     known: dict[str, Any] = {}
     if measured.fresh:
         known = _bounds(measured, classes, intervals, label_error_rates)
     return [
         {
-            **measured.key,
+            **measured.columns(),
             "class_index": k,
             "class_name": class_names[k],
             "n": values.n[k],

@@ -9,8 +9,7 @@ import pyarrow as pa
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.sensitivity import lambda_swaps, places, statistics_of
 from gfscore.audit.table_names import COMPARISONS
-from gfscore.audit.values import Measured, row_generator
-from gfscore.core.identity import label_of
+from gfscore.audit.values import SampleValues, row_generator
 from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.paired import Comparison, compare
 from gfscore.tables.table import MEASURED
@@ -87,49 +86,51 @@ COMPARISON_COLUMNS = {
 """Columns by table. Each table is a family: all pairs of models, and in `comparisons` also all classes."""
 
 
-def comparison_of(measured: Sequence[Measured], *, settings: Mapping[str, Any]) -> tuple[Comparison | None, str | None]:
+def comparison_of(
+    measured: Sequence[SampleValues], *, settings: Mapping[str, Any]
+) -> tuple[Comparison | None, str | None]:
     """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
 
-    Takes a list of Measured of it, and `settings`: confidence, most, flips and seed.
+    Takes a list of SampleValues of it, and `settings`: confidence, most, flips and seed.
     """
     if len(measured) < 2:
         return None, "only one model takes part"
     other = next((item for item in measured if not np.array_equal(item.sample_id, measured[0].sample_id)), None)
     if other:
-        return None, f"{label_of(measured[0].key)} and {label_of(other.key)} were measured on different samples"
-    values = np.stack([item.values for item in measured])
-    largest = np.stack([item.values if item.upper_values is None else item.upper_values for item in measured])
-    key = {name: measured[0].key[name] for name in ("dataset", "measure")}
+        return None, f"{measured[0].model.label} and {other.model.label} were measured on different samples"
+    values = np.stack([item.low for item in measured])
+    largest = np.stack([item.high for item in measured])
+    key = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
     return (
         compare(
             values,
             measured[0].labels,
-            value_range=measured[0].measure.value_range,
+            value_range=measured[0].measure.measure.value_range,
             alpha=1 - settings["confidence"],
             most=settings["most"],
             flips=settings["flips"],
             rng=row_generator(settings["seed"], key),
             upper_values=largest,
-            error_rate=measured[0].measure.error_rate,
+            error_rate=measured[0].measure.measure.error_rate,
         ),
         None,
     )
 
 
 def comparison_tables(
-    measured: Iterable[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+    measured: Iterable[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows of the tables of COMPARISONS by name, and the contents of comparison.json.
 
-    Takes Measured values, K names, the settings of the comparison and lambda of FP. Only values at T = 1 are compared,
+    Takes SampleValues, K names, the settings of the comparison and lambda of FP. Only values at T = 1 are compared,
     since a temperature chosen on these samples would invalidate the tests.
     """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
     about: dict[str, Any] = {}
-    by_measure: dict[str, list[Measured]] = {}
+    by_measure: dict[str, list[SampleValues]] = {}
     for item in measured:
         if not item.calibrated:
-            by_measure.setdefault(item.key["measure"], []).append(item)
+            by_measure.setdefault(item.measure.name, []).append(item)
     for name, items in by_measure.items():
         tables, about[name] = tables_of(items, class_names, settings=settings, fp_lambda=fp_lambda)
         for table in rows:
@@ -138,14 +139,14 @@ def comparison_tables(
 
 
 def tables_of(
-    measured: Sequence[Measured], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+    measured: Sequence[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows by table name for one measure, and its entry of comparison.json.
 
-    Takes a list of Measured of one measure at T = 1; the others are as comparison_tables takes them.
+    Takes a list of SampleValues of one measure at T = 1; the others are as comparison_tables takes them.
     """
     comparison, reason = comparison_of(measured, settings=settings)
-    values = [class_values(item.values, item.labels, len(class_names)) for item in measured]
+    values = [class_values(item.low, item.labels, len(class_names)) for item in measured]
     statistics = [statistics_of(item, lam=fp_lambda) for item in values]
     rows: dict[str, list[dict[str, Any]]] = {
         "comparisons": [],
@@ -155,9 +156,7 @@ def tables_of(
         "metric_ranks": _metric_rows(measured, statistics),
     }
     about: dict[str, Any] = {"models": len(measured), "compared": comparison is not None, "reason": reason}
-    about["undecided"] = sum(
-        int((np.asarray(item.upper_values) > item.values).sum()) for item in measured if item.bounded
-    )
+    about["undecided"] = sum(int((item.high > item.low).sum()) for item in measured)
     if comparison is None:
         return rows, about
     rows["comparisons"] = _class_rows(comparison, measured, class_names, settings["confidence"])
@@ -169,15 +168,15 @@ def tables_of(
         "pairs_listed": len(comparison.pairs),
         "pairs_corrected_for": every,
         "classes": len(comparison.classes),
-        "reference": None if comparison.every_pair else label_of(measured[comparison.order[0]].key),
+        "reference": None if comparison.every_pair else measured[comparison.order[0]].model.label,
         "confidence": settings["confidence"],
     }
 
 
 def _key(measured, pair):
-    named = {"dataset": measured[0].key["dataset"], "measure": measured[0].key["measure"]}
+    named = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
     for which, place in zip(("first", "second"), pair, strict=True):
-        named |= {f"{which}_{name}": measured[place].key[name] for name in ("threat", "model")}
+        named |= {f"{which}_threat": measured[place].model.threat, f"{which}_model": measured[place].model.model}
     return named
 
 
@@ -210,7 +209,7 @@ def _pair_rows(comparison, measured, confidence):
     return [
         {
             **_key(measured, pair),
-            "n": len(measured[0].values),
+            "n": len(measured[0].low),
             **_numbers(comparison.overall, place, confidence),
             "classes": shape[0],
             "wins_first": won[:, place].sum(),
@@ -238,16 +237,16 @@ def _rank_rows(comparison, measured, statistics, confidence):
 
 
 def _model(measured):
-    return {name: measured.key[name] for name in ("dataset", "threat", "model", "measure")}
+    return {**measured.model.columns(), "measure": measured.measure.name}
 
 
 def _swap_rows(measured, statistics):
-    named = {name: measured[0].key[name] for name in ("dataset", "measure")}
+    named = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
     return [
         named
         | {"fp_lambda": lam}
-        | {f"before_{name}": measured[before].key[name] for name in ("threat", "model")}
-        | {f"after_{name}": measured[after].key[name] for name in ("threat", "model")}
+        | {"before_threat": measured[before].model.threat, "before_model": measured[before].model.model}
+        | {"after_threat": measured[after].model.threat, "after_model": measured[after].model.model}
         for lam, before, after in lambda_swaps(*([of[name] for of in statistics] for name in ("class_mean", "rdi")))
     ]
 

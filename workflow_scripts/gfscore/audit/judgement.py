@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
@@ -15,7 +15,7 @@ from gfscore.statistics.error_rates import caution
 
 
 def judgement(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     files: Mapping[str, Any],
     *,
     rules: Sequence[RuleSettings],
@@ -25,14 +25,14 @@ def judgement(
 ) -> Verdict:
     """Verdict on an audit, with what it rests on and without findings.
 
-    Takes AuditInputs of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
+    Takes AuditValues of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
     the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, of the
     manifest of the `generator` that gave the label-error rates, and of those of its `checkpoints`.
     """
     manifest = read_json(files["manifest"])
     class_names = manifest["classes"]
     candidates = candidates_of(
-        inputs.measured(),
+        inputs.at_one(),
         class_names,
         rules=rules,
         intervals=intervals,
@@ -41,7 +41,7 @@ def judgement(
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
     add_group_bounds(candidates, inputs, files.get("attributes") or "", rules=rules, intervals=intervals)
     judged = dict.fromkeys(rule.measure for rule in rules)
-    cautions = [words for measure in judged if (words := caution(measure, inputs.measures[measure]))]
+    cautions = [words for measure in judged if (words := caution(measure, inputs.subject.measures[measure].entry()))]
     for words in cautions:
         print(f"{words}.")
     decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)

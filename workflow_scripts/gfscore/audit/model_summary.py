@@ -15,14 +15,14 @@ from gfscore.audit.metrics import AGAINST_CHANCE, APPENDED, BOUNDED, COMPANIONS,
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.noise import noise_floors
-from gfscore.core.identity import label_of
 from gfscore.statistics.classes import ClassValues, class_values, worst_class_set, worst_classes
 from gfscore.tables.table import MEASURED, SUMMARISED, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gfscore.audit.values import AuditInputs, Measured
+    from gfscore.audit.values import SampleValues
+    from gfscore.core.identity import ModelName
 
 
 def _numbers(metrics: tuple[Metric, ...], *, bounds: bool) -> list[Column]:
@@ -118,31 +118,29 @@ def summarise(
 
 
 def model_rows(
-    found: Sequence[Measured],
-    inputs: AuditInputs,
+    found: Sequence[SampleValues],
     class_scores: pd.DataFrame,
-    accuracies: Sequence[Mapping[str, Any]],
+    accuracies: Mapping[ModelName, Mapping[str, Any]],
     settings: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Rows of the table model_summary.
 
-    Takes Measured values, the AuditInputs that they come from, the table class_scores made from them, `accuracies` (per
-    model a mapping of the published and robust accuracy columns) and `settings`: fp_lambda, and permutations and seed
+    Takes SampleValues, the table class_scores made from them, `accuracies` (per model a
+    mapping of the published and robust accuracy columns) and `settings`: fp_lambda, and permutations and seed
     of the noise floor.
     """
     by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
-    of_model = {label_of(model): known for model, known in zip(inputs.models, accuracies, strict=True)}
-    keys = [tuple(item.key[name] for name in ("threat", "model", "measure", "calibration")) for item in found]
+    keys = [(item.model.threat, item.model.model, item.measure.name, item.calibration) for item in found]
     classes = [by_key[key].sort_values("class_index") for key in keys]
-    floors = _noise_floors(found, len(classes[0]), models=len(inputs.models), **settings)
+    floors = _noise_floors(found, len(classes[0]), models=len(accuracies), **settings)
     return [
-        _model_row(item, frame, of_model[label_of(item.key)], floor, lam=settings["fp_lambda"])
+        _model_row(item, frame, accuracies[item.model], floor, lam=settings["fp_lambda"])
         for item, frame, floor in zip(found, classes, floors, strict=True)
     ]
 
 
 def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
-    # One noise floor per Measured. The seed of the shuffles depends on the samples' names alone, so that models on the
+    # One noise floor for each. The seed of the shuffles depends on the samples' names alone, so that models on the
     # same samples are shuffled alike. With fewer permutations, no p-value could be 5% after Holm's adjustment.
     permutations = max(permutations, 20 * models - 1)
     together = defaultdict(list)
@@ -151,7 +149,7 @@ def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
     floors: list[Any] = [None] * len(found)
     for (names, _), places in together.items():
         shared = {"permutations": permutations, "rng": np.random.default_rng([seed, crc32(names)]), "lam": fp_lambda}
-        values = [found[place].values for place in places]
+        values = [found[place].low for place in places]
         for place, floor in zip(places, noise_floors(values, found[places[0]].labels, classes, **shared), strict=True):
             floors[place] = floor
     return floors
@@ -163,9 +161,9 @@ def _model_row(measured, class_frame, accuracies, noise, *, lam):
     detectable = detectable_rdi(*bounds)
     if not measured.fresh:
         bounds = None, None
-    values = class_values(measured.values, measured.labels, len(names))
+    values = class_values(measured.low, measured.labels, len(names))
     summary = summarise(values, *bounds, class_names=names, lam=lam)
-    row = measured.key | {name: summary[name] for name in METRICS}
+    row = measured.columns() | {name: summary[name] for name in METRICS}
     for metric in MAIN:
         if metric.bounded:
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = summary[f"{metric.name}_interval"]
@@ -176,7 +174,7 @@ def _model_row(measured, class_frame, accuracies, noise, *, lam):
         "worst_class_set": [] if bounds[0] is None else [names[k] for k in worst_class_set(*bounds)],
         "interval": class_frame["interval"].iloc[0],
         "confidence": class_frame["confidence"].iloc[0],
-        "accuracy": float(np.mean(measured.correct[measured.known])) if measured.known.any() else None,
+        "accuracy": None if measured.missing.all() else float(np.mean(measured.correct[~measured.missing])),
         **accuracies,
         **{f"{name}_permuted": value for name, value in noise.permuted.items()},
         # Undecided values are not known, so that shuffling them tests nothing.

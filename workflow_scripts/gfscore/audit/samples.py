@@ -1,8 +1,7 @@
-"""The samples of a dataset that an audit counts: each image once, and only those of a measure's subset."""
+"""The samples of an audit as its files hold them: the dataset's list, logits of models, and the table scores."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.identity import label_of
-from gfscore.core.settings import LOGARITHMS, Probabilities
+from gfscore.core.identity import ModelName
+from gfscore.core.settings import LOGARITHMS, Probabilities, Subset
 from gfscore.images.subsets import subset_rows
 from gfscore.measures.samples import SCORES
 from gfscore.statistics.logits import (
@@ -37,70 +36,107 @@ from gfscore.tables.table import DATASET
 class ExpectedSamples:
     """Samples for which a measure must have values.
 
-    `sample_id` (n,) str, `labels` (n,) int32, and `rows` (n,) int64: how many rows of the dataset show this image.
+    Parameters
+    ----------
+    sample_id : ndarray (N,) of str
+        Names of the samples, in the order of the dataset.
+    labels : ndarray (N,) of int32
+        True classes.
+    rows : ndarray (N,) of int64
+        How many rows of the dataset show the image of each sample.
     """
 
-    sample_id: NDArray[Any]
+    sample_id: NDArray[np.str_]
     labels: NDArray[np.int32]
     rows: NDArray[np.int64]
 
+    @classmethod
+    def each_once(cls, sample_id: NDArray[np.str_], labels: NDArray[np.integer]) -> ExpectedSamples:
+        """Samples (N,) each of which one row of the dataset shows."""
+        return cls(sample_id, labels.astype(np.int32), np.ones(len(labels), dtype=np.int64))
 
-@dataclass(frozen=True)
+    def only(self, chosen: NDArray[np.bool_]) -> ExpectedSamples:
+        """The samples of a mask (N,)."""
+        return ExpectedSamples(self.sample_id[chosen], self.labels[chosen], self.rows[chosen])
+
+
 class SampleList:
-    """Samples of a dataset in its order: `sample_id` (N,) str, `labels` (N,) int32; the file that errors name.
+    """Samples of a dataset in its order; repeated images are no independent draws, so they count as one sample.
 
-    `first` (N,) int64: the first row with the same image, by the digests of the pixels; its own row for an image that
-    is there once, and for labels without images. Repeated images are no independent draws, so they count as one sample.
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of the table `dataset`: sample_id, label, pixel_digest.
+    source : path
+        File of the table, which errors name.
+
+    Attributes
+    ----------
+    sample_id : ndarray (N,) of str
+    labels : ndarray (N,) of int32
+    first : ndarray (N,) of int64
+        First row with the same image, by the digests of the pixels; its own row for an image that is there once, and
+        for labels without images.
     """
 
-    source: Path | str
-    sample_id: NDArray[Any]
-    labels: NDArray[np.int32]
-    first: NDArray[np.int64]
+    def __init__(self, frame: pd.DataFrame, *, source: Path | str) -> None:
+        """Looks for equal images among the rows."""
+        self.source = source
+        self.sample_id = frame["sample_id"].to_numpy()
+        self.labels = frame["label"].to_numpy(np.int32)
+        self.first = _first_rows(frame["pixel_digest"])
+        self._rows = pd.Index(self.sample_id)
+        self._expected: dict[str, ExpectedSamples] = {}
 
     @classmethod
     def read(cls, path: Path | str) -> SampleList:
-        """From the table `dataset`."""
-        return cls.of(read_table(path, DATASET), source=path)
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame, *, source: Path | str) -> SampleList:
-        """From rows of the table `dataset`, read from `source`."""
-        first = np.arange(len(frame))
-        if frame["pixel_digest"].notna().any():
-            _, inverse = np.unique(frame["pixel_digest"].to_numpy(dtype=str), return_inverse=True)
-            places = np.full(inverse.max() + 1, len(frame))
-            np.minimum.at(places, inverse, first)
-            first = places[inverse]
-        return cls(source, frame["sample_id"].to_numpy(), frame["label"].to_numpy(np.int32), first)
+        """Samples of the table `dataset` in a file."""
+        return cls(read_table(path, DATASET), source=path)
 
     @cached_property
     def counted(self) -> NDArray[np.int64]:
-        """Rows that stand for a sample, (n,) int64, ascending: of equal images the first."""
+        """Rows that stand for a sample, (n,) int64, ascending: the first one of equal images."""
         return np.flatnonzero(self.first == np.arange(len(self.first)))
 
-    def expected(self, subset: Mapping[str, Any] | None, *, where: Path | str) -> ExpectedSamples:
-        """Samples that a measure with this setting `subset` has values of; InputError, naming `where`, as subset_rows.
+    def expected(self, subset: Subset | None, *, where: Path | str) -> ExpectedSamples:
+        """Samples for which a measure with a setting `subset` has values, None for all of them.
 
-        An image that is repeated has the name of its first row, whichever of its rows are in the subset.
+        An image that is repeated has the name of its first row, whichever of its rows are in the subset. Raises
+        InputError, naming `where`, for a subset that the dataset does not have.
         """
         # Once for each subset: every model and measure of an audit asks, and a draw looks at the whole dataset.
-        key = json.dumps(subset, sort_keys=True)
+        key = "" if subset is None else subset.model_dump_json()
         if key not in self._expected:
-            chosen = np.arange(len(self.first)) if subset is None else subset_rows(self.labels, subset, where=where)
+            chosen = np.arange(len(self.first))
+            if subset is not None:
+                chosen = subset_rows(self.labels, subset.model_dump(), where=where)
             rows, counts = np.unique(self.first[chosen], return_counts=True)
             self._expected[key] = ExpectedSamples(self.sample_id[rows], self.labels[rows], counts)
         return self._expected[key]
 
     def once(self, samples: pd.DataFrame, *, source: Path | str) -> pd.DataFrame:
-        """Rows of a samples table, read from `source`, of each repeated image the first row only.
+        """Rows of a samples table with the first row alone of each repeated image.
 
-        Each row gets the name of the dataset's first row with that image. Raises InputError for a sample that the
-        dataset does not have, or has under another label.
+        Parameters
+        ----------
+        samples : DataFrame
+            Rows of the table: sample_id, label, and others.
+        source : path
+            File of the table, which errors name.
+
+        Returns
+        -------
+        DataFrame
+            Each row under the name of the dataset's first row with its image.
+
+        Raises
+        ------
+        InputError
+            For a sample that the dataset does not have, or has with another label.
         """
-        place = self._place.get_indexer(samples["sample_id"])
-        wrong = place < 0
-        wrong[~wrong] = self.labels[place[~wrong]] != samples["label"].to_numpy()[~wrong]
+        rows = self._rows.get_indexer(samples["sample_id"])
+        wrong = rows < 0
+        wrong[~wrong] = self.labels[rows[~wrong]] != samples["label"].to_numpy()[~wrong]
         if wrong.any():
             name = samples["sample_id"].iloc[int(wrong.argmax())]
             raise InputError(
@@ -109,78 +145,44 @@ class SampleList:
             )
         if len(self.counted) == len(self.first):
             return samples
-        first = self.first[place]
-        # The row of the dataset whose values count for each image: the one that the table names first.
-        shown = pd.Series(place).groupby(first).transform("first").to_numpy()
-        kept = place == shown
-        return samples[kept].assign(sample_id=self.sample_id[first[kept]])
 
-    @cached_property
-    def _expected(self) -> dict[str, ExpectedSamples]:
-        return {}
-
-    @cached_property
-    def _place(self):
-        return pd.Index(self.sample_id)
+        # The row of the dataset whose values count for each image is the one that the table names first.
+        first = self.first[rows]
+        counting = pd.Series(rows).groupby(first).transform("first").to_numpy()
+        chosen = rows == counting
+        return samples[chosen].assign(sample_id=self.sample_id[first[chosen]])
 
 
-# ---- The table scores of an audit: values of all measures from logits, one row group per model and measure.
-
-
-def write_scores(
-    path: Path | str,
-    parts: Sequence[tuple[Mapping[str, str], str, pd.DataFrame]],
-    *,
-    identity: Mapping[str, Any],
-) -> None:
-    """Write samples tables, given as triples (model, measure, data frame), into one file."""
-    frames = [
-        frame.assign(**model, measure=measure).reindex(columns=SCORES.column_names) for model, measure, frame in parts
-    ]
-    index = [[label_of(model), measure] for model, measure, _ in parts]
-    write_parts(path, SCORES, frames, identity={**identity, "parts": index})
-
-
-class ScoresFile:
-    """The table scores, read one part at a time."""
-
-    def __init__(self, path: Path | str) -> None:
-        """Opens the file; raises InputError if it is missing, damaged or another table."""
-        self._path, self._table = path, TableFile(path, SCORES)
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """Identity of the file: audit, classes, dataset_digest, and the identity of each model's `logits`."""
-        return self._table.identity
-
-    @cached_property
-    def _place(self):
-        return {tuple(part): index for index, part in enumerate(self.identity["parts"])}
-
-    def read(self, model: Mapping[str, str], measure: str) -> pd.DataFrame:
-        """Samples table of a model and measure; raises InputError if it is not in the file."""
-        place = self._place.get((label_of(model), measure))
-        if place is None:
-            raise InputError(
-                f"{self._path}: holds no {measure} of {label_of(model)}; delete it and run the same command again"
-            )
-        return self._table.read_part(place)
-
-
-# ---- The logits of one model on a dataset: those that the workflow computed, or a file of somebody else.
+def _first_rows(pixel_digest):
+    first = np.arange(len(pixel_digest))
+    if not pixel_digest.notna().any():
+        return first
+    _, image = np.unique(pixel_digest.to_numpy(dtype=str), return_inverse=True)
+    first_of_image = np.full(image.max() + 1, len(pixel_digest))
+    np.minimum.at(first_of_image, image, first)
+    return first_of_image[image]
 
 
 @dataclass(frozen=True)
 class ModelLogits:
-    """Logits (N, K) float32 of one model, sample_id (N,) str, labels (N,) int32; `identity` says what they are of."""
+    """Logits of one model on the samples of a dataset.
 
-    sample_id: NDArray[Any]
+    Parameters
+    ----------
+    sample_id : ndarray (N,) of str
+    labels : ndarray (N,) of int32
+    logits : ndarray (N, K) of float32
+    identity : mapping
+        Model, data and software that they come from, as the metadata of their file says.
+    """
+
+    sample_id: NDArray[np.str_]
     labels: NDArray[np.int32]
     logits: NDArray[np.float32]
     identity: Mapping[str, Any]
 
     def only(self, rows: NDArray[np.int64]) -> ModelLogits:
-        """Those of some rows (n,)."""
+        """Logits of some rows (n,)."""
         if len(rows) == len(self.labels):
             return self
         return replace(self, sample_id=self.sample_id[rows], labels=self.labels[rows], logits=self.logits[rows])
@@ -190,19 +192,37 @@ def computed_logits(
     path: Path | str,
     manifest: Mapping[str, Any],
     *,
-    model: Mapping[str, str],
+    model: ModelName,
     allow_probabilities: Probabilities,
 ) -> ModelLogits:
-    """Logits of a file of the workflow, of a model (dataset, threat, model) on the dataset of a manifest.
+    """Logits that the workflow computed.
 
-    Raises InputError for a file of another model or other data, another number of samples or classes than the
-    manifest says, and for what require_logits refuses.
+    Parameters
+    ----------
+    path : path
+        File of the step extract_logits.
+    manifest : mapping
+        Manifest of the dataset: its name, digest, classes and number of samples.
+    model : ModelName
+        Model that the file must be of.
+    allow_probabilities : bool or "logarithms"
+        As in require_logits.
+
+    Raises
+    ------
+    InputError
+        For a file of another model or other data, another number of samples or classes than the manifest says, and
+        for what require_logits refuses.
     """
-    sample_id, labels, logits = read_logits(path, expect={**model, "dataset_digest": manifest["digest"]})
-    classes = len(manifest["classes"])
-    # Of a network that gives probabilities, the file holds their logarithms.
+    expected = {**model.columns(), "dataset_digest": manifest["digest"]}
+    sample_id, labels, logits = read_logits(path, expect=expected)
+    # The file of a network that gives probabilities holds their logarithms.
     logits, labels = require_logits(
-        logits, labels, classes=classes, source=path, allow_probabilities=bool(allow_probabilities)
+        logits,
+        labels,
+        classes=len(manifest["classes"]),
+        source=path,
+        allow_probabilities=bool(allow_probabilities),
     )
     if len(labels) != manifest["samples"]:
         raise InputError(
@@ -217,55 +237,157 @@ def given_logits(
     manifest: Mapping[str, Any],
     samples: pd.DataFrame,
     *,
-    model: Mapping[str, str],
+    model: ModelName,
     allow_probabilities: Probabilities,
     member: str | None = None,
 ) -> ModelLogits:
-    """Logits of a file of somebody else, in the formats of read_logits_file, of which `member` is the array to read.
+    """Logits of a user's file, in the formats of read_logits_file.
 
-    The manifest and the samples (sample_id, label) of the dataset give labels, their order and the sample ids; labels
-    and ids in the file must be the same, else InputError names the first row that differs. `allow_probabilities` and
-    one column for two classes as in require_logits.
+    Parameters
+    ----------
+    path : path
+        The user's file.
+    manifest : mapping
+        Manifest of the dataset.
+    samples : DataFrame
+        Samples of the dataset (sample_id, label), which give labels, their order and names. Labels and names in the
+        file must be the same.
+    model : ModelName
+        Name of the model.
+    allow_probabilities : bool or "logarithms"
+        As in require_logits, like one column of logits for two classes.
+    member : str, optional
+        Array of the file to read, where it has several.
+
+    Raises
+    ------
+    InputError
+        For what require_logits refuses, and for a label or name that differs, with the first such row.
     """
     classes = manifest["classes"]
-    logits, labels, sample_id = read_logits_file(path, classes=classes, member=member)
-    for found in (logits, labels, sample_id):
-        if found is not None:
-            require_rows(found, manifest, source=path)
-    true, names = samples["label"].to_numpy(), samples["sample_id"].to_numpy()
-    logits, labels = require_logits(
-        logits,
-        true if labels is None else labels,
-        classes=len(classes),
-        source=path,
-        allow_probabilities=allow_probabilities,
+    logits, file_labels, file_names = read_logits_file(path, classes=classes, member=member)
+    for array in (logits, file_labels, file_names):
+        if array is not None:
+            require_rows(array, manifest, source=path)
+
+    labels = samples["label"].to_numpy()
+    names = samples["sample_id"].to_numpy()
+    if file_labels is None:
+        file_labels = labels
+    logits, file_labels = require_logits(
+        logits, file_labels, classes=len(classes), source=path, allow_probabilities=allow_probabilities
     )
-    for what, found, expected in (("label", labels, true), ("sample_id", sample_id, names)):
-        if found is not None and (found != expected).any():
-            row = int(np.flatnonzero(found != expected)[0])
-            raise InputError(
-                f"{path}: row {row} has {what} {found[row]}, but {manifest['dataset']} has {expected[row]}; "
-                "give the rows in the order of the dataset"
-            )
-    identity = {**model, "dataset_digest": manifest["digest"], "checkpoint_sha256": sha256_of_file(path)}
-    identity |= {"architecture": "logits only", "preprocessing": "unknown", "dtype": str(logits.dtype)}
-    identity |= {"device": "unknown", "torch": "unknown", **({"member": member} if member else {})}
+    _require_equal("label", file_labels, labels, path=path, dataset=manifest["dataset"])
+    if file_names is not None:
+        _require_equal("sample_id", file_names, names, path=path, dataset=manifest["dataset"])
+
+    identity = {
+        **model.columns(),
+        "dataset_digest": manifest["digest"],
+        "checkpoint_sha256": sha256_of_file(path),
+        "architecture": "logits only",
+        "preprocessing": "unknown",
+        "dtype": str(logits.dtype),
+        "device": "unknown",
+        "torch": "unknown",
+    }
+    if member:
+        identity["member"] = member
     if allow_probabilities == LOGARITHMS:
-        identity |= {"allow_probabilities": LOGARITHMS, "outputs": LOGARITHMS_TAKEN}
-    return ModelLogits(names, true, stored_logits(logits, true, source=path), identity)
+        identity["allow_probabilities"] = LOGARITHMS
+        identity["outputs"] = LOGARITHMS_TAKEN
+    return ModelLogits(names, labels, stored_logits(logits, labels, source=path), identity)
+
+
+def _require_equal(column, values, expected, *, path, dataset):
+    differs = values != expected
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
+        raise InputError(
+            f"{path}: row {row} has {column} {values[row]}, but {dataset} has {expected[row]}; "
+            "give the rows in the order of the dataset"
+        )
 
 
 def stored_values(
     path: Path | str, classes: Sequence[str], *, member: str | None = None, logarithms: bool = False
 ) -> NDArray[np.float32]:
-    """Logits (N, K) of such a file alone, once given_logits has accepted it.
+    """Logits of a user's file that given_logits has accepted, without its labels and names.
 
-    `classes` are the K class names; `logarithms`: whether the file holds probabilities, whose logarithms are the
-    logits.
+    Parameters
+    ----------
+    path : path
+        The user's file.
+    classes : sequence of K str
+        Names of the classes.
+    member : str, optional
+        Array of the file to read, where it has several.
+    logarithms : bool
+        Whether the file holds probabilities, whose logarithms are the logits.
+
+    Returns
+    -------
+    ndarray (N, K) of float32
     """
-    values = read_logits_file(path, classes=classes, member=member)[0]
-    if is_one_column(values):
-        values = both_classes(values, probabilities=logarithms)
+    logits = read_logits_file(path, classes=classes, member=member)[0]
+    if is_one_column(logits):
+        logits = both_classes(logits, probabilities=logarithms)
     if logarithms:
-        values = log_probabilities(values, source=path)
-    return values.astype(np.float32)
+        logits = log_probabilities(logits, source=path)
+    return logits.astype(np.float32)
+
+
+def write_scores(
+    path: Path | str,
+    parts: Sequence[tuple[ModelName, str, pd.DataFrame]],
+    *,
+    identity: Mapping[str, Any],
+) -> None:
+    """Write the table scores of an audit: one row group for each model and measure.
+
+    Parameters
+    ----------
+    path : path
+        File to write.
+    parts : sequence of (ModelName, str, DataFrame)
+        Model, measure and samples table.
+    identity : mapping
+        Metadata of the file.
+    """
+    frames = []
+    index = []
+    for model, measure, samples in parts:
+        named = samples.assign(**model.columns(), measure=measure)
+        frames.append(named.reindex(columns=SCORES.column_names))
+        index.append([model.label, measure])
+    write_parts(path, SCORES, frames, identity={**identity, "parts": index})
+
+
+class ScoresFile:
+    """The table scores of an audit, read for one model and measure at a time.
+
+    Raises InputError, when it is opened, for a file that is missing, damaged or another table.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Opens the file."""
+        self._path = path
+        self._table = TableFile(path, SCORES)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Identity of the file: audit, classes, dataset_digest, and the identity of each model's `logits`."""
+        return self._table.identity
+
+    @cached_property
+    def _positions(self):
+        return {tuple(part): position for position, part in enumerate(self.identity["parts"])}
+
+    def read(self, model: ModelName, measure: str) -> pd.DataFrame:
+        """Samples table of a model and measure; raises InputError if it is not in the file."""
+        position = self._positions.get((model.label, measure))
+        if position is None:
+            raise InputError(
+                f"{self._path}: holds no {measure} of {model.label}; delete it and run the same command again"
+            )
+        return self._table.read_part(position)

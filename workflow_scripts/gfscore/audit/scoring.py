@@ -13,10 +13,10 @@ from gfscore.audit.model_summary import SENSITIVITY
 from gfscore.audit.samples import SampleList, computed_logits, given_logits
 from gfscore.audit.sensitivity import model_sensitivity, with_places
 from gfscore.audit.tables import TABLES
+from gfscore.audit.values import AuditSubject
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
-from gfscore.core.identity import label_of
-from gfscore.measures import from_logits, kind_of
+from gfscore.core.identity import ModelName
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import KeptFrames, frame_of, read_table
 from gfscore.tables.table import DATASET
@@ -32,7 +32,7 @@ class Scored:
     """
 
     checks: list[dict[str, Any]]
-    parts: list[tuple[Mapping[str, str], str, pd.DataFrame]]
+    parts: list[tuple[ModelName, str, pd.DataFrame]]
     sweeps: pd.DataFrame
     sensitivity: pd.DataFrame
     identities: dict[str, Mapping[str, Any]]
@@ -41,7 +41,7 @@ class Scored:
 def score(
     files: Mapping[str, Any],
     *,
-    subject: Mapping[str, Any],
+    subject: AuditSubject,
     checks: Sequence[Mapping[str, Any]],
     temperatures: Mapping[str, float],
     changes: Mapping[str, Any],
@@ -49,40 +49,40 @@ def score(
 ) -> Scored:
     """Check the logits of every model of an audit, and score those that are accepted.
 
-    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` is what plan.subject_of says,
+    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` are the models and measures,
     `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` low and high of the search,
     `changes` shifts and scales of the logits, and lam, lambda of FP; `kept` holds frames of earlier runs, which take
     long. Raises InputError for logits that cannot be audited.
     """
     manifest = read_json(files["manifest"])
     samples = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
-    counted = SampleList.of(samples, source=files["dataset"]).counted
-    measures = {name: entry for name, entry in subject["measures"].items() if from_logits(entry)}
-    great = {name: entry for name, entry in measures.items() if entry["kind"] == "great"}
+    counted = SampleList(samples, source=files["dataset"]).counted
+    measures = [measure for measure in subject.measures.values() if measure.from_logits]
+    great = {measure.name: measure.entry() for measure in subject.of_kind("great")}
     results, parts, sweeps, sensitivity, identities = [], [], [], [], {}
     # One model after the other, so that logits stand in memory once.
     for asked in checks:
-        model, path = asked["model"], subject["logits"][label_of(asked["model"])]
-        found = _logits_of(path, asked, manifest, samples, given=label_of(model) in subject["given"]).only(counted)
+        model = ModelName.from_columns(asked["model"])
+        path = subject.logits[model]
+        found = _logits_of(path, asked, manifest, samples, given=model in subject.supplied).only(counted)
         checked = check_logits(found, manifest["classes"], source=path, gate=asked["gate"])
-        results.append({**model, **checked})
+        results.append({**model.columns(), **checked})
         if not checked["accepted"]:
             continue
-        identities[label_of(model)] = found.identity
-        for name, entry in measures.items():
-            kind = kind_of(entry)
-            columns = kind.load()(found.logits, found.labels, settings=kind.parse(entry))
+        identities[model.label] = found.identity
+        for measure in measures:
+            columns = measure.kind.load()(found.logits, found.labels, settings=measure.settings)
             frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
-            parts.append((model, name, frame[table_of(entry["kind"]).column_names]))
-        made_of = {"logits": sha256_of_file(path), "model": dict(model)}
-        if calibrated := subject["calibrated_measure"]:
-            key = {**model, "measure": calibrated}
-            how = {"activation": measures[calibrated]["activation"], **temperatures}
+            parts.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
+        made_of = {"logits": sha256_of_file(path), "model": model.columns()}
+        if calibrated := subject.calibrated_measure:
+            key = {**model.columns(), "measure": calibrated}
+            how: dict[str, Any] = {"activation": subject.activation, **temperatures}
             make = partial(sweep_frame, found, key, **how)
             sweeps.append(_kept(kept, TABLES["sweeps"], made_of | {"key": key, "how": how}, make))
-        make = partial(model_sensitivity, model, found.logits, found.labels, great, **changes)
+        make = partial(model_sensitivity, model.columns(), found.logits, found.labels, great, **changes)
         sensitivity.append(_kept(kept, SENSITIVITY, made_of | {"measures": great, "changes": changes}, make))
-        print(f"{label_of(model)}: scored")
+        print(f"{model.label}: scored")
     return Scored(
         checks=results,
         parts=parts,
@@ -93,7 +93,10 @@ def score(
 
 
 def _logits_of(path, asked, manifest, samples, *, given):
-    how = {name: asked[name] for name in ("model", "allow_probabilities")}
+    how: dict[str, Any] = {
+        "model": ModelName.from_columns(asked["model"]),
+        "allow_probabilities": asked["allow_probabilities"],
+    }
     if given:
         return given_logits(path, manifest, samples, member=asked["member"], **how)
     return computed_logits(path, manifest, **how)

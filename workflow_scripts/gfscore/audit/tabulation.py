@@ -39,8 +39,9 @@ from gfscore.audit.projections.tasks import (
 )
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.files import read_json
+from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import frame_of, typed_frame
 
@@ -49,7 +50,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def tabulate(
-    inputs: AuditInputs, files: Mapping[str, Any], *, audit: str, settings: Mapping[str, Any]
+    inputs: AuditValues, files: Mapping[str, Any], *, audit: str, settings: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, tuple[Any, dict[str, Any]]], dict[str, Any]]]:
     """Yield the tables of TABULATED, some at a time, with the contents of the JSON file that belongs to them, by name.
 
@@ -60,7 +61,7 @@ def tabulate(
     manifest = read_json(files["manifest"])
     tabulation = Tabulation.read(inputs, files, manifest["classes"], settings)
     # What another audit must share for its numbers to be compared with these.
-    about = {"measures": inputs.measures, "fp_lambda": settings["disparity"]["fp_lambda"]}
+    about = {"measures": inputs.subject.entries(), "fp_lambda": settings["disparity"]["fp_lambda"]}
     own = {"class_scores": {"made_from": inputs.sources()}, "model_summary": about}
 
     def identity(name: str, *, measured: bool) -> dict[str, Any]:
@@ -83,24 +84,24 @@ class Tabulation:
     per class, or None: labels assumed right; `grouping` is None, and `projections` empty, in an audit without.
     """
 
-    inputs: AuditInputs
+    inputs: AuditValues
     class_names: Sequence[str]
     settings: Mapping[str, Any]
-    accuracies: Sequence[Mapping[str, Any]]
+    accuracies: Mapping[ModelName, Mapping[str, Any]]
     label_error_rates: Sequence[float] | None = None
     grouping: Grouping | None = None
     projections: Sequence[Projections] = ()
 
     @classmethod
     def read(
-        cls, inputs: AuditInputs, files: Mapping[str, Any], class_names: Sequence[str], settings: Mapping[str, Any]
+        cls, inputs: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: Mapping[str, Any]
     ) -> Tabulation:
         """With what stands in files: the manifests of dataset, trained checkpoints and generator, attributes,
         projections, the manifests of their mappers and the files of other tasks; of all but the first two nothing
         where an audit has none."""
         grouping, projections = None, []
         if settings["groups"]:
-            dataset = inputs.models[0]["dataset"]
+            dataset = inputs.subject.models[0].dataset
             grouping = Grouping.read_chosen(files["attributes"], dataset=dataset, groups=settings["groups"])
         if files["mappers"]:
             tasks = read_tasks(inputs, files, settings["tasks"], confidence=settings["intervals"]["confidence"])
@@ -110,7 +111,7 @@ class Tabulation:
             inputs=inputs,
             class_names=class_names,
             settings=settings,
-            accuracies=accuracies_of(inputs.models, settings["published"], files["manifests"]),
+            accuracies=accuracies_of(inputs.subject.models, settings["published"], files["manifests"]),
             label_error_rates=resolve_label_error_rates(
                 settings["label_error_rate"], files["manifest"], files["generator"]
             ),
@@ -120,7 +121,7 @@ class Tabulation:
 
     def _evidence(self, curves):
         # What temperatures are chosen by; None where none is.
-        measure, asked = self.inputs.calibrated_measure, self.settings["calibration"]
+        measure, asked = self.inputs.subject.calibrated_measure, self.settings["calibration"]
         if not measure:
             return None
         chosen_by = {name: asked[name] for name in ("split", "distances")}
@@ -131,7 +132,7 @@ class Tabulation:
         # Temperatures chosen by each objective, and the searched curves.
         if evidence is None:
             return {}, {}
-        measure, asked = self.inputs.calibrated_measure, self.settings["calibration"]
+        measure, asked = self.inputs.subject.calibrated_measure, self.settings["calibration"]
         results, rows = calibrate(
             evidence,
             asked["objectives"],
@@ -149,27 +150,29 @@ class Tabulation:
         Takes the score of each model over the temperature by label.
         """
         evidence = self._evidence(curves)
-        at_one = list(self.inputs.measured())
+        at_one = list(self.inputs.at_one())
         # Whose files are read, so that both only compute: the search takes about as long as these tables.
         with ThreadPoolExecutor(1) as beside:
             search = beside.submit(self._calibrations, evidence)
             yield from self._at_one(at_one)
             results, searched = search.result()
         yield searched, {"calibration": results}
-        inputs, names, settings = self.inputs.at(results), self.class_names, self.settings
-        measured = list(inputs.and_calibrated(at_one))
+        inputs, names, settings = self.inputs, self.class_names, self.settings
+        measured = inputs.with_calibrated(at_one, results)
         how = {"intervals": settings["intervals"], "label_error_rates": self.label_error_rates}
         rows = [row for item in measured for row in class_rows(item, names, **how)]
         yield {"class_scores": rows}, {}
         # With the types of its columns, as it is read by others.
         class_scores = typed_frame(TABLES["class_scores"], rows)
-        summary = model_rows(measured, inputs, class_scores, self.accuracies, settings["disparity"])
+        summary = model_rows(measured, class_scores, self.accuracies, settings["disparity"])
         yield {"model_summary": summary}, {}
         yield {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}, {}
         yield self._groups_and_projections(measured), {}
         methods = settings["methods"]
         yield agreement_tables(inputs, class_scores, names, methods=methods, ranking=self._ranking()), {}
-        falsified = falsification_rows(inputs, names, alpha=1 - settings["intervals"]["confidence"])
+        falsified = falsification_rows(
+            inputs, names, calibrations=results, alpha=1 - settings["intervals"]["confidence"]
+        )
         yield {"falsification": falsified} if falsified else {}, {}
         yield {"costs": cost_rows(settings["costs"], class_scores)}, {}
 
@@ -199,7 +202,9 @@ class Tabulation:
             metrics = metric_rows(self.inputs, *shared, settings=groups, confidence=intervals["confidence"])
             rows["group_metrics"] = list(metrics)
         if self.projections and self.grouping:
-            kinds = {UNPERTURBED: UNPERTURBED} | {name: of["kind"] for name, of in self.inputs.measures.items()}
+            kinds = {UNPERTURBED: UNPERTURBED} | {
+                name: measure.kind.name for name, measure in self.inputs.subject.measures.items()
+            }
             own = {self.projections[0].task.name: rows["group_metrics"]}
             for task, of_task in ({of.task.name: of.task.metrics for of in self.projections} | own).items():
                 frame = frame_of(TABLES["group_metrics"], of_task)

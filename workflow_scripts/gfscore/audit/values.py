@@ -1,94 +1,216 @@
-"""The values of one measure of one model, as intervals, tests and metrics take them."""
+"""The values of an audit: one number per sample for every measure of every model, from files that are read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.samples import ExpectedSamples, SampleList
-from gfscore.core.identity import UNCALIBRATED, label_of
-from gfscore.measures import from_logits
-from gfscore.measures.declaration import Measure
-from gfscore.measures.samples import table_of
-from gfscore.statistics.class_bounds import ClassBounds, bounds_of
-from gfscore.tables.parquet_tables import read_identity, read_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gfscore.audit.samples import ScoresFile
-from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
-from functools import cached_property
-from itertools import groupby
-from pathlib import Path
-from typing import cast
-
-from gfscore.audit.samples import ModelLogits, ScoresFile, stored_values
+from gfscore.audit.samples import ExpectedSamples, ModelLogits, SampleList, ScoresFile, stored_values
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.identity import MODEL
-from gfscore.measures import measure_of, reference_measure
-from gfscore.statistics.class_bounds import ROUNDING
+from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.measures import NamedMeasure, named_measures
+from gfscore.measures.great import Great
+from gfscore.measures.samples import table_of
+from gfscore.statistics.class_bounds import ROUNDING, ClassBounds, bounds_of
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
-from gfscore.tables.parquet_tables import read_logits
+from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
+
+NAMED_SOURCES = (
+    *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
+    *("preprocessing", "outputs", "conversion", "dtype", "device", "torch"),
+)
+"""Entries of an identity that say where a value comes from."""
+
+MOST_CHANGED = 0.02
+"""Share of the predictions that may differ between two measures of one network.
+
+Other batch sizes, devices and tf32 flip only samples whose two largest logits are nearly equal, hardly any. Two
+networks differ in more: of the CIFAR-10 checkpoints of the tests the two most alike, ResNets of 44 and 56 layers, in
+5.6%.
+"""
+
+MOST_CHANGED_IN_BFLOAT16 = 0.06
+"""The same where one of the two was computed in bfloat16, which keeps 8 bits.
+
+It changes up to 3.0% of the predictions of those checkpoints, most if adversarially trained: their logits are close.
+"""
+
+FEW_CHANGED = 2
+"""This many may differ, whatever share of all they are, since any sample may be a near-tie."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One measure of one model on N samples.
+@dataclass(frozen=True, kw_only=True)
+class AuditSubject:
+    """Models and measures of an audit.
 
-    `key` holds dataset, threat, model, measure, calibration, temperature; `measure` is its declaration; `values` (N,)
-    float64 in its range; `labels` (N,) int32; `correct` (N,) bool, clean correctness of the same samples; `sample_id`
-    (N,) str; `fresh`: no temperature was chosen on these samples, so that intervals hold; `upper_values` (N,): the
-    largest values that the samples may have, where some are undecided, else None; `missing` (N,) bool: samples that
-    must have a value and have none, which count as undecided over the whole range; `rows` (N,): rows of the dataset
-    that show the same image. None stands for no missing samples, and for one row each.
+    Parameters
+    ----------
+    models : tuple of ModelName
+        All models of the audit, in the order of the configuration.
+    measures : mapping of str to NamedMeasure
+        Measures by name, in the order of the configuration.
+    calibrated_measure : str or None
+        Measure whose temperature is searched.
+    supplied : mapping of ModelName to {"logits", "samples"}
+        Models that a user supplies as values, and what these are.
+    logits : mapping of ModelName to path
+        Files of the models that have logits.
     """
 
-    key: dict[str, Any]
-    measure: Measure
-    values: NDArray[np.float64]
-    labels: NDArray[np.integer]
-    correct: NDArray[np.bool_]
-    sample_id: NDArray[np.str_]
-    fresh: bool = True
-    upper_values: NDArray[np.float64] | None = None
-    predicted: NDArray[Any] | None = None
-    missing: NDArray[np.bool_] | None = None
-    rows: NDArray[np.int64] | None = None
+    models: tuple[ModelName, ...]
+    measures: Mapping[str, NamedMeasure]
+    calibrated_measure: str | None = None
+    supplied: Mapping[ModelName, str] = field(default_factory=dict)
+    logits: Mapping[ModelName, Path | str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, params: Mapping[str, Any]) -> AuditSubject:
+        """Subject from the params of a step: models, measures, calibrated_measure, given and logits, by label."""
+        models = tuple(ModelName.from_columns(columns) for columns in params["models"])
+        supplied = params.get("given", {})
+        logits = params.get("logits", {})
+        return cls(
+            models=models,
+            measures=named_measures(params["measures"]),
+            calibrated_measure=params.get("calibrated_measure"),
+            supplied={model: supplied[model.label] for model in models if model.label in supplied},
+            logits={model: logits[model.label] for model in models if model.label in logits},
+        )
+
+    def of_kind(self, *kinds: str) -> list[NamedMeasure]:
+        """Measures of some kinds, in the order of the configuration."""
+        return [measure for measure in self.measures.values() if measure.kind.name in kinds]
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """Settings of the measures by name, as plain values."""
+        return {name: measure.entry() for name, measure in self.measures.items()}
+
+    def in_scores(self, model: ModelName, measure: str) -> bool:
+        """Whether the values of a measure stand in the table scores, which is made from logits."""
+        return self.measures[measure].from_logits and self.supplied.get(model) != "samples"
 
     @property
-    def known(self) -> NDArray[np.bool_]:
-        """Samples that have a value, (N,) bool."""
-        return np.ones(len(self.values), dtype=bool) if self.missing is None else ~self.missing
+    def activation(self) -> str:
+        """Activation of the calibrated measure."""
+        return cast(Great, self.measures[cast(str, self.calibrated_measure)].settings).activation
 
-    def counts(self, classes: int) -> dict[str, NDArray[np.int64]]:
-        """Samples by class, each (K,): `measured` of those `expected`, and the `rows` that show them."""
-        rows = np.ones(len(self.labels)) if self.rows is None else self.rows
-        return {
-            "measured": np.bincount(self.labels[self.known], minlength=classes),
-            "expected": np.bincount(self.labels, minlength=classes),
-            "rows": np.bincount(self.labels, weights=rows, minlength=classes).astype(np.int64),
-        }
+
+@dataclass(frozen=True, kw_only=True)
+class SampleValues:
+    """Values of one measure of one model on N samples.
+
+    Parameters
+    ----------
+    model : ModelName
+    measure : NamedMeasure
+    expected : ExpectedSamples
+        The N samples that must have a value, each image once.
+    low, high : ndarray (N,) of float64
+        Smallest and largest value that each sample may have, in the range of the measure: equal where the value is
+        known, the whole range where the sample has none.
+    correct : ndarray (N,) of bool
+        Whether the classifier is right on the undisturbed sample.
+    predicted : ndarray (N,)
+        Class that the network predicts for the undisturbed sample, missing where that is unknown.
+    missing : ndarray (N,) of bool
+        Samples that have no value.
+    calibration : str
+        Objective that chose the temperature, UNCALIBRATED for T = 1 and for measures without a temperature.
+    temperature : float or None
+        Temperature of an attack-free score; None for measures without one.
+    fresh : bool
+        Whether no temperature was chosen on these samples, so that intervals hold.
+    """
+
+    model: ModelName
+    measure: NamedMeasure
+    expected: ExpectedSamples
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    correct: NDArray[np.bool_]
+    predicted: NDArray[Any]
+    missing: NDArray[np.bool_]
+    calibration: str = UNCALIBRATED
+    temperature: float | None = None
+    fresh: bool = True
+
+    @classmethod
+    def decided(
+        cls,
+        model: ModelName,
+        measure: NamedMeasure,
+        values: ArrayLike,
+        expected: ExpectedSamples,
+        *,
+        correct: NDArray[np.bool_],
+        calibration: str = UNCALIBRATED,
+        temperature: float | None = None,
+        fresh: bool = True,
+    ) -> SampleValues:
+        """Known values (N,) of all samples, of a network whose predictions are unknown."""
+        numbers = np.asarray(values, dtype=np.float64)
+        return cls(
+            model=model,
+            measure=measure,
+            expected=expected,
+            low=numbers,
+            high=numbers,
+            correct=correct,
+            predicted=np.full(len(numbers), np.nan),
+            missing=np.zeros(len(numbers), dtype=bool),
+            calibration=calibration,
+            temperature=temperature,
+            fresh=fresh,
+        )
+
+    @property
+    def sample_id(self) -> NDArray[np.str_]:
+        """Names of the samples, (N,)."""
+        return self.expected.sample_id
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """True classes, (N,)."""
+        return self.expected.labels
 
     @property
     def calibrated(self) -> bool:
         """Whether a temperature was chosen for these values."""
-        return self.key["calibration"] != UNCALIBRATED
+        return self.calibration != UNCALIBRATED
 
     @property
     def bounded(self) -> bool:
         """Whether some values are undecided, so that only the smallest and largest ones they may have are known."""
-        return self.upper_values is not None and not np.array_equal(self.values, self.upper_values)
+        return not np.array_equal(self.low, self.high, equal_nan=True)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table that name these values: dataset, threat, model, measure, calibration, temperature."""
+        return {
+            **self.model.columns(),
+            "measure": self.measure.name,
+            "calibration": self.calibration,
+            "temperature": self.temperature,
+        }
+
+    def counts(self, classes: int) -> dict[str, NDArray[np.int64]]:
+        """Samples by class, each (K,): `measured` of those `expected`, and the `rows` of the dataset that show them."""
+        rows = np.bincount(self.labels, weights=self.expected.rows, minlength=classes)
+        return {
+            "measured": np.bincount(self.labels[~self.missing], minlength=classes),
+            "expected": np.bincount(self.labels, minlength=classes),
+            "rows": rows.astype(np.int64),
+        }
 
     def bounds(
         self,
@@ -98,91 +220,309 @@ class Measured:
         label_error_rates: ArrayLike | None = None,
         cells: NDArray[np.integer] | None = None,
     ) -> ClassBounds:
-        """ClassBounds of its values as bounds_of; by `cells` (N,), negative for none, where given instead of labels."""
-        chosen = slice(None) if cells is None else cells >= 0
-        upper = self.upper_values
+        """Bounds of the class means.
+
+        Parameters
+        ----------
+        classes : int
+            Number of classes, or of cells.
+        intervals : mapping
+            Settings `intervals` of the configuration.
+        label_error_rates : array-like (K,), optional
+            Shares of wrong labels that the bounds allow for.
+        cells : ndarray (N,) of int, optional
+            Groups of the samples that stand in place of their classes, negative for none.
+        """
+        low = self.low
+        high = self.high
+        groups: NDArray[np.integer] = self.labels
+        if cells is not None:
+            inside = cells >= 0
+            low = low[inside]
+            high = high[inside]
+            groups = cells[inside]
         return bounds_of(
-            self.values[chosen],
-            (self.labels if cells is None else cells)[chosen],
+            low,
+            groups,
             classes,
-            measure=self.measure,
+            measure=self.measure.measure,
             intervals=intervals,
             label_error_rates=label_error_rates,
-            upper_values=None if upper is None else upper[chosen],
+            upper_values=high if self.bounded else None,
         )
 
 
-def row_generator(seed: int, key: Mapping[str, Any]) -> np.random.Generator:
-    """Numpy Generator that depends on the seed and on a mapping of names alone."""
-    return np.random.default_rng([seed, crc32("/".join(str(part) for part in key.values()).encode())])
+@dataclass(frozen=True, kw_only=True)
+class AuditValues:
+    """Reader of the values of an audit: each table is read once, when it is first needed.
 
-
-# ---- The samples tables of one model, each read once.
-
-
-class ModelSamples(Mapping[str, pd.DataFrame]):
-    """Samples tables of one model by measure, each with the columns that with_predictions adds.
-
-    Each image counts once (SampleList), and of a measure of a subset the samples of that subset alone.
+    Parameters
+    ----------
+    subject : AuditSubject
+        Models and measures.
+    selection : path
+        models.json, which says which models take part.
+    dataset : path
+        Table `dataset`.
+    scores : path or None
+        Table scores, with the measures from logits.
+    samples : sequence of path
+        Samples tables of the other measures, model by model.
     """
 
-    def __init__(
-        self,
-        model: Mapping[str, str],
-        measures: Mapping[str, Mapping[str, Any]],
-        paths: Mapping[str, Path | str | None],
-        *,
-        listed: SampleList,
-        scores: ScoresFile | None = None,
-        logits: Path | str | None = None,
-    ) -> None:
-        """Takes the settings of each measure and its path, None where it stands in `scores`, made of `logits`."""
-        self.model, self.measures = model, measures
-        self._paths, self._listed = paths, listed
-        # Both are there where a path is not.
-        self._scores: Any = scores
-        self._logits: Any = logits
-        self._read: dict[str, pd.DataFrame] = {}
+    subject: AuditSubject
+    selection: Path | str
+    dataset: Path | str
+    scores: Path | str | None = None
+    samples: Sequence[Path | str] = ()
+    tables: dict[tuple[ModelName, str], pd.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
-    def __getitem__(self, measure: str) -> pd.DataFrame:
-        """Samples table of a measure, read at the first time."""
-        if measure not in self._read:
-            path, kind = self._paths[measure], self.measures[measure]["kind"]
-            if path is None:
-                found = self._scores.read(self.model, measure)
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any], files: Mapping[str, Any]) -> AuditValues:
+        """Values of a step with the params `params` and the input files `files` by name."""
+        return cls(
+            subject=AuditSubject.parse(params),
+            selection=files["selection"],
+            dataset=files["dataset"],
+            scores=files.get("scores") or None,
+            samples=files.get("samples") or (),
+        )
+
+    @cached_property
+    def included(self) -> tuple[ModelName, ...]:
+        """Models that take part, in the order of the configuration."""
+        labels = set(read_json(self.selection)["included"])
+        return tuple(model for model in self.subject.models if model.label in labels)
+
+    @cached_property
+    def listed(self) -> SampleList:
+        """Samples of the dataset."""
+        return SampleList.read(self.dataset)
+
+    @cached_property
+    def scores_file(self) -> ScoresFile:
+        """The table scores."""
+        return ScoresFile(cast(str, self.scores))
+
+    @cached_property
+    def sample_files(self) -> dict[tuple[ModelName, str], Path | str]:
+        """Samples tables by model and measure, those aside whose values stand in the table scores."""
+        files = {}
+        paths = iter(self.samples)
+        for model in self.subject.models:
+            for measure in self.subject.measures:
+                if not self.subject.in_scores(model, measure):
+                    files[model, measure] = next(paths)
+        return files
+
+    def table(self, model: ModelName, measure: str) -> pd.DataFrame:
+        """Samples table of a model and measure, with the columns `correct` and `predicted` of with_predictions.
+
+        Each image counts once, and of a measure of a subset the samples of that subset alone.
+        """
+        key = model, measure
+        if key not in self.tables:
+            if self.subject.in_scores(model, measure):
+                samples = self.scores_file.read(model, measure)
             else:
-                found = read_table(path, table_of(kind), expect={**self.model, "measure": measure})
-                found = self._listed.once(found, source=path)
-                found = found[found["sample_id"].isin(self.expected(measure).sample_id)]
-            self._read[measure] = with_predictions(found)
-        return self._read[measure]
+                path = self.sample_files[key]
+                kind = self.subject.measures[measure].kind.name
+                samples = read_table(path, table_of(kind), expect={**model.columns(), "measure": measure})
+                samples = self.listed.once(samples, source=path)
+                samples = samples[samples["sample_id"].isin(self.expected(model, measure).sample_id)]
+            self.tables[key] = with_predictions(samples)
+        return self.tables[key]
 
-    def expected(self, measure: str) -> ExpectedSamples:
+    def expected(self, model: ModelName, measure: str) -> ExpectedSamples:
         """Samples for which a measure must have values; where it has none, the value counts as missing."""
-        return self._listed.expected(self._subset(measure), where=f"measures: {measure}")
+        subset = self.subject.measures[measure].subset
+        if self.subject.measures[measure].from_logits and not self.subject.in_scores(model, measure):
+            # Predictions that are imported with certified radii exist only for the samples with radii.
+            for imported in self.subject.measures.values():
+                if not imported.from_logits:
+                    subset = imported.subset
+                    break
+        return self.listed.expected(subset, where=f"measures: {measure}")
 
-    def _subset(self, measure):
-        if self._paths[measure] is None or not from_logits(self.measures[measure]):
-            return self.measures[measure].get("subset")
-        # Predictions that are imported with certified radii exist only for the samples with radii.
-        return next((entry["subset"] for entry in self.measures.values() if not from_logits(entry)), None)
+    def path(self, model: ModelName, measure: str) -> Path | str:
+        """File that the values of a measure come from: the samples table, or the logits."""
+        if self.subject.in_scores(model, measure):
+            return self.subject.logits[model]
+        return self.sample_files[model, measure]
 
-    def __iter__(self) -> Iterator[str]:
-        """Names of the measures, in the order of the configuration."""
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        """Number of measures."""
-        return len(self._paths)
-
-    def path(self, measure: str) -> Path | str:
-        """File that the values come from: the samples table, or the logits."""
-        return self._paths[measure] or self._logits
-
-    def identity(self, measure: str) -> Mapping[str, Any]:
+    def identity(self, model: ModelName, measure: str) -> Mapping[str, Any]:
         """Identity in the metadata of that file."""
-        path = self._paths[measure]
-        return read_identity(path) if path else self._scores.identity["logits"][label_of(self.model)]
+        if self.subject.in_scores(model, measure):
+            return self.scores_file.identity["logits"][model.label]
+        return read_identity(self.sample_files[model, measure])
+
+    def sources(self) -> list[dict[str, Any]]:
+        """Data, model and software of each model and measure (NAMED_SOURCES), from their files, without repetition."""
+        sources: dict[str, dict[str, Any]] = {}
+        for model in self.included:
+            for measure in self.subject.measures:
+                identity = self.identity(model, measure)
+                source = {name: identity[name] for name in NAMED_SOURCES if name in identity}
+                sources.setdefault(str(source), source)
+        return list(sources.values())
+
+    def at_one(self, measures: Iterable[str] | None = None) -> Iterator[SampleValues]:
+        """Values at T = 1 of some measures, by default all, model after model.
+
+        Raises
+        ------
+        InputError
+            For a value outside the range of its measure, and where all measures are asked for and those of a model
+            come from two networks.
+        """
+        for model in self.included:
+            if measures is None:
+                values = [self.sample_values(model, measure) for measure in self.subject.measures]
+                require_one_network(values, self)
+                yield from values
+            else:
+                for measure in measures:
+                    yield self.sample_values(model, measure)
+
+    def sample_values(self, model: ModelName, measure: str) -> SampleValues:
+        """Values of one model and measure at T = 1; raises InputError for one outside the range of the measure."""
+        samples = self.table(model, measure)
+        expected = self.expected(model, measure)
+        values = line_up(samples, expected, model=model, measure=self.subject.measures[measure])
+        _require_in_range(values, self.path(model, measure))
+        return values
+
+    def with_calibrated(
+        self, at_one: Iterable[SampleValues], calibrations: Mapping[str, Mapping[str, Any]]
+    ) -> list[SampleValues]:
+        """Values at T = 1, those of each model followed by its values at the chosen temperatures.
+
+        Parameters
+        ----------
+        at_one : iterable of SampleValues
+            Values of all measures at T = 1, model after model.
+        calibrations : mapping
+            Contents of calibration.json, by objective; empty without a calibrated measure.
+        """
+        by_model: dict[ModelName, list[SampleValues]] = {}
+        for values in at_one:
+            by_model.setdefault(values.model, []).append(values)
+        result = []
+        for model, values_of_model in by_model.items():
+            result += values_of_model
+            if calibrations:
+                result += self._calibrated(model, calibrations)
+        return result
+
+    def _calibrated(self, model, calibrations):
+        evidence = self.logits_of(model)
+        every_sample = self.listed.expected(None, where=self.dataset)
+        correct = predictions(evidence.logits, evidence.labels) == evidence.labels
+        result = []
+        for objective, calibration in calibrations.items():
+            temperature = chosen_temperature(calibration, model)
+            if temperature is None:
+                # An objective without an optimum chooses no temperature; calibration.json says why.
+                continue
+            reporting = np.ones(len(correct), dtype=bool)
+            split = calibration["split"]
+            if split:
+                reporting = ~choosing_samples(evidence.sample_id, evidence.labels, split)
+            values = scores(
+                evidence.logits[reporting],
+                evidence.labels[reporting],
+                activation=self.subject.activation,
+                temperature=temperature,
+            )
+            result.append(
+                SampleValues.decided(
+                    model,
+                    self.subject.measures[cast(str, self.subject.calibrated_measure)],
+                    values,
+                    every_sample.only(reporting),
+                    correct=correct[reporting],
+                    calibration=objective,
+                    temperature=temperature,
+                    fresh=split is not None,
+                )
+            )
+        return result
+
+    def logits_of(self, model: ModelName) -> ModelLogits:
+        """Logits of a model, each image once: those that its scores were made of.
+
+        Raises InputError where the file has changed since.
+        """
+        path = self.subject.logits[model]
+        identity = self.scores_file.identity["logits"][model.label]
+        if self.subject.supplied.get(model) != "logits":
+            expect = model.columns() | {name: identity[name] for name in ("dataset_digest", "checkpoint_sha256")}
+            return ModelLogits(*read_logits(path, expect=expect), identity=identity).only(self.listed.counted)
+
+        if sha256_of_file(path) != identity["checkpoint_sha256"]:
+            raise InputError(f"{path}: changed while the audit ran; run the same command again")
+        logits = stored_values(
+            path,
+            self.scores_file.identity["classes"],
+            member=identity.get("member"),
+            logarithms="allow_probabilities" in identity,
+        )
+        scored = [measure for measure in self.subject.measures if self.subject.in_scores(model, measure)]
+        samples = self.table(model, scored[0])
+        return ModelLogits(
+            samples["sample_id"].to_numpy(),
+            samples["label"].to_numpy(),
+            logits[self.listed.counted],
+            identity=identity,
+        )
+
+
+def line_up(
+    samples: pd.DataFrame, expected: ExpectedSamples, *, model: ModelName, measure: NamedMeasure
+) -> SampleValues:
+    """Values of a measure for the samples that must have one.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Samples table, its rows in any order, with the columns of with_predictions; several rows of a sample count by
+        their mean.
+    expected : ExpectedSamples
+        The N samples of the measure.
+    model, measure : ModelName, NamedMeasure
+        Whose values they are. The range of the measure bounds what is undecided or missing.
+
+    Returns
+    -------
+    SampleValues
+        At T = 1, where the measure has a temperature.
+    """
+    lowest, highest = measure.measure.value_range
+    rows = one_row_per_sample(samples).set_index("sample_id")
+    missing = np.zeros(len(expected.labels), dtype=bool)
+    if not rows.index.equals(pd.Index(expected.sample_id)):
+        missing = ~np.isin(expected.sample_id, rows.index)
+        rows = rows.reindex(expected.sample_id)
+
+    low = rows["value"].to_numpy(np.float64)
+    high = low
+    if measure.measure.undecided:
+        high = np.where(rows["censored"].eq(True), highest, low)
+    if missing.any():
+        low = np.where(missing, lowest, low)
+        high = np.where(missing, highest, high)
+
+    return SampleValues(
+        model=model,
+        measure=measure,
+        expected=expected,
+        low=low,
+        high=high,
+        correct=rows["correct"].eq(True).to_numpy(),
+        predicted=rows["predicted"].to_numpy(),
+        missing=missing,
+        temperature=1.0 if measure.kind.name == "great" else None,
+    )
 
 
 def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
@@ -205,284 +545,94 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
     if not samples["sample_id"].duplicated().any():
         return samples
     grouped = samples.groupby("sample_id", sort=False)
-    first = {name: grouped[name].first() for name in ("label", "correct", "predicted")}
-    whole = grouped.size() == grouped.size().max()
-    return pd.DataFrame(first | {"value": grouped["value"].mean()})[whole].reset_index()
+    rows = grouped.size()
+    means = pd.DataFrame(
+        {
+            "label": grouped["label"].first(),
+            "correct": grouped["correct"].first(),
+            "predicted": grouped["predicted"].first(),
+            "value": grouped["value"].mean(),
+        }
+    )
+    return means[rows == rows.max()].reset_index()
 
 
-# ---- Whether one network gave all measures of a model: its predictions for the undisturbed samples must agree.
+def _require_in_range(values, path):
+    lowest, highest = values.measure.measure.value_range
+    slack = ROUNDING * (highest - lowest)
+    for numbers in (values.low, values.high):
+        outside = (numbers < lowest - slack) | (numbers > highest + slack)
+        if outside.any():
+            position = outside.argmax()
+            raise InputError(
+                f"{path}: value {numbers[position]:g} of the sample {values.sample_id[position]!r} lies outside the "
+                f"range {lowest:g} to {highest:g} of {values.measure.name}, so no interval holds for "
+                f"{values.model.label}; correct what it was made of, or the settings of the measure, and delete it"
+            )
 
 
-MOST_CHANGED = 0.02
-"""Share of the predictions that may differ between two measures of one network.
-
-Other batch sizes, devices and tf32 flip only samples whose two largest logits are nearly equal, hardly any. Two
-networks differ in more: of the CIFAR-10 checkpoints of the tests the two most alike, ResNets of 44 and 56 layers, in
-5.6%.
-"""
-
-MOST_CHANGED_IN_BFLOAT16 = 0.06
-"""The same where one of the two was computed in bfloat16, which keeps 8 bits.
-
-It changes up to 3.0% of the predictions of those checkpoints, most if adversarially trained: their logits are close.
-"""
-
-FEW_CHANGED = 2
-"""This many may differ, whatever share of all they are, since any sample may be a near-tie."""
-
-
-def require_one_network(measured: Mapping[str, Measured], own: ModelSamples) -> None:
+def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> None:
     """Refuse measures of one model that were computed with different networks.
 
-    Takes Measured values of one model by measure, and its ModelSamples, which name their files. Compares
-    `predicted`, what the network itself predicts for the undisturbed samples, with the measure from logits, or where
-    there is none with the first one, on the samples that both have. Where it is not known (values that were computed
-    elsewhere, which may be of the smoothed classifier) nothing is compared. Raises InputError where more than
-    FEW_CHANGED and more than the share MOST_CHANGED of them differ, MOST_CHANGED_IN_BFLOAT16 for numbers in bfloat16.
+    What the network itself predicts for the undisturbed samples must agree with the measure from logits, or where there
+    is none with the first measure, on the samples that both have. Unknown predictions (of values that were computed
+    elsewhere, perhaps with the smoothed classifier) are not compared.
+
+    Parameters
+    ----------
+    values : sequence of SampleValues
+        All measures of one model.
+    files : AuditValues
+        Reader of the values, which names their files.
+
+    Raises
+    ------
+    InputError
+        If more than FEW_CHANGED predictions and more than the share MOST_CHANGED of them differ,
+        MOST_CHANGED_IN_BFLOAT16 for numbers in bfloat16.
     """
-    known = {name: _predictions(item) for name, item in measured.items()}
-    known = {name: predictions for name, predictions in known.items() if len(predictions)}
-    if not known:
+    predicted = {item.measure.name: _predictions(item) for item in values}
+    compared = [item for item in values if len(predicted[item.measure.name])]
+    if not compared:
         return
-    reference = reference_measure(own.measures)
-    first = reference if reference in known else next(iter(known))
-    for name, predicted in known.items():
-        of_first, of_other = known[first].align(predicted, join="inner")
-        changed = int(np.count_nonzero(of_first != of_other))
-        in_bfloat16 = any(own.identity(measure).get("dtype") == "bfloat16" for measure in (first, name))
-        tolerated = MOST_CHANGED_IN_BFLOAT16 if in_bfloat16 else MOST_CHANGED
-        if changed > FEW_CHANGED and changed > tolerated * len(of_other):
-            remade = " ".join(_to_remake(part, own) for part in (first, name))
-            raise InputError(
-                f"{label_of(own.model)}: {first} and {name} are not of one network: for {changed} of "
-                f"{len(of_other)} undisturbed samples the predictions in {own.path(first)} and {own.path(name)} "
-                "differ, more than rounding explains. Its weights, or code that it uses, changed after one of them was "
-                f"made; make both again by adding -R {remade} to the command"
-            )
+    from_logits = [item for item in compared if item.measure.from_logits]
+    reference = (from_logits or compared)[0]
 
-
-def _to_remake(measure, own):
-    # What the network itself computed.
-    if from_logits(own.measures[measure]):
-        return f"results/logits/{MODEL.format(**own.model)}.parquet"
-    return str(own.path(measure))
-
-
-def _predictions(item):
-    # Series of the known predictions by sample_id.
-    if item.predicted is None:
-        return pd.Series(dtype=float)
-    return pd.Series(item.predicted, index=item.sample_id).dropna()
-
-
-# ---- The values of every measure of an audit, at T = 1 and at the chosen temperatures, one model after the other.
-
-
-NAMED_SOURCES = (
-    *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
-    *("preprocessing", "outputs", "conversion", "dtype", "device", "torch"),
-)
-"""Entries of an identity that say where a value comes from."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditInputs:
-    """Where the values of an audit are; each samples table is read once.
-
-    `models`: mappings with dataset, threat, model; `measures`: name -> settings (kind, and activation for great);
-    `calibrated_measure`: the one whose temperature is searched, or None; `given`: label -> "logits" or
-    "samples", of each model that is given as values; `scores`: path of the table scores, with the measures from logits;
-    `samples`: paths of the other samples tables, one per model and measure, the measures of the first model first;
-    `logits`: path by label, of each model that has logits; `calibrations`: contents of calibration.json; `selection`:
-    path of models.json, which says which of the models take part; `dataset`: path of the table of that name.
-    """
-
-    models: Sequence[Mapping[str, str]]
-    measures: Mapping[str, Mapping[str, Any]]
-    selection: Path | str
-    dataset: Path | str
-    calibrated_measure: str | None = None
-    given: Mapping[str, str] = field(default_factory=dict)
-    scores: Path | str | None = None
-    samples: Sequence[Path | str] = ()
-    logits: Mapping[str, Path | str] = field(default_factory=dict)
-    calibrations: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, subject: Mapping[str, Any], files: Mapping[str, Any]) -> AuditInputs:
-        """From what plan.subject_of says, and a mapping of selection, dataset, scores and samples to paths."""
-        paths: dict[str, Any] = {name: files.get(name) or () for name in ("selection", "dataset", "scores", "samples")}
-        return cls(**subject, **paths)
-
-    def at(self, calibrations: Mapping[str, Any]) -> AuditInputs:
-        """The same inputs with the contents of calibration.json; what has been read is not read again."""
-        found = replace(self, calibrations=calibrations)
-        vars(found).update({name: read for name, read in vars(self).items() if name not in vars(found)})
-        return found
-
-    def measured(self) -> Iterator[Measured]:
-        """Yield a Measured for each model and measure at T = 1, and for each calibration of the calibrated one.
-
-        Raises InputError where the values of a model come from two networks, or one lies outside its measure's range.
-        """
-        yield from self.and_calibrated(self._at_one())
-
-    def _at_one(self):
-        for _, own in self.by_model():
-            found = {name: _uncalibrated(own, name) for name in own}
-            require_one_network(found, own)
-            yield from found.values()
-
-    def and_calibrated(self, at_one: Iterable[Measured]) -> Iterator[Measured]:
-        """Yield values at T = 1, model after model, those of a model followed by its values at chosen temperatures."""
-        models = {label_of(model): model for model in self.models}
-        for label, own in groupby(at_one, key=lambda item: label_of(item.key)):
-            yield from own
-            if self.calibrated_measure and self.calibrations:
-                yield from self._calibrated(models[label])
-
-    def uncalibrated(self, measures: Iterable[str]) -> Iterator[Measured]:
-        """Yield a Measured for each model and each of some measures at T = 1."""
-        for _, own in self.by_model():
-            for name in measures:
-                yield _uncalibrated(own, name)
-
-    def by_model(self) -> Iterator[tuple[Mapping[str, str], ModelSamples]]:
-        """Yield each model that takes part with its samples tables by measure."""
-        for model in self.models:
-            if label_of(model) in self.taking_part:
-                yield model, self._samples[label_of(model)]
-
-    def sources(self) -> list[dict[str, Any]]:
-        """Data, model and software of each model and measure (NAMED_SOURCES), from their files, without repetition."""
-        found: dict[str, dict[str, Any]] = {}
-        for _, own in self.by_model():
-            for measure in own:
-                identity = own.identity(measure)
-                known = {name: identity[name] for name in NAMED_SOURCES if name in identity}
-                found.setdefault(str(known), known)
-        return list(found.values())
-
-    @cached_property
-    def taking_part(self) -> set[str]:
-        """Labels of the models that take part."""
-        return set(read_json(self.selection)["included"])
-
-    def logits_of(self, model: Mapping[str, str]) -> ModelLogits:
-        """Logits of a model, the same that its scores were made of; raises InputError where they have changed."""
-        path = self.logits[label_of(model)]
-        known = self._scores.identity["logits"][label_of(model)]
-        if self.given.get(label_of(model)) != "logits":
-            same = {name: known[name] for name in ("dataset_digest", "checkpoint_sha256")}
-            return ModelLogits(*read_logits(path, expect={**model, **same}), identity=known).only(self.listed.counted)
-        if sha256_of_file(path) != known["checkpoint_sha256"]:
-            raise InputError(f"{path}: changed while the audit ran; run the same command again")
-        reference = next(name for name in self.measures if self._scored(label_of(model), name))
-        samples = self._samples[label_of(model)][reference]
-        sample_id, labels = (samples[name].to_numpy() for name in ("sample_id", "label"))
-        how = {"member": known.get("member"), "logarithms": "allow_probabilities" in known}
-        logits = stored_values(path, self._scores.identity["classes"], **how)
-        logits = logits[self.listed.counted]
-        return ModelLogits(sample_id, labels, logits, identity=known)
-
-    def _scored(self, label, measure):
-        # Whether the values stand in the table scores.
-        return from_logits(self.measures[measure]) and self.given.get(label) != "samples"
-
-    @cached_property
-    def listed(self) -> SampleList:
-        """Samples of the dataset."""
-        return SampleList.read(self.dataset)
-
-    @cached_property
-    def _scores(self):
-        return ScoresFile(cast(str, self.scores))
-
-    @cached_property
-    def _samples(self):
-        # ModelSamples by label.
-        paths, found = iter(self.samples), {}
-        for model in self.models:
-            label = label_of(model)
-            own = {name: None if self._scored(label, name) else next(paths) for name in self.measures}
-            scores = self._scores if None in own.values() else None
-            shared: dict[str, Any] = {"scores": scores, "logits": self.logits.get(label)}
-            found[label] = ModelSamples(model, self.measures, own, listed=self.listed, **shared)
-        return found
-
-    def _calibrated(self, model):
-        found = self.logits_of(model)
-        correct = predictions(found.logits, found.labels) == found.labels
-        settings = self.measures[cast(str, self.calibrated_measure)]
-        for objective, result in self.calibrations.items():
-            temperature = chosen_temperature(result, label_of(model))
-            # An objective without an optimum chooses no temperature; calibration.json says why.
-            if temperature is not None:
-                key = {**model, "measure": self.calibrated_measure}
-                key |= {"calibration": objective, "temperature": temperature}
-                split, part = result["split"], np.ones(len(found.labels), dtype=bool)
-                if split:
-                    part = ~choosing_samples(found.sample_id, found.labels, split)
-                logits, labels = found.logits[part], found.labels[part]
-                values = scores(logits, labels, activation=settings["activation"], temperature=temperature)
-                sample_id, fresh = found.sample_id[part], split is not None
-                rows = self.listed.expected(None, where=self.dataset).rows[part]
-                yield Measured(
-                    key, measure_of(settings), values, labels, correct[part], sample_id, fresh=fresh, rows=rows
-                )
-
-
-def _uncalibrated(own, measure):
-    settings, expected = own.measures[measure], own.expected(measure)
-    samples = one_row_per_sample(own[measure]).set_index("sample_id")
-    missing = None
-    if not samples.index.equals(pd.Index(expected.sample_id)):
-        missing = ~np.isin(expected.sample_id, samples.index)
-        samples = samples.reindex(expected.sample_id)
-    temperature = 1.0 if settings["kind"] == "great" else None
-    key = {**own.model, "measure": measure, "calibration": UNCALIBRATED, "temperature": temperature}
-    values = samples["value"].to_numpy(np.float64)
-    described, upper = measure_of(settings), None
-    lowest, highest = described.value_range
-    if described.undecided:
-        # Neither robust nor not: 0 below, 1 above.
-        upper = np.where(samples["censored"].eq(True), highest, values)
-    correct = samples["correct"].eq(True).to_numpy()
-    if missing is not None and missing.any():
-        upper = np.where(missing, highest, values if upper is None else upper)
-        values = np.where(missing, lowest, values)
-    found = Measured(
-        key,
-        described,
-        values,
-        expected.labels,
-        correct,
-        expected.sample_id,
-        upper_values=upper,
-        predicted=samples["predicted"].to_numpy(),
-        missing=missing,
-        rows=expected.rows,
-    )
-    _require_in_range(found, own.path(measure))
-    return found
-
-
-def _require_in_range(measured, path):
-    lowest, highest = measured.measure.value_range
-    slack = ROUNDING * (highest - lowest)
-    for values in (measured.values, measured.upper_values):
-        if values is None:
+    for item in compared:
+        first, second = predicted[reference.measure.name].align(predicted[item.measure.name], join="inner")
+        changed = int(np.count_nonzero(first != second))
+        if changed <= FEW_CHANGED:
             continue
-        outside = (values < lowest - slack) | (values > highest + slack)
-        if outside.any():
-            place = outside.argmax()
-            raise InputError(
-                f"{path}: value {values[place]:g} of the sample {measured.sample_id[place]!r} lies outside the range "
-                f"{lowest:g} to {highest:g} of {measured.key['measure']}, so no interval holds for "
-                f"{label_of(measured.key)}; correct what it was made of, or the settings of the measure, and delete it"
-            )
+        dtypes = [files.identity(each.model, each.measure.name).get("dtype") for each in (reference, item)]
+        tolerated = MOST_CHANGED_IN_BFLOAT16 if "bfloat16" in dtypes else MOST_CHANGED
+        if changed > tolerated * len(second):
+            _refuse_networks(reference, item, files, changed=changed, compared=len(second))
 
 
-def chosen_temperature(result: Mapping[str, Any], label: str) -> float | None:
-    """Temperature that one objective of calibration.json chose for the model of this label; None without an optimum."""
-    return (result["t_star_by_model"] or {}).get(label, result["t_star"])
+def _refuse_networks(reference, item, files, *, changed, compared):
+    paths = [files.path(each.model, each.measure.name) for each in (reference, item)]
+    remade = [
+        f"results/logits/{each.model.path}.parquet" if each.measure.from_logits else str(path)
+        for each, path in zip((reference, item), paths, strict=True)
+    ]
+    raise InputError(
+        f"{item.model.label}: {reference.measure.name} and {item.measure.name} are not of one network: for {changed} "
+        f"of {compared} undisturbed samples the predictions in {paths[0]} and {paths[1]} differ, more than rounding "
+        "explains. Its weights, or code that it uses, changed after one of them was made; make both again by adding -R "
+        f"{' '.join(remade)} to the command"
+    )
+
+
+def _predictions(values):
+    return pd.Series(values.predicted, index=values.sample_id).dropna()
+
+
+def chosen_temperature(calibration: Mapping[str, Any], model: ModelName) -> float | None:
+    """Temperature that one objective of calibration.json chose for a model; None without an optimum."""
+    by_model = calibration["t_star_by_model"] or {}
+    return by_model.get(model.label, calibration["t_star"])
+
+
+def row_generator(seed: int, names: Mapping[str, Any]) -> np.random.Generator:
+    """Numpy Generator that depends on the seed and on a mapping of names alone."""
+    return np.random.default_rng([seed, crc32("/".join(map(str, names.values())).encode())])

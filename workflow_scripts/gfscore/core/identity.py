@@ -31,7 +31,7 @@ class ModelName:
     model: str
 
     @classmethod
-    def of(cls, columns: Mapping[str, str]) -> ModelName:
+    def from_columns(cls, columns: Mapping[str, str]) -> ModelName:
         """Name of a mapping that has dataset, threat and model among its keys, as a row of a table has."""
         return cls(columns["dataset"], columns["threat"], columns["model"])
 

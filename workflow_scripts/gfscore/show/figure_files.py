@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.tables import read_audit_tables
-from gfscore.audit.values import AuditInputs, Measured
+from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.core.files import read_json, write_text
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import SCORE, Subject
@@ -68,14 +68,14 @@ def draw_figures(
     measures: Mapping[str, Mapping[str, Any]],
     fp_lambda: float,
     parts: Sequence[str],
-    inputs: AuditInputs | None = None,
+    inputs: AuditValues | None = None,
     seed: int = 0,
 ) -> Iterator[str]:
     """Write the figures of some parts of an audit (see gfscore.show.drawing.parts_of), and yield the name of each.
 
     `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mappers), where
     there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
-    AuditInputs for the figures that draw from samples, with the `seed` of the draws. A figure whose drawing fails is
+    AuditValues for the figures that draw from samples, with the `seed` of the draws. A figure whose drawing fails is
     left out, and the text file <name>.not-drawn.txt says why.
     """
     subject = Subject(
@@ -104,10 +104,8 @@ def draw_figures(
 
 
 def _measured_by_measure(inputs):
-    # Measured of every model at T = 1 by measure, for the attack-free scores of an audit.
-    found: dict[str, list[Measured]] = {
-        name: [] for name, settings in inputs.measures.items() if settings["kind"] == SCORE
-    }
-    for item in inputs.uncalibrated(found):
-        found[item.key["measure"]].append(item)
+    # SampleValues of every model at T = 1 by measure, for the attack-free scores of an audit.
+    found: dict[str, list[SampleValues]] = {measure.name: [] for measure in inputs.subject.of_kind(SCORE)}
+    for item in inputs.at_one(found):
+        found[item.measure.name].append(item)
     return found

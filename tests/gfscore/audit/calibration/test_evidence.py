@@ -62,8 +62,9 @@ def evidence(tmp_path, curves):
                 tables[name, "distances"] = near[measured]
         measures = {name: MEASURES[name] for name in dict.fromkeys(name for _, name in tables)}
         inputs = audit_inputs(tmp_path, models, measures, tables, logits=logits, calibrated_measure="great")
+        accuracies = {model: {"robust_accuracy": 0.1 * i} for i, model in enumerate(inputs.subject.models)}
         given = {"distances": None if distances is None else "distances", "seed": 0, "split": split}
-        return evidence_of_models(inputs, curves, [{"robust_accuracy": 0.1 * i} for i in range(len(models))], **given)
+        return evidence_of_models(inputs, curves, accuracies, **given)
 
     return find
 

@@ -3,12 +3,14 @@ import pytest
 from scipy.stats import binom
 
 from gfscore import InputError
-from gfscore.audit.values import Measured
+from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts import judging
 from gfscore.audit.verdicts.candidates import Candidate, candidates_of
 from gfscore.audit.verdicts.gate_rules import combine, parsed_rules, statistic_of, verdict_of
+from gfscore.core.identity import ModelName
 from gfscore.core.software import software
-from gfscore.measures import measure_of
+from gfscore.measures import named_measures
 from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
@@ -206,11 +208,14 @@ def test_what_stops_a_pipeline():
 
 def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
     def measured(measure, calibration, value):
-        key = {"dataset": "d", "threat": "L2", "model": "M", "measure": measure, "calibration": calibration}
         labels = np.repeat([0, 1], 50)
-        described = measure_of({"kind": measure})
-        return Measured(
-            key | {"temperature": 1}, described, np.full(100, value), labels, labels >= 0, labels.astype(str)
+        return SampleValues.decided(
+            ModelName("d", "L2", "M"),
+            named_measures({measure: {"kind": measure}})[measure],
+            np.full(100, value),
+            ExpectedSamples.each_once(labels.astype(str), labels),
+            correct=labels >= 0,
+            calibration=calibration,
         )
 
     found = candidates_of(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from gfscore.audit.values import chosen_temperature
 from gfscore.core.errors import InputError
-from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.core.identity import UNCALIBRATED
+from gfscore.measures import NamedMeasure
 from gfscore.statistics import SCALE
 from gfscore.statistics.betting import one_sided_p_values
 from gfscore.statistics.classes import choosing_samples
@@ -24,7 +25,7 @@ from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.table import ALL, ALL_NAME
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import AuditInputs
+    from gfscore.audit.values import AuditValues
 import math
 from typing import TYPE_CHECKING
 
@@ -36,30 +37,33 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha: float) -> list[dict[str, Any]]:
+def falsification_rows(
+    inputs: AuditValues, class_names: Sequence[str], *, calibrations: Mapping[str, Any], alpha: float
+) -> list[dict[str, Any]]:
     """Rows of falsification by model, measure of kind great, l2 measure of kind minimal, and temperature.
 
-    For each, one row per class, then one for all samples. Takes AuditInputs, K names and the error of each interval;
+    For each, one row per class, then one for all samples. Takes AuditValues, K names, the contents of
+    calibration.json and the error of each interval;
     no rows without logits or distances. Rows at a temperature that was chosen on the same samples have no interval; an
     audit with split samples counts those that report.
     """
-    rows, distances_of = [], falsifying(inputs.measures) if inputs.logits else []
-    great = {name: entry["activation"] for name, entry in inputs.measures.items() if entry["kind"] == "great"}
+    rows, distances_of = [], falsifying(inputs.subject.measures) if inputs.subject.logits else []
+    great = {measure.name: measure.entry()["activation"] for measure in inputs.subject.of_kind("great")}
     groups = [*enumerate(class_names), (ALL, ALL_NAME)]
-    for model, own in inputs.by_model() if distances_of else ():
+    for model in inputs.included if distances_of else ():
         evidence = inputs.logits_of(model)
         given = evidence.sample_id, evidence.labels, evidence.logits
         for against in distances_of:
             for measure, activation in great.items():
-                chosen = inputs.calibrations if measure == inputs.calibrated_measure else {}
-                for calibration, temperature, split in _temperatures(chosen, label_of(model)):
-                    distances = own[against]
+                chosen = calibrations if measure == inputs.subject.calibrated_measure else {}
+                for calibration, temperature, split in _temperatures(chosen, model):
+                    distances = inputs.table(model, against.name)
                     if split is not None:
                         reports = evidence.sample_id[~choosing_samples(evidence.sample_id, evidence.labels, split)]
                         distances = distances[distances["sample_id"].isin(reports)]
                     how = {"activation": activation, "temperature": temperature, "alpha": alpha}
-                    how["largest"] = float(inputs.measures[against]["largest_distance"])
-                    key = {**model, "measure": measure, "distances": against, "calibration": calibration}
+                    how["largest"] = float(against.entry()["largest_distance"])
+                    key = {**model.columns(), "measure": measure, "distances": against.name, "calibration": calibration}
                     key |= {"temperature": temperature, "confidence": 1 - alpha}
                     fresh = calibration == UNCALIBRATED or split is not None
                     void = {} if fresh else dict.fromkeys(("confidence", "low", "high", "p_mean"))
@@ -70,18 +74,19 @@ def falsification_rows(inputs: AuditInputs, class_names: Sequence[str], *, alpha
     return rows
 
 
-def _temperatures(calibrations, label):
+def _temperatures(calibrations, model):
     # T = 1, then each chosen temperature: `(objective, temperature, split of the samples)`.
     yield UNCALIBRATED, 1.0, None
     for objective, result in calibrations.items():
-        temperature = chosen_temperature(result, label)
+        temperature = chosen_temperature(result, model)
         if temperature is not None:
             yield objective, temperature, result["split"]
 
 
-def falsifying(measures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names of the measures whose distances the score can be compared with: those of kind minimal in l2."""
-    return [name for name, entry in measures.items() if entry["kind"] == "minimal" and entry["norm"] == "l2"]
+def falsifying(measures: Mapping[str, NamedMeasure]) -> list[NamedMeasure]:
+    """Measures whose distances the score can be compared with: those of kind minimal in l2."""
+    minimal = [measure for measure in measures.values() if measure.kind.name == "minimal"]
+    return [measure for measure in minimal if measure.entry()["norm"] == "l2"]
 
 
 def falsification(

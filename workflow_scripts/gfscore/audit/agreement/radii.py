@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.values import AuditInputs, row_generator
+from gfscore.audit.values import AuditValues, row_generator
 from gfscore.measures import measure_of
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
@@ -28,22 +28,23 @@ ROUNDING = 1e-9
 
 
 def radius_tables(
-    inputs: AuditInputs, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
+    inputs: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of radius_curves, class_distances, log_rank_tests and refutations that an audit has measures for.
 
-    Takes AuditInputs, K names, the confidence of the bounds, and the number and seed of the permutations of the
+    Takes AuditValues, K names, the confidence of the bounds, and the number and seed of the permutations of the
     log-rank test.
     """
-    kinds = {settings["kind"] for settings in inputs.measures.values()}
+    kinds = {measure.kind.name for measure in inputs.subject.measures.values()}
     tables = {"minimal": ("radius_curves", "class_distances", "log_rank_tests"), "certified": ("radius_curves",)}
     rows: dict[str, list[dict[str, Any]]] = {name: [] for kind in tables if kind in kinds for name in tables[kind]}
-    for model, own in inputs.by_model():
-        for measure, settings in inputs.measures.items():
-            kind, key = settings["kind"], {**model, "measure": measure}
+    for model in inputs.included:
+        for measure, named in inputs.subject.measures.items():
+            settings = named.entry()
+            kind, key = settings["kind"], {**model.columns(), "measure": measure}
             if kind not in tables:
                 continue
-            samples = own[measure]
+            samples = inputs.table(model, measure)
             rows["radius_curves"] += curve_rows(key, samples, class_names, settings=settings, confidence=confidence)
             if kind == "minimal":
                 values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gfscore.attacks.registry import expand
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.identity import UNCALIBRATED, label_of
 from gfscore.measures import KINDS
 from gfscore.statistics.error_rates import error_rate, threshold
@@ -25,7 +25,7 @@ EVERY_ORDER, RANDOM_ORDERS = "every order", "random orders"
 
 
 def agreement_tables(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     class_scores: pd.DataFrame,
     class_names: Sequence[str],
     *,
@@ -34,12 +34,12 @@ def agreement_tables(
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of measure_agreement, training_methods and masking_signs that an audit has measures for.
 
-    Takes AuditInputs, the table class_scores, K names, `methods` (mappings with threat, model and, None if unknown, the
+    Takes AuditValues, the table class_scores, K names, `methods` (mappings with threat, model and, None if unknown, the
     training method and the architecture), and confidence, permutations and seed of the rank correlations.
     """
-    kinds, rows = {settings["kind"] for settings in inputs.measures.values()}, {}
-    if len(inputs.measures) > 1:
-        rows["measure_agreement"] = agreement_rows(class_scores, list(inputs.measures), **ranking)
+    kinds, rows = {measure.kind.name for measure in inputs.subject.measures.values()}, {}
+    if len(inputs.subject.measures) > 1:
+        rows["measure_agreement"] = agreement_rows(class_scores, list(inputs.subject.measures), **ranking)
     if {"clean", "adversarial", "probabilistic"} <= kinds and len({model["method"] for model in methods} - {None}) > 1:
         rows["training_methods"] = training_rows(inputs, names_of_training(methods), confidence=ranking["confidence"])
     if kinds & {"adversarial", "minimal"}:
@@ -136,40 +136,45 @@ def names_of_training(methods: Sequence[Mapping[str, Any]]) -> dict[tuple[str, s
 
 
 def training_rows(
-    inputs: AuditInputs, methods: Mapping[tuple[str, str], str | None], *, confidence: float
+    inputs: AuditValues, methods: Mapping[tuple[str, str], str | None], *, confidence: float
 ) -> list[dict[str, Any]]:
     """Rows of training_methods: Table 1 of the exact-binomial paper for every adversarial and probabilistic measure.
 
-    Takes AuditInputs and `methods` from names_of_training; models with None are left out.
+    Takes AuditValues and `methods` from names_of_training; models with None are left out.
     """
     clean, *_ = _of_kind(inputs, "clean")
     rows = []
     for adversarial, probabilistic in product(_of_kind(inputs, "adversarial"), _of_kind(inputs, "probabilistic")):
         names = {"clean": clean, "adversarial": adversarial, "probabilistic": probabilistic}
-        settings = inputs.measures[probabilistic]
+        settings = inputs.subject.measures[probabilistic].entry()
         rate = error_rate(settings)
         levels = {"alpha": settings["alpha"], "alpha_test": rate, "alpha_ci": 1 - confidence}
         shared = {"adversarial": adversarial, "probabilistic": probabilistic}
         shared |= {"confidence": confidence, "error_rate": rate}
-        for model, own in inputs.by_model():
-            training = methods[model["threat"], model["model"]]
+        for model in inputs.included:
+            training = methods[model.threat, model.model]
             if training is not None:
-                tables = {kind: own[measure] for kind, measure in names.items()}
-                found = training_method(tables, name=label_of(model), **levels)
-                rows.append({**found, **model, "training": training, **shared})
+                tables = {kind: inputs.table(model, measure) for kind, measure in names.items()}
+                found = training_method(tables, name=model.label, **levels)
+                rows.append({**found, **model.columns(), "training": training, **shared})
     return rows
 
 
 def class_share_rows(
-    inputs: AuditInputs, class_names: Sequence[str], *, confidence: float
+    inputs: AuditValues, class_names: Sequence[str], *, confidence: float
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of class_shares by that name, of every probabilistic measure; nothing without one."""
     chosen = _of_kind(inputs, "probabilistic")
     rows = [
-        {**model, "measure": name, **row}
-        for model, own in inputs.by_model()
+        {**model.columns(), "measure": name, **row}
+        for model in inputs.included
         for name in chosen
-        for row in share_rows(own[name], class_names, settings=inputs.measures[name], confidence=confidence)
+        for row in share_rows(
+            inputs.table(model, name),
+            class_names,
+            settings=inputs.subject.measures[name].entry(),
+            confidence=confidence,
+        )
     ]
     return {"class_shares": rows} if chosen else {}
 
@@ -189,16 +194,15 @@ def share_rows(
     return [row | shared for row in rows]
 
 
-def masking_rows(inputs: AuditInputs, classes: int) -> list[dict[str, Any]]:
+def masking_rows(inputs: AuditValues, classes: int) -> list[dict[str, Any]]:
     """Rows of masking_signs: signs of gradient masking in the attacks of an audit with K classes."""
     rows = []
-    for model, own in inputs.by_model():
+    for model in inputs.included:
         measures = {
-            name: _attacked(own[name], settings, classes)
-            for name, settings in inputs.measures.items()
-            if settings["kind"] in ("adversarial", "minimal")
+            measure.name: _attacked(inputs.table(model, measure.name), measure.entry(), classes)
+            for measure in inputs.subject.of_kind("adversarial", "minimal")
         }
-        rows += [{**model, **asdict(sign)} for sign in masking_warnings(measures)]
+        rows += [{**model.columns(), **asdict(sign)} for sign in masking_warnings(measures)]
     return rows
 
 
@@ -215,4 +219,4 @@ def _attacked(samples, settings, classes):
 
 
 def _of_kind(inputs, kind):
-    return [name for name, settings in inputs.measures.items() if settings["kind"] == kind]
+    return [measure.name for measure in inputs.subject.of_kind(kind)]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
-from gfscore.audit.values import AuditInputs, row_generator
+from gfscore.audit.values import AuditValues, row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.identity import label_of
+from gfscore.core.identity import ModelName, label_of
 from gfscore.statistics.classes import choosing_samples, class_means, split_samples
 from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
@@ -110,9 +110,9 @@ def _against(models):
 
 
 def evidence_of_models(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     curves: Mapping[str, ScoreCurves],
-    accuracies: Sequence[Mapping[str, Any]],
+    accuracies: Mapping[ModelName, Mapping[str, Any]],
     *,
     distances: str | None,
     seed: int,
@@ -120,39 +120,40 @@ def evidence_of_models(
 ) -> list[ModelEvidence]:
     """ModelEvidence of the models of an audit.
 
-    Takes AuditInputs, the score curves by model label, the `accuracies` of each entry of `inputs.models` (from
-    accuracies_of), and the name of the l2 measure of kind minimal that gives `distances`, or None. Without a `split`
-    all samples both choose the common temperature and report the scores, and `seed` determines the half that is held
+    Takes AuditValues, the score curves by model label, the `accuracies` of each model (from accuracies_of), and the
+    name of the l2 measure of kind minimal that gives `distances`, or None. Without a `split` all samples both choose
+    the common temperature and report the scores, and `seed` determines the half that is held
     out for the likelihood objective. A split (share and seed) divides the samples, equally in all models, into those
     that choose every temperature and those that report. Raises InputError if no choosing sample has a distance.
     """
     how = {"distances": distances, "seed": seed, "split": split}
-    known = {label_of(model): of_model for model, of_model in zip(inputs.models, accuracies, strict=True)}
     return [
-        _of_model(inputs, own, curves[label], known[label]["robust_accuracy"], **how)
-        for label, own in ((label_of(model), own) for model, own in inputs.by_model())
+        _of_model(inputs, model, curves[model.label], accuracies[model]["robust_accuracy"], **how)
+        for model in inputs.included
     ]
 
 
-def _of_model(inputs, own, curves, robust_accuracy, *, distances, seed, split):
-    found = inputs.logits_of(own.model)
+def _of_model(inputs, model, curves, robust_accuracy, *, distances, seed, split):
+    found = inputs.logits_of(model)
     sample_id, labels, logits = found.sample_id, found.labels, found.logits
     classes, report_curves = logits.shape[1], curves
     correct = predictions(logits, labels) == labels
     chooses = reports = np.ones(len(labels), dtype=bool)
-    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, own.model))
+    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
     if split is not None:
         low, high = curves.temperatures[[0, -1]]
-        activation = inputs.measures[str(inputs.calibrated_measure)]["activation"]
+        activation = inputs.subject.activation
         swept = {"activation": activation, "low": low, "high": high}
         held_out = chooses = choosing_samples(sample_id, labels, split)
         reports = ~chooses
         curves, report_curves = (
             sweep_class_scores(logits[part], labels[part], classes, **swept) for part in (chooses, reports)
         )
-    attack_distance, report_distance = _mean_distances(own, distances, parts=(sample_id[chooses], sample_id[reports]))
+    attack_distance, report_distance = _mean_distances(
+        inputs, model, distances, parts=(sample_id[chooses], sample_id[reports])
+    )
     return ModelEvidence(
-        name=label_of(own.model),
+        name=model.label,
         curves=curves,
         class_accuracy=class_means(correct[chooses], labels[chooses], classes),
         report_curves=report_curves,
@@ -162,7 +163,7 @@ def _of_model(inputs, own, curves, robust_accuracy, *, distances, seed, split):
         attack_distance=attack_distance,
         checkpoint=found.identity["checkpoint_sha256"],
         dataset_digest=found.identity["dataset_digest"],
-        read_parts=partial(_parts, inputs, own.model, held_out),
+        read_parts=partial(_parts, inputs, model, held_out),
     )
 
 
@@ -171,38 +172,38 @@ def _parts(inputs, model, held_out):
     return tuple((evidence.logits[part], evidence.labels[part]) for part in (held_out, ~held_out))
 
 
-def _mean_distances(own, measure, *, parts):
+def _mean_distances(inputs, model, measure, *, parts):
     # Mean distance over the choosing and over the reporting samples, whose identifiers are `parts`.
     if measure is None:
         return float("nan"), float("nan")
-    rows = own[measure]
+    rows = inputs.table(model, measure)
     of_parts = [rows.loc[rows["sample_id"].isin(part), "value"].to_numpy() for part in parts]
     if not len(of_parts[0]):
         raise InputError(
-            f"{own.path(measure)}: none of its {len(rows)} samples is among those that choose the temperature; use a "
-            "larger `subset` for the measure, or set `split: null` in the audit's calibration"
+            f"{inputs.path(model, measure)}: none of its {len(rows)} samples is among those that choose the "
+            "temperature; use a larger `subset` for the measure, or set `split: null` in the audit's calibration"
         )
     return [mean_distance(values) for values in of_parts]
 
 
 def accuracies_of(
-    models: Iterable[Mapping[str, str]],
+    models: Iterable[ModelName],
     published: Iterable[Mapping[str, Any]],
     paths_to_manifests: Iterable[Path | str],
-) -> list[dict[str, Any]]:
+) -> dict[ModelName, dict[str, Any]]:
     """Published and robust accuracies of each model, as columns of model_summary.
 
-    `models` are mappings with dataset, threat, model; `published` their published accuracies (fractions or None). The
+    `published` are their published accuracies (fractions or None). The
     robust accuracy is that in the checkpoint's manifest, else the published one, else NaN; robust_accuracy_source
     states its origin.
     """
     manifests = {label_of(manifest): manifest for manifest in map(read_json, paths_to_manifests)}
-    rows = []
+    accuracies = {}
     for model, known in zip(models, published, strict=True):
-        manifest = manifests.get(label_of(model), {})
+        manifest = manifests.get(model.label, {})
         value, source = manifest.get("robust_accuracy"), manifest.get("robust_accuracy_attack")
         if value is None and known["published_robust_accuracy"] is not None:
             value, source = known["published_robust_accuracy"], "published"
         robust = {"robust_accuracy": float("nan") if value is None else value, "robust_accuracy_source": source}
-        rows.append({**known, **robust})
-    return rows
+        accuracies[model] = {**known, **robust}
+    return accuracies

@@ -17,10 +17,9 @@ from gfscore.audit.classwise.similarity import similarities
 from gfscore.audit.values import row_generator
 from gfscore.core.identity import label_of
 from gfscore.core.names import model_labels
-from gfscore.measures import KINDS, measure_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import AuditInputs
+    from gfscore.audit.values import AuditValues
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Predicted:
 
 
 def confusion_tables(
-    inputs: AuditInputs, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
+    inputs: AuditValues, class_names: Sequence[str], *, shuffles: int, models: int, seed: int
 ) -> dict[str, Any]:
     """Rows of confusions, class_errors and similarities of an audit; arguments as in similarity_rows.
 
@@ -54,14 +53,13 @@ def confusion_tables(
     }
 
 
-def predictions_of(inputs: AuditInputs) -> Iterator[Predicted]:
+def predictions_of(inputs: AuditValues) -> Iterator[Predicted]:
     """Yield Predicted for each model of an audit and each measure with predictions."""
-    for model, own in inputs.by_model():
-        for measure in own:
-            settings = inputs.measures[measure]
-            if KINDS[settings["kind"]].predicts:
-                key, corrupted = {**model, "measure": measure}, settings["kind"] == "corruption"
-                yield Predicted(key, own[measure], corrupted, measure_of(settings).several_copies)
+    for model in inputs.included:
+        for name, measure in inputs.subject.measures.items():
+            if measure.kind.predicts:
+                key, corrupted = {**model.columns(), "measure": name}, measure.kind.name == "corruption"
+                yield Predicted(key, inputs.table(model, name), corrupted, measure.measure.several_copies)
 
 
 def confusions_and_errors(

@@ -15,11 +15,11 @@ from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import bounds_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import AuditInputs
+    from gfscore.audit.values import AuditValues
 
 
 def corruption_tables(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     classes: int,
     *,
     intervals: Mapping[str, Any],
@@ -31,12 +31,18 @@ def corruption_tables(
     Takes config's section `intervals`, the shares of wrong labels (K,) to allow for, and the label of the model that
     corruption errors are relative to, None for none.
     """
-    chosen = [name for name, settings in inputs.measures.items() if settings["kind"] == "corruption"]
+    chosen = [measure.name for measure in inputs.subject.of_kind("corruption")]
     how = {"intervals": intervals, "label_error_rates": label_error_rates}
     models = [
-        ModelErrors({**model, "measure": measure}, own[measure], inputs.measures[measure], classes, how)
+        ModelErrors(
+            {**model.columns(), "measure": measure},
+            inputs.table(model, measure),
+            inputs.subject.measures[measure].entry(),
+            classes,
+            how,
+        )
         for measure in chosen
-        for model, own in inputs.by_model()
+        for model in inputs.included
     ]
     base = {model.key["measure"]: model.by_corruption for model in models if label_of(model.key) == baseline}
     rows = [

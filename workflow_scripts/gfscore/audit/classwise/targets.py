@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, share
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
 
@@ -16,24 +16,23 @@ DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
 
 
-def target_tables(inputs: AuditInputs, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of target_success, target_matrix and target_predictors by table name, from AuditInputs and K names.
+def target_tables(inputs: AuditValues, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Rows of target_success, target_matrix and target_predictors by table name, from AuditValues and K names.
 
     Empty without a measure of kind targeted. CFPS and recall are those of the audit's first measure of kind clean, or
     else of the clean predictions of the attacked samples.
     """
-    targeted, clean = (
-        [name for name, settings in inputs.measures.items() if settings["kind"] == kind]
-        for kind in ("targeted", "clean")
-    )
+    targeted, clean = ([measure.name for measure in inputs.subject.of_kind(kind)] for kind in ("targeted", "clean"))
     tables = ("target_success", "target_matrix", "target_predictors") if targeted else ()
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
-    for model, own in inputs.by_model():
+    for model in inputs.included:
         for measure in targeted:
-            samples = own[measure]
-            plain = own[clean[0]] if clean else samples.drop_duplicates("sample_id")
+            samples = inputs.table(model, measure)
+            plain = inputs.table(model, clean[0]) if clean else samples.drop_duplicates("sample_id")
             errors = _errors(plain, "prediction" if clean else "clean_prediction", len(class_names))
-            found = _of_one({**model, "measure": measure}, samples, errors, class_names, clean[0] if clean else measure)
+            found = _of_one(
+                {**model.columns(), "measure": measure}, samples, errors, class_names, clean[0] if clean else measure
+            )
             for table, listed in found.items():
                 rows[table] += listed
     return rows

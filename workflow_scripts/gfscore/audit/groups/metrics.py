@@ -16,9 +16,8 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError, unknown
-from gfscore.measures import KINDS
 from gfscore.tables.table import ALL
 
 MACRO, WORST = "macro", "worst"
@@ -26,7 +25,7 @@ MACRO, WORST = "macro", "worst"
 
 
 def metric_rows(
-    inputs: AuditInputs,
+    inputs: AuditValues,
     grouping: Grouping,
     class_names: Sequence[str],
     *,
@@ -35,15 +34,15 @@ def metric_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of group_metrics of an audit: for each attribute the classes, then macro and worst.
 
-    Takes AuditInputs, a Grouping, K names and the entry `groups` of the audit, whose `positive` selects one class. Each
+    Takes AuditValues, a Grouping, K names and the entry `groups` of the audit, whose `positive` selects one class. Each
     interval is approximate and for its row alone.
     """
     shared: dict[str, Any] = {"settings": settings, "confidence": confidence}
-    for model, own in inputs.by_model():
-        for measure, settings_of_measure in inputs.measures.items():
-            if KINDS[settings_of_measure["kind"]].predicts:
-                key = {**model, "measure": measure}
-                yield from rows_of_predictions(key, own[measure], grouping, class_names, **shared)
+    for model in inputs.included:
+        for name, measure in inputs.subject.measures.items():
+            if measure.kind.predicts:
+                key = {**model.columns(), "measure": name}
+                yield from rows_of_predictions(key, inputs.table(model, name), grouping, class_names, **shared)
 
 
 def rows_of_predictions(

@@ -10,7 +10,7 @@ from gfscore.statistics.classes import class_values
 from gfscore.tables.table import ALL, ALL_NAME
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import Measured
+    from gfscore.audit.values import SampleValues
 import numpy as np
 import pandas as pd
 
@@ -18,14 +18,14 @@ from gfscore.audit.metrics.rdi import largest_gap
 
 
 def group_score_rows(
-    measured: Iterable[Measured],
+    measured: Iterable[SampleValues],
     grouping: Grouping,
     class_names: Sequence[str],
     *,
     intervals: Mapping[str, Any],
     minimum_cell: int,
 ) -> list[dict[str, Any]]:
-    """Rows of group_scores of the Measured values at T = 1: for each attribute its groups, then its groups by class.
+    """Rows of group_scores of the SampleValues at T = 1: for each attribute its groups, then its groups by class.
 
     Takes a Grouping, K names, the section `intervals` of the configuration, and the number of samples below which a
     cell is marked as small. The bounds of all groups of an attribute are simultaneous, and so are those of all its
@@ -39,7 +39,7 @@ def group_score_rows(
         part = grouping.balanced_part(item.sample_id)
         for attribute, groups in grouping.groups.items():
             group = grouping.of(attribute, item.sample_id)
-            shared = {name: item.key[name] for name in ("dataset", "threat", "model", "measure")}
+            shared: dict[str, Any] = {**item.model.columns(), "measure": item.measure.name}
             shared |= {"attribute": attribute, "left_out": int((group < 0).sum())}
             for indices, names in (([ALL], [ALL_NAME]), (range(len(class_names)), class_names)):
                 cells = group if indices == [ALL] else group * len(names) + item.labels
@@ -58,7 +58,7 @@ def _cells(measured, cells, count, part, intervals):
     columns = {"n": values.n, "value": values.mean, "low": low, "high": high}
     if part is not None:
         chosen = part & (cells >= 0)
-        after = class_values(measured.values[chosen], cells[chosen], count)
+        after = class_values(measured.low[chosen], cells[chosen], count)
         columns |= {"balanced_n": after.n, "balanced_value": after.mean}
     shared = {"interval": bounds.method, "confidence": intervals["confidence"]}
     return [shared | {name: column[cell] for name, column in columns.items()} for cell in range(count)]

@@ -11,7 +11,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import MACRO, rows_of_predictions
 from gfscore.audit.projections.columns import GROUP_METRICS
 from gfscore.audit.samples import SampleList
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import label_of
@@ -49,7 +49,7 @@ class Task:
 
 
 def read_tasks(
-    inputs: AuditInputs, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
+    inputs: AuditValues, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
 ) -> list[Task]:
     """Tasks of an audit, that of its own dataset first, from what layout.table_settings says of them.
 
@@ -68,7 +68,8 @@ def read_tasks(
         if groups:
             grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
         of_models = [(model, next(logits)) for model in entry["models"]]
-        taking_part = [pair for pair in of_models if label_of(pair[0]) in inputs.taking_part]
+        included = {model.label for model in inputs.included}
+        taking_part = [pair for pair in of_models if label_of(pair[0]) in included]
         accuracies, metrics = {}, list[dict[str, Any]]()
         for key, samples in _predictions(taking_part, listed, manifest["digest"]):
             accuracies[label_of(key)] = float((samples["prediction"] == samples["label"]).mean())
@@ -131,16 +132,17 @@ class Projections:
 
 
 def read_projections(
-    inputs: AuditInputs, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
+    inputs: AuditValues, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
 ) -> list[Projections]:
     """Projections of the included models of an audit by mapper, then task, from one path per mapper, task and model."""
     remaining, found = iter(paths), []
+    included = {model.label for model in inputs.included}
     for manifest in manifests:
         for task in tasks:
             samples = []
             for model in task.models:
                 path, expect = next(remaining), {**model, "measure": manifest["mapper"]}
-                if label_of(model) in inputs.taking_part:
+                if label_of(model) in included:
                     frame = read_table(path, PROJECTION_TABLE, expect=expect)
                     samples.append((model, task.listed.once(frame, source=path)))
             found.append(Projections(manifest, task, samples))

@@ -14,11 +14,12 @@ from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, BoundsKey, RuleSettings
 from gfscore.core.errors import InputError
+from gfscore.core.identity import ModelName
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import AuditInputs, Measured, ModelSamples
+    from gfscore.audit.values import AuditValues, SampleValues
 
 CONTRADICTION = Measure(
     title="Score contradicted by an attack",
@@ -42,7 +43,7 @@ class Candidate:
     bounds : dict
         ClassBounds of the K classes, of groups, or of all samples together, by RuleSettings.bounds_key.
     counts : dict
-        Numbers of samples by class, as Measured.counts gives them, by measure.
+        Numbers of samples by class, as SampleValues.counts gives them, by measure.
     group_names : dict
         Names of the groups by the keys of bounds of groups.
     """
@@ -60,7 +61,7 @@ class Candidate:
 
 
 def candidates_of(
-    measured: Iterable[Measured],
+    measured: Iterable[SampleValues],
     class_names: Sequence[str],
     *,
     rules: Sequence[RuleSettings],
@@ -71,7 +72,7 @@ def candidates_of(
 
     Parameters
     ----------
-    measured : iterable of Measured
+    measured : iterable of SampleValues
         Values of the audit; those at a chosen temperature are left out.
     class_names : sequence of str
         Names of the K classes.
@@ -85,10 +86,10 @@ def candidates_of(
     judged = {rule.measure for rule in rules}
     candidates: dict[tuple[str, str], Candidate] = {}
     for values in measured:
-        measure = values.key["measure"]
+        measure = values.measure.name
         if measure not in judged or values.calibrated:
             continue
-        key = values.key["threat"], values.key["model"]
+        key = values.model.threat, values.model.model
         if key not in candidates:
             candidates[key] = Candidate(*key, class_names=list(class_names), bounds={})
         candidate = candidates[key]
@@ -101,7 +102,7 @@ def candidates_of(
 
 def add_contradictions(
     candidates: Iterable[Candidate],
-    inputs: AuditInputs,
+    inputs: AuditValues,
     *,
     rules: Sequence[RuleSettings],
     class_names: Sequence[str],
@@ -115,7 +116,7 @@ def add_contradictions(
     ----------
     candidates : iterable of Candidate
         Models at the gate, which are changed.
-    inputs : AuditInputs
+    inputs : AuditValues
         Values of an audit with one l2 measure of kind minimal.
     rules : sequence of RuleSettings
         Rules of the gate.
@@ -131,12 +132,12 @@ def add_contradictions(
     judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
     if not judged:
         return
-    (distances,) = falsifying(inputs.measures)
+    (distances,) = falsifying(inputs.subject.measures)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for model, samples in inputs.by_model():
-        candidate = by_model[model["threat"], model["model"]]
+    for model in inputs.included:
+        candidate = by_model[model.threat, model.model]
         for rule in judged:
-            labels, violated, possible = _contradictions(samples, rule.measure, distances)
+            labels, violated, possible = _contradictions(inputs, model, rule.measure, distances.name)
             classes = len(class_names)
             if rule.class_ is None:
                 # All samples are one class.
@@ -153,17 +154,17 @@ def add_contradictions(
 
 
 def _contradictions(
-    samples: ModelSamples, measure: str, distance_measure: str
+    inputs: AuditValues, model: ModelName, measure: str, distance_measure: str
 ) -> tuple[NDArray[np.integer], NDArray[np.bool_], NDArray[np.bool_]]:
     # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
     # too whose distance is missing.
-    scores = samples[measure][["sample_id", "label", "value", "correct"]]
-    distances = samples[distance_measure][["sample_id", "value", "censored"]]
+    scores = inputs.table(model, measure)[["sample_id", "label", "value", "correct"]]
+    distances = inputs.table(model, distance_measure)[["sample_id", "value", "censored"]]
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
     if len(both) < len(distances):
         raise InputError(
-            f"{samples.path(distance_measure)}: samples without a score in {samples.path(measure)}; measure both on "
-            "the same dataset"
+            f"{inputs.path(model, distance_measure)}: samples without a score in {inputs.path(model, measure)}; "
+            "measure both on the same dataset"
         )
     right, violated = contradicted(
         both["value"].to_numpy(),
@@ -172,7 +173,7 @@ def _contradictions(
         both["censored"].to_numpy(),
     )
 
-    expected = samples.expected(distance_measure).sample_id
+    expected = inputs.expected(model, distance_measure).sample_id
     missing = expected[~np.isin(expected, distances["sample_id"])]
     without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
 
@@ -184,7 +185,7 @@ def _contradictions(
 
 def add_group_bounds(
     candidates: Iterable[Candidate],
-    inputs: AuditInputs,
+    inputs: AuditValues,
     path_to_attributes: Path | str,
     *,
     rules: Sequence[RuleSettings],
@@ -199,7 +200,7 @@ def add_group_bounds(
     ----------
     candidates : iterable of Candidate
         Models at the gate, which are changed.
-    inputs : AuditInputs
+    inputs : AuditValues
         Values of the audit.
     path_to_attributes : path
         Table of attributes of the dataset, which is read only if there is such a rule.
@@ -217,12 +218,12 @@ def add_group_bounds(
         return
     attributes = list(dict.fromkeys(str(rule.attribute) for rule in judged))
     measures = dict.fromkeys(rule.measure for rule in judged)
-    grouping = Grouping.read(path_to_attributes, dataset=inputs.models[0]["dataset"], attributes=attributes)
+    grouping = Grouping.read(path_to_attributes, dataset=inputs.subject.models[0].dataset, attributes=attributes)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for values in inputs.uncalibrated(measures):
-        candidate = by_model[values.key["threat"], values.key["model"]]
+    for values in inputs.at_one(measures):
+        candidate = by_model[values.model.threat, values.model.model]
         for rule in judged:
-            if rule.measure != values.key["measure"]:
+            if rule.measure != values.measure.name:
                 continue
             attribute = str(rule.attribute)
             names = grouping.groups[attribute]

@@ -28,13 +28,12 @@ from gfscore.audit.verdicts.verdict import (
     SampleCounts,
     digests_of,
 )
-from gfscore.core.identity import label_of
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
 
 if TYPE_CHECKING:
-    from gfscore.audit.values import AuditInputs
+    from gfscore.audit.values import AuditValues
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
@@ -271,12 +270,12 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
 # ---- evidence ----
 
 
-def evidence(inputs: AuditInputs, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> Evidence:
+def evidence(inputs: AuditValues, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> Evidence:
     """Data, models and files that a verdict rests on, and its time.
 
     Parameters
     ----------
-    inputs : AuditInputs
+    inputs : AuditValues
         Values of the measures that the gate judges.
     manifest : mapping
         Manifest of their dataset.
@@ -290,17 +289,17 @@ def evidence(inputs: AuditInputs, manifest: Mapping[str, Any], files: Iterable[P
         number of samples in its table and the digest of its settings (SHA-256 of their JSON with sorted keys).
     """
     models = {}
-    for model, samples in inputs.by_model():
+    for model in inputs.included:
         measures = {}
-        for name, settings in samples.measures.items():
-            text = json.dumps(settings, sort_keys=True)
+        for name, measure in inputs.subject.measures.items():
+            text = json.dumps(measure.entry(), sort_keys=True)
             measures[name] = JudgedMeasure(
-                samples=int(samples[name]["sample_id"].nunique()),
+                samples=int(inputs.table(model, name)["sample_id"].nunique()),
                 settings_sha256=hashlib.sha256(text.encode()).hexdigest(),
             )
-        first_measure = next(iter(samples), None)
-        checkpoint = None if first_measure is None else samples.identity(first_measure).get("checkpoint_sha256")
-        models[label_of(model)] = JudgedModel(checkpoint_sha256=checkpoint, measures=measures)
+        first_measure = next(iter(measures), None)
+        checkpoint = None if first_measure is None else inputs.identity(model, first_measure).get("checkpoint_sha256")
+        models[model.label] = JudgedModel(checkpoint_sha256=checkpoint, measures=measures)
 
     return Evidence(
         time=datetime.now(UTC).isoformat(timespec="seconds"),

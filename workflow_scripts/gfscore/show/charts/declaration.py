@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gfscore.audit.tables import AuditTables
-    from gfscore.audit.values import Measured
+    from gfscore.audit.values import SampleValues
 
 Section = Literal["which", "class", "sure", "trust", "whom", "how"]
 SECTIONS: tuple[Section, ...] = ("which", "class", "sure", "trust", "whom", "how")
@@ -33,7 +33,7 @@ class Subject:
     """An audit, and one of its measures where a chart is about one: all that charts are made from.
 
     `measures` maps measures to their settings; `guessing` are labels "threat/model" of models that may be guessing.
-    `measured` maps scores to a list of Measured, one per model, for charts that draw from samples with `seed`;
+    `measured` maps scores to a list of SampleValues, one per model, for charts that draw from samples with `seed`;
     `pictures` are arrays by name of each of the audit's mappers (see gfscore.projection.mappers.pictures).
     """
 
@@ -42,7 +42,7 @@ class Subject:
     fp_lambda: float
     measure: str | None = None
     guessing: Collection[str] = ()
-    measured: Mapping[str, Sequence[Measured]] = field(default_factory=dict)
+    measured: Mapping[str, Sequence[SampleValues]] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     seed: int = 0
     found: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(

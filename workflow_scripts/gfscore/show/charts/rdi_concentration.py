@@ -31,11 +31,11 @@ def deviations(subject: Subject) -> Frame | None:
     whole = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
     parts = []
     for item in measured:
-        rng = row_generator(subject.seed, item.key)
-        found = rdi_deviations(item.values, item.labels, sizes=sizes, draws=DRAWS, rng=rng)
+        rng = row_generator(subject.seed, item.columns())
+        found = rdi_deviations(item.low, item.labels, sizes=sizes, draws=DRAWS, rng=rng)
         beyond = (found > bound[:, None]).sum(axis=1)
         distance = np.quantile(found, confidence, axis=1, method="inverted_cdf")
-        line = {"line": item.key["model"], "n": sizes, "distance": distance, "bound": False}
+        line = {"line": item.model.model, "n": sizes, "distance": distance, "bound": False}
         parts.append(pd.DataFrame(line | {"beyond": beyond}))
     # The line of a model ends with the largest number of samples. Stable, so that equal ones keep their order.
     widest = np.argsort([-part["distance"].iloc[-1] for part in parts], kind="stable")[:MOST_MODELS]

@@ -17,10 +17,10 @@ from gfscore.audit.scoring import score
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
-from gfscore.audit.values import AuditInputs
+from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.gate_rules import parsed_rules
-from gfscore.core.identity import UNCALIBRATED, label_of
+from gfscore.core.identity import UNCALIBRATED, ModelName, label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
@@ -121,7 +121,7 @@ class Recomputed:
         subject = self._subject(plan.subject_of(config, audit))
         scoring = score(
             self._files,
-            subject=subject,
+            subject=AuditSubject.parse(subject),
             checks=plan.logit_checks(config, audit),
             temperatures={end: great["temperatures"][end] for end in ("low", "high")},
             changes={
@@ -132,14 +132,14 @@ class Recomputed:
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), made)
         file = ScoresFile(self._files["scores"])
         about = {"audit": audit, "classes": self._dataset[1]["classes"], "logits": scoring.identities}
-        parts = [[label_of(model), measure] for model, measure, _ in scoring.parts]
+        parts = [[model.label, measure] for model, measure, _ in scoring.parts]
         about |= {"dataset_digest": self._dataset[1]["digest"], "parts": parts}
         found = {name: file.identity.get(name) for name in about}
         yield from differences(f"scores/{audit}.parquet", found, about)
         for model, measure, frame in scoring.parts:
             stored = file.read(model, measure)[list(frame.columns)]
             made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
-            yield from different_rows(f"scores/{audit}.parquet ({label_of(model)}, {measure})", stored, made_frame)
+            yield from different_rows(f"scores/{audit}.parquet ({model.label}, {measure})", stored, made_frame)
         for name, path, frame in (
             ("sweeps", self._files["sweeps"], scoring.sweeps),
             ("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity),
@@ -156,12 +156,13 @@ class Recomputed:
         file, checks = ScoresFile(self._files["scores"]), []
         measure_of_label = {label: measure for label, measure in file.identity["parts"]}
         for asked in plan.logit_checks(config, audit):
-            model, label = asked["model"], label_of(asked["model"])
+            model = asked["model"]
+            label = label_of(model)
             if label in refused:
                 left_out = {"accepted": False, "words": refused[label], "warnings": []}
                 checks.append({**model, **left_out, "clean_accuracy": stated["clean_accuracy"].get(label)})
             elif label in measure_of_label:
-                answers = file.read(model, measure_of_label[label])
+                answers = file.read(ModelName.from_columns(model), measure_of_label[label])
                 predicted, labels = answers["prediction"].to_numpy(), answers["label"].to_numpy()
                 names = self._dataset[1]["classes"]
                 checked = check_answers(predicted, labels, names, source=label, gate=asked["gate"])
@@ -184,7 +185,9 @@ class Recomputed:
             for record in settings["costs"]
         ]  # fmt: skip
         samples = [self.bundle.path(path) for path in layout.sample_files(config, audit)]
-        inputs = AuditInputs.of(self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples})
+        inputs = AuditValues.from_params(
+            self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples}
+        )
         chosen = config["audits"][audit]["calibration"] and not self.has_logits
         for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
             for name, content in beside.items():
@@ -210,7 +213,7 @@ class Recomputed:
         samples = [self.bundle.path(path) for path in layout.sample_files(config, audit, judged=True)]
         attributes = layout.gate_attributes(config, audit)
         files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
-        inputs = AuditInputs.of(self._subject(plan.judged_subject_of(config, audit)), files)
+        inputs = AuditValues.from_params(self._subject(plan.judged_subject_of(config, audit)), files)
         stated = config["datasets"][plan.dataset_of(config, audit)]["label_error_rate"]
         verdict = judgement(
             inputs,

@@ -271,7 +271,7 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
             yield f"{name}: other pixels than datasets/{dataset}.parquet says"
         # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
         made = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
-        first_of_stored, first_of_made = (SampleList.of(frame, source=name).first for frame in (table, made))
+        first_of_stored, first_of_made = (SampleList(frame, source=name).first for frame in (table, made))
         if list(first_of_stored) != list(first_of_made):
             yield f"{name}: other images are equal to each other than datasets/{dataset}.parquet says"
 
