@@ -13,7 +13,7 @@ from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
 from gfscore.audit.samples import ScoresFile
 from gfscore.core.identity import ModelName
-from gfscore.statistics.margins import own_and_rival
+from gfscore.statistics.margins import true_and_rival_logits
 from gfscore.tables.parquet_tables import read_attributes
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
@@ -115,7 +115,7 @@ def logit_leads(folder: Path, data: Path) -> dict[str, float]:
 
 
 def _mean_lead(logits, labels):
-    own, rival = own_and_rival(logits, labels)
+    own, rival = true_and_rival_logits(logits, labels)
     return float(np.maximum(own - rival, 0).mean())
 
 

@@ -34,7 +34,7 @@ def test_numbers_do_not_depend_on_what_is_drawn_beside_them(draw, monkeypatch):
     rows = torch.tensor([31, 3, 8])
     assert torch.equal(draw(drawn[rows]), whole[rows]) and torch.equal(draw(drawn[rows[:1]]), whole[rows[:1]])
     for part in (1, 100, 1000):
-        monkeypatch.setattr(draws, "PART", part)
+        monkeypatch.setattr(draws, "BLOCK", part)
         assert torch.equal(draw(drawn), whole)
 
 

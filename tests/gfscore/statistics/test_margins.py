@@ -14,9 +14,9 @@ from gfscore.statistics.margins import (
     BLOCK_ELEMENTS,
     FEW_CLASSES,
     MODERATE,
-    own_and_rival,
     predictions,
     scores,
+    true_and_rival_logits,
 )
 from made import logits_and_labels
 
@@ -259,13 +259,13 @@ def test_inputs_are_left_as_they_were(activation):
     before = logits.copy(), labels.copy()
     scores(logits, labels, activation=activation)
     predictions(logits, labels)
-    own_and_rival(logits, labels)
+    true_and_rival_logits(logits, labels)
     np.testing.assert_array_equal(logits, before[0])
     np.testing.assert_array_equal(labels, before[1])
 
 
 def test_own_and_rival():
-    own, rival = own_and_rival(np.array([[1, 5, 2], [7, 0, 3]], dtype=np.float32), np.array([1, 2]))
+    own, rival = true_and_rival_logits(np.array([[1, 5, 2], [7, 0, 3]], dtype=np.float32), np.array([1, 2]))
     assert own.tolist() == [5, 3]
     assert rival.tolist() == [2, 7]
     assert own.dtype == rival.dtype == np.float64

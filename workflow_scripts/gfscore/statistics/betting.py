@@ -1,11 +1,22 @@
-"""Confidence bounds of a mean by betting against it (Waudby-Smith and Ramdas 2024).
+"""Confidence bounds and tests of means of bounded values, by betting against a mean.
 
-A gambler who bets that the mean exceeds m multiplies the capital by 1 + lambda_t (x_t - m) at each value x_t, where
-lambda_t depends only on the values before. If the mean is m, or less, the capital is a non-negative supermartingale,
-so it ever reaches 1 / alpha with probability at most alpha (Ville). The lower bound is the smallest m at which it does
-not. Bets aim at a given number of values, but the bound is valid for every sample size.
+A gambler who bets that the mean exceeds m multiplies the wealth by 1 + lambda_t (x_t - m) at each value x_t. If the
+mean is m or less, a wealth that grows beyond 1 / alpha has probability at most alpha; so the lower bound is the
+smallest m at which it does not. Two kinds of bets are used:
 
-# ASSUME: values are independent draws, or arrive in an order that was drawn at random. Sorted values void the bound.
+- **Adaptive bets** (`lower_bounds`), where lambda_t depends on the values before: the tightest bounds of class values.
+  The wealth is a non-negative supermartingale, which ever reaches 1 / alpha with probability at most alpha (Ville).
+  # ASSUME: values are independent draws, or arrive in an order that was drawn at random. Sorted values void the bound.
+- **Constant bets** (`mean_bounds`, `one_sided_p_values`), whose wealths prod_i (1 + lambda (x_i - m)) are averaged over
+  several lambda. For independent values whose means average at most m, the expected wealth is at most 1 by the
+  inequality of the arithmetic and geometric means, so 1 / wealth is a p-value (Markov). The statements are exact, do
+  not depend on the order of the samples, and need no identical distributions: a fixed number of samples per class is
+  as good as independent draws.
+  # ASSUME: the samples are independent; their number was not chosen by looking at their values.
+
+References
+----------
+Waudby-Smith and Ramdas 2024 (sections 4 and 4.4); Wasserman, Ramdas and Balakrishnan 2020 (mixtures of wealths).
 """
 
 import math
@@ -17,30 +28,71 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.intervals import require_alpha
 
 TRUNCATION = 0.75
-"""Largest share of the capital that one value may lose; the authors' choice for a fixed number of values."""
+"""Largest share of the wealth that one value may lose to an adaptive bet; the authors' choice."""
 
 PRIOR_MEAN, PRIOR_VARIANCE = 0.5, 0.25
-"""Initial estimates of mean and variance, each weighted like one value."""
+"""Initial estimates of mean and variance for adaptive bets, each weighted like one value."""
 
 HALVINGS = 40
+"""Bisections of an adaptive bound."""
+
+MOST_AT_STAKE = 0.95
+"""Largest share of the wealth that one sample may lose to a constant bet."""
+
+RATIO = 1.5
+"""Ratio of neighbouring constant bets; a finer grid gains little, because the initial wealth is divided among them."""
+
+BISECTIONS = 30
+"""Bisections of a bound by constant bets."""
+
+FACTORS_PER_PRODUCT = 64
+"""Products of so few factors, each at least 1 - MOST_AT_STAKE, neither vanish nor overflow."""
+
+BLOCK_ELEMENTS = 1 << 19
+"""Elements of a block of columns, so that it stays in the processor's cache."""
+
+PROBED = 1000
+"""Differences that are examined first to see whether they take at most three values."""
+
+SMALLEST = np.finfo(float).tiny
+
+
+# ---- adaptive bets ----
 
 
 def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: float) -> NDArray[np.float64]:
-    """Lower confidence bound of each class's mean, (K,) float64, each with confidence at least 1 - alpha.
+    """Lower confidence bounds of class means, by bets that adapt to the values.
 
-    Takes `values` (N,) in [0, 1], the classes one after the other, each in a random order that does not depend on the
-    values, and `n` (K,) values per class. 0 for a class without values. The capital falls in m for every bet that is
-    capped at TRUNCATION / m, so the m that are refuted form an interval from 0, found by bisection; rounded down by
-    2^-40. Source: Waudby-Smith and Ramdas 2024, section 4.4 (hedged capital, predictable plug-in), one side of it.
+    The wealth falls in m for every bet that is capped at TRUNCATION / m, so the m that are refuted form an interval
+    from 0, whose end is found by bisection and rounded down by 2^-40. Bets aim at the given number of values, but the
+    bound is valid for every number.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N,), float64
+        Values in [0, 1], the classes one after the other, each in a random order that does not depend on the values.
+    n : ndarray of shape (K,)
+        Values per class.
+    alpha : float
+        Error probability of each bound.
+
+    Returns
+    -------
+    ndarray of shape (K,), float64
+        Bounds in [0, 1], each with confidence at least 1 - alpha; 0 for a class without values.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024, section 4.4 (hedged capital, predictable plug-in), one side of it.
     """
     low = np.zeros(len(n))
     starts = np.cumsum(n) - n
     for members in _blocks_by_size(n):
-        width = n[members].max()
-        columns = np.arange(width)
-        known = columns < n[members][:, None]
-        rows = np.where(known, values[np.where(known, starts[members][:, None] + columns, 0)], 0.0)
-        low[members] = _bisect(rows, known, n[members], math.log(1 / alpha))
+        columns = np.arange(n[members].max())
+        valid = columns < n[members][:, None]
+        positions = np.where(valid, starts[members][:, None] + columns, 0)
+        rows = np.where(valid, values[positions], 0.0)
+        low[members] = _refuted_means(rows, valid, n[members], math.log(1 / alpha))
     return low
 
 
@@ -51,54 +103,32 @@ def _blocks_by_size(n):
     return [present[octave == value] for value in np.unique(octave)]
 
 
-def _bisect(rows, known, n, target):
-    bets = _bets(rows, known, n, target)
-    refuted, kept = np.zeros(len(n)), np.ones(len(n))
+def _refuted_means(rows, valid, n, target):
+    bets = _adaptive_bets(rows, valid, n, target)
+    refuted = np.zeros(len(n))
+    accepted = np.ones(len(n))
     for _ in range(HALVINGS):
-        m = (refuted + kept) / 2
+        m = (refuted + accepted) / 2
         fractions = np.minimum(bets, TRUNCATION / m[:, None])
-        capital = np.cumsum(np.log1p(fractions * (rows - m[:, None]) * known), axis=1).max(axis=1)
-        refuted, kept = np.where(capital >= target, m, refuted), np.where(capital >= target, kept, m)
+        log_wealth = np.cumsum(np.log1p(fractions * (rows - m[:, None]) * valid), axis=1)
+        reached = log_wealth.max(axis=1) >= target
+        refuted = np.where(reached, m, refuted)
+        accepted = np.where(reached, accepted, m)
     return refuted
 
 
-def _bets(rows, known, n, target):
+def _adaptive_bets(rows, valid, n, target):
     # sqrt(2 log(1/alpha) / (n variance)), with the variance estimated from the values before each bet.
-    count = np.cumsum(known, axis=1)
+    count = np.cumsum(valid, axis=1)
     mean = (PRIOR_MEAN + np.cumsum(rows, axis=1)) / (1 + count)
-    squares = np.cumsum((rows - mean) ** 2 * known, axis=1)
+    squares = np.cumsum((rows - mean) ** 2 * valid, axis=1)
     variance = (PRIOR_VARIANCE + squares) / (1 + count)
-    before = np.concatenate([np.full((len(n), 1), PRIOR_VARIANCE), variance[:, :-1]], axis=1)
-    return np.sqrt(2 * target / (n[:, None] * before))
+    first = np.full((len(n), 1), PRIOR_VARIANCE)
+    variance_before = np.concatenate([first, variance[:, :-1]], axis=1)
+    return np.sqrt(2 * target / (n[:, None] * variance_before))
 
 
-# ---- Tests and confidence bounds of the mean of bounded differences, by betting a constant fraction on every
-# sample. Betting lambda (d_i - m) on each sample yields the wealth W = prod_i (1 + lambda (d_i - m)). If the d_i
-# are independent and their means average at most m, then E[W] = prod_i (1 + lambda (mu_i - m)) <= 1 by the
-# inequality of the arithmetic and geometric means, for every constant lambda >= 0. So the average of such wealths
-# over several lambda is an e-value, 1 / W is a p-value (Markov), and the means m that are not rejected form a
-# confidence interval. The statements are exact, do not depend on the order of the samples, and need no identical
-# distributions: a fixed number of samples per class is as good as independent draws. # ASSUME: the samples are
-# independent; their number was not chosen by looking at their values. Source: Waudby-Smith and Ramdas 2024
-# (constant bets, section 4); Wasserman, Ramdas and Balakrishnan 2020 (mixtures).
-
-
-MOST_AT_STAKE = 0.95
-"""Largest share of the wealth that one sample may lose."""
-
-RATIO = 1.5
-"""Ratio of neighbouring bets; a finer grid gains little, because the initial wealth is divided among all bets."""
-
-BISECTIONS = 30
-
-# Products of so few factors, each at least 1 - MOST_AT_STAKE, neither vanish nor overflow.
-FACTORS_PER_PRODUCT = 64
-
-# Elements of a block of columns, so that it stays in the processor's cache.
-BLOCK_ELEMENTS = 1 << 19
-
-# Number of differences that are examined first to see whether they take at most three values.
-PROBED = 1000
+# ---- constant bets ----
 
 
 def one_sided_p_values(
@@ -106,48 +136,102 @@ def one_sided_p_values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """P-values of "the mean is at most 0" and "the mean is at least 0", for each column.
 
-    Takes `differences` (n, H) float64 within [-bound, bound], n samples of each of H hypotheses, and `alpha`, the level
-    that the bets are tuned for, which does not affect validity. Where a difference is only known to lie between two
-    numbers, `differences` and `upper` (n, H) are these. Returns `(above, below)`, each (H,) float64 in (0, 1]: a small
-    `above` is evidence of a positive mean. Valid for every n: P(p <= a) <= a under the null hypothesis. Raises
-    InputError for a difference beyond the bound.
+    Parameters
+    ----------
+    differences : array_like of shape (n, H)
+        Differences within [-bound, bound], n samples of each of H hypotheses.
+    bound : float
+        Length of the measure's range.
+    alpha : float
+        Level that the bets are tuned for; it does not affect validity.
+    upper : array_like of shape (n, H), optional
+        Where differences are only known to lie between two numbers, their upper ends; `differences` are the lower ones.
+
+    Returns
+    -------
+    above, below : ndarray of shape (H,), float64
+        P-values in (0, 1]: a small `above` is evidence of a positive mean. P(p <= a) <= a under the null hypothesis,
+        for every n.
+
+    Raises
+    ------
+    InputError
+        For a difference beyond the bound.
     """
     differences = _require_bounded(differences, bound)
     upper = differences if upper is None else _require_bounded(upper, bound)
     grid = bets(len(differences), bound=bound, alpha=alpha)
-    null = np.zeros(differences.shape[1])
-    above, below = (
-        np.clip(np.exp(-_log_wealth(*_counted(gains), null, bound=bound, grid=grid)), np.finfo(float).tiny, 1)
-        for gains in (differences, -upper)
-    )
+    above = _p_values(differences, bound=bound, grid=grid)
+    below = _p_values(-upper, bound=bound, grid=grid)
     return above, below
+
+
+def _p_values(gains, *, bound, grid):
+    rows, counts = _counted(gains)
+    log_wealth = _log_wealth(rows, counts, np.zeros(gains.shape[1]), bound=bound, grid=grid)
+    return np.clip(np.exp(-log_wealth), SMALLEST, 1)
 
 
 def mean_bounds(
     differences: ArrayLike, *, bound: float, alpha: float, upper: ArrayLike | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Confidence interval of the mean of each column: `(low, high)`, each (H,) float64 within [-bound, bound].
+    """Confidence interval of the mean of each column.
 
-    Arguments as one_sided_p_values takes them; each interval holds with probability at least 1 - alpha. It excludes 0
-    where twice the smaller one-sided p-value, with bets tuned for alpha / 2, is below alpha.
+    Parameters
+    ----------
+    differences, bound, upper
+        Those of `one_sided_p_values`.
+    alpha : float
+        Error probability of each interval.
+
+    Returns
+    -------
+    low, high : ndarray of shape (H,), float64
+        Within [-bound, bound], each pair with confidence at least 1 - alpha. It excludes 0 where twice the smaller
+        one-sided p-value, with bets tuned for alpha / 2, is below alpha.
+
+    Raises
+    ------
+    InputError
+        For a difference beyond the bound.
     """
     differences = _require_bounded(differences, bound)
     upper = differences if upper is None else _require_bounded(upper, bound)
-    return (
-        _lower_bound(differences, bound=bound, alpha=alpha / 2),
-        -_lower_bound(-upper, bound=bound, alpha=alpha / 2),
-    )
+    low = _lower_bound(differences, bound=bound, alpha=alpha / 2)
+    high = -_lower_bound(-upper, bound=bound, alpha=alpha / 2)
+    return low, high
 
 
 def lower_mean_bounds(differences: ArrayLike, *, bound: float, alpha: float) -> NDArray[np.float64]:
-    """Lower confidence bound of the mean of each column, (H,) float64, each with confidence at least 1 - alpha."""
+    """Lower confidence bound of the mean of each column, (H,) float64, each with confidence at least 1 - alpha.
+
+    Parameters and errors are those of `one_sided_p_values`.
+    """
     return _lower_bound(_require_bounded(differences, bound), bound=bound, alpha=alpha)
 
 
 def bets(n: int, *, bound: float, alpha: float) -> NDArray[np.float64]:
-    """Grid of fractions lambda to average over, (J,) ascending, in units of 1 / difference.
+    """Grid of constant bets lambda whose wealths are averaged.
 
-    From the optimum for the largest possible variance, sqrt(2 log(1/alpha) / n) / bound, to MOST_AT_STAKE / bound.
+    Parameters
+    ----------
+    n : int
+        Number of samples.
+    bound : float
+        Length of the measure's range.
+    alpha : float
+        Level that the bets are tuned for, in (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (J,), float64
+        Ascending, in units of 1 / difference: from the optimum for the largest possible variance,
+        sqrt(2 log(1/alpha) / n) / bound, to MOST_AT_STAKE / bound.
+
+    Raises
+    ------
+    InputError
+        For an alpha outside (0, 1).
     """
     require_alpha(alpha)
     lowest = min(MOST_AT_STAKE, math.sqrt(2 * math.log(1 / alpha) / max(n, 1)))
@@ -160,27 +244,34 @@ def _lower_bound(differences, *, bound, alpha):
     # Bisection returns the end at which the wealth still rejects m, so the bound is conservative.
     grid = bets(len(differences), bound=bound, alpha=alpha)
     threshold = math.log(1 / alpha)
-    low = np.full(differences.shape[1], -float(bound))
-    high = np.clip(differences.mean(axis=0), -bound, bound) if len(differences) else np.full(len(low), float(bound))
+    hypotheses = differences.shape[1]
+    low = np.full(hypotheses, -float(bound))
+    high = np.full(hypotheses, float(bound))
+    if len(differences):
+        high = np.clip(differences.mean(axis=0), -bound, bound)
+
     rows, counts = _counted(differences)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         rejected = _log_wealth(rows, counts, middle, bound=bound, grid=grid) >= threshold
-        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
+        low = np.where(rejected, middle, low)
+        high = np.where(rejected, high, middle)
     return low
 
 
 def _counted(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.integer] | None]:
     # `(rows, counts)`: the differences (n, H) and None; or where they take at most three values, as those of 0/1
     # measures do, these values (V, H) and the number of samples of each column that have them.
-    if differences.size and len(np.unique(differences.flat[:PROBED])) <= 3:
-        ends = differences.min(), differences.max()
-        between = differences[(differences != ends[0]) & (differences != ends[1])]
-        values = np.unique([*ends, *between[:1]])
-        if (between == between[:1]).all():
-            counts = np.stack([np.count_nonzero(differences == value, axis=0) for value in values])
-            return np.broadcast_to(values[:, None], counts.shape), counts
-    return differences, None
+    if not differences.size or len(np.unique(differences.flat[:PROBED])) > 3:
+        return differences, None
+    lowest = differences.min()
+    highest = differences.max()
+    between = differences[(differences != lowest) & (differences != highest)]
+    if not (between == between[:1]).all():
+        return differences, None
+    values = np.unique([lowest, highest, *between[:1]])
+    counts = np.stack([np.count_nonzero(differences == value, axis=0) for value in values])
+    return np.broadcast_to(values[:, None], counts.shape), counts
 
 
 def _log_wealth(rows, counts, mean, *, bound, grid):
@@ -194,10 +285,10 @@ def _log_wealth(rows, counts, mean, *, bound, grid):
     for start in range(0, hypotheses, step):
         block = slice(start, start + step)
         gains = rows[:, block] - mean[block]
-        most = MOST_AT_STAKE / np.maximum(bound + mean[block], np.finfo(float).tiny)
+        largest_bet = MOST_AT_STAKE / np.maximum(bound + mean[block], SMALLEST)
         logs = np.empty((len(grid), gains.shape[1]))
         for index, fraction in enumerate(grid):
-            factors = 1 + np.minimum(fraction, most) * gains
+            factors = 1 + np.minimum(fraction, largest_bet) * gains
             if counts is None:
                 logs[index] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
             else:

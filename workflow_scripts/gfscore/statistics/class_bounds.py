@@ -5,14 +5,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics import betting
-from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.classes import ClassSamples, class_samples
 from gfscore.statistics.intervals import (
     correct_for_label_errors,
@@ -30,13 +29,52 @@ ROUNDING = 1e-9
 """Tolerance of values outside their range, relative to its length."""
 
 
+class BoundedMeasure(Protocol):
+    """What bounds need to know of a measure."""
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Lowest and highest value of a sample."""
+        ...
+
+    @property
+    def binary(self) -> bool:
+        """Whether every value is 0 or 1."""
+        ...
+
+    @property
+    def error_rate(self) -> float:
+        """Largest probability that a value is wrong."""
+        ...
+
+
 @dataclass(frozen=True)
 class ClassBounds:
     """Confidence bounds of the K class values of one measure, at any level.
 
-    `samples`: ClassSamples with values in `value_range` (lowest, highest); `method` in METHODS; `label_error_rates`:
-    share of wrong labels that the bounds allow for, (K,) or None when the labels are assumed correct; `upper_samples`:
-    the same samples with their largest possible values, for upper bounds, where some values are undecided.
+    Parameters
+    ----------
+    samples : ClassSamples
+        Values in `value_range`, grouped by class.
+    value_range : (float, float)
+        Lowest and highest value of the measure.
+    method : {"betting", "clopper_pearson", "empirical_bernstein", "hoeffding"}
+        How bounds are made; clopper_pearson is for 0/1 measures.
+    label_error_rates : ndarray of shape (K,), optional
+        Share of wrong labels that the bounds allow for; without it labels are assumed correct.
+    upper_samples : ClassSamples, optional
+        The same samples with their largest possible values, where some values are undecided; upper bounds are made of
+        them.
+
+    Raises
+    ------
+    InputError
+        For an unknown method, and for values for which the method has no guarantee.
+
+    References
+    ----------
+    Betting: Waudby-Smith and Ramdas 2024. Empirical Bernstein: Maurer and Pontil 2009. Hoeffding: GF-Score, Eqs. 10
+    and 11. Clopper and Pearson 1934.
     """
 
     samples: ClassSamples
@@ -46,7 +84,7 @@ class ClassBounds:
     upper_samples: ClassSamples | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for an unknown method, and for values for which the method has no guarantee."""
+        """Refuse an unknown method, and values for which the method has no guarantee."""
         if self.method not in METHODS:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
         unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
@@ -54,8 +92,10 @@ class ClassBounds:
         if outside.any():
             value = np.concatenate([self.samples.values, self.largest.values])[outside.argmax()]
             raise InputError(f"value {value} lies outside the range {self.value_range}; no interval holds for it")
-        if self.method == "clopper_pearson" and not ((np.abs(unit) <= ROUNDING) | (np.abs(unit - 1) <= ROUNDING)).all():
-            raise InputError("clopper_pearson needs a 0/1 measure; choose betting for values between the ends")
+        if self.method == "clopper_pearson":
+            at_an_end = (np.abs(unit) <= ROUNDING) | (np.abs(unit - 1) <= ROUNDING)
+            if not at_an_end.all():
+                raise InputError("clopper_pearson needs a 0/1 measure; choose betting for values between the ends")
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -64,22 +104,37 @@ class ClassBounds:
 
     @property
     def largest(self) -> ClassSamples:
-        """ClassSamples that upper bounds are computed from."""
+        """The samples with their largest possible values, for upper bounds."""
         return self.samples if self.upper_samples is None else self.upper_samples
 
     def lower(self, alpha: float) -> NDArray[np.float64]:
-        """Lower bounds (K,), each with confidence at least 1 - alpha for its class alone."""
-        return self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))[0]
+        """Lower bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
+        low, _ = self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))
+        return low
 
     def upper(self, alpha: float) -> NDArray[np.float64]:
-        """Upper bounds (K,), likewise."""
-        return self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))[1]
+        """Upper bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
+        _, high = self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))
+        return high
 
     def interval(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Simultaneous bounds `(low, high)`, each (K,), of all class values with confidence at least 1 - alpha.
+        """Simultaneous confidence intervals of all class values.
 
-        By the union bound over 2K sides. A class without samples gets the whole range, so that it passes no gate. The
-        observed class value always lies between its bounds.
+        Parameters
+        ----------
+        alpha : float
+            Error probability of all K intervals together, by the union bound over 2K sides.
+
+        Returns
+        -------
+        low, high : ndarray of shape (K,), float64
+            Bounds in `value_range`. A class without samples gets the whole range, so that it passes no gate. The
+            observed class value always lies between its bounds.
+
+        Raises
+        ------
+        InputError
+            For an alpha outside (0, 1).
         """
         require_alpha(alpha)
         side = alpha / (2 * len(self.n))
@@ -91,28 +146,21 @@ class ClassBounds:
         Computed from all samples together, without a union bound over classes. It is conditional on the numbers of
         samples per class, which may be fixed by design or random.
         """
-        return self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)[0]
+        low, _ = self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)
+        return low
 
     def upper_aggregate(self, alpha: float) -> float:
-        """Upper bound of the aggregate, likewise."""
-        return self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)[1]
-
-    def _unit(self, samples):
-        lowest, highest = self.value_range
-        return (samples.values - lowest) / (highest - lowest)
-
-    def _one_side(self, unit, alpha):
-        return _lower_means(METHODS[self.method], unit, self.n, alpha)
-
-    def _together(self, unit, alpha):
-        return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
+        """Upper bound of the aggregate, with confidence at least 1 - alpha, made as `lower_aggregate`."""
+        _, high = self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)
+        return high
 
     def ends(
         self, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of the class values, from bounds `low` and `high` (K,) of the means rescaled to [0, 1]."""
         lowest, highest = self.value_range
-        low, high = lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+        low = lowest + (highest - lowest) * low
+        high = lowest + (highest - lowest) * high
         if self.label_error_rates is None:
             return low, high
         return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
@@ -124,6 +172,82 @@ class ClassBounds:
             high = 1 - least_mean(1 - high, self.label_error_rates, n=n)
         lowest, highest = self.value_range
         return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+
+    def _unit(self, samples):
+        lowest, highest = self.value_range
+        return (samples.values - lowest) / (highest - lowest)
+
+    def _one_side(self, unit, alpha):
+        return _lower_means(METHODS[self.method], unit, self.n, alpha)
+
+    def _together(self, unit, alpha):
+        return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
+
+
+def bounds_of(
+    values: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    measure: BoundedMeasure,
+    intervals: Mapping[str, Any],
+    label_error_rates: ArrayLike | None = None,
+    upper_values: ArrayLike | None = None,
+) -> ClassBounds:
+    """Confidence bounds of the class values of a measure, by the settings of an audit.
+
+    Parameters
+    ----------
+    values : array_like of shape (N,)
+        One number per sample; the smallest possible one where samples are undecided.
+    labels : array_like of shape (N,)
+        True classes, 0..K-1.
+    classes : int
+        Number of classes K.
+    measure : BoundedMeasure
+        Its range, whether it is 0/1, and the largest probability of a wrong value, which the bounds allow for whatever
+        the true values are.
+    intervals : mapping
+        `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples).
+    label_error_rates : array_like of shape (K,), optional
+        Share of wrong labels that the bounds allow for.
+    upper_values : array_like of shape (N,), optional
+        Largest possible values, where samples are undecided.
+
+    Returns
+    -------
+    ClassBounds
+        Bounds at any level.
+
+    Raises
+    ------
+    InputError
+        As ClassBounds, and for a NaN among the values.
+    """
+    seed = intervals["seed"]
+    method = intervals["binary"] if measure.binary else intervals["method"]
+    upper_samples = None
+    if upper_values is not None:
+        upper_samples = class_samples(upper_values, labels, classes, seed=seed)
+    return ClassBounds(
+        samples=class_samples(values, labels, classes, seed=seed),
+        value_range=measure.value_range,
+        method=method,
+        label_error_rates=_wrong_shares(label_error_rates, measure.error_rate, classes),
+        upper_samples=upper_samples,
+    )
+
+
+def _wrong_shares(label_error_rates, error_rate, classes):
+    # Share of samples with a wrong label, or a correct label and a wrong value.
+    if label_error_rates is None:
+        if error_rate == 0:
+            return None
+        label_error_rates = np.zeros(classes)
+    return 1 - (1 - np.asarray(label_error_rates, dtype=np.float64)) * (1 - error_rate)
+
+
+# ---- methods: lower bounds of the means of samples in [0, 1] ----
 
 
 def _lower_means(method, unit, n, alpha):
@@ -158,6 +282,14 @@ def _below(summary, half_width):
     return np.where(summary.n > 0, summary.mean, 0) - half_width
 
 
+def _constant_betting(samples, alpha):
+    return HALF + betting.lower_mean_bounds(samples.values[:, None] - HALF, bound=HALF, alpha=alpha)
+
+
+def _clopper_pearson_together(samples, alpha):
+    return lower_mean_shares(np.round(samples.values.sum()), samples.n, alpha=alpha)
+
+
 METHODS = {
     "betting": _betting,
     "clopper_pearson": _clopper_pearson,
@@ -165,15 +297,6 @@ METHODS = {
     "hoeffding": _hoeffding,
 }
 """Interval methods by name: lower bounds (K,) of the means of ClassSamples in [0, 1], each at level alpha."""
-
-
-def _constant_betting(samples, alpha):
-    return HALF + lower_mean_bounds(samples.values[:, None] - HALF, bound=HALF, alpha=alpha)
-
-
-def _clopper_pearson_together(samples, alpha):
-    return lower_mean_shares(np.round(samples.values.sum()), samples.n, alpha=alpha)
-
 
 METHODS_TOGETHER = METHODS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
 """Interval methods for the samples of all classes together, which are independent but not identically distributed.
@@ -183,49 +306,35 @@ on earlier values do.
 """
 
 
-def bounds_of(
-    values: ArrayLike,
-    labels: ArrayLike,
-    classes: int,
-    *,
-    measure: Any,
-    intervals: Mapping[str, Any],
-    label_error_rates: ArrayLike | None = None,
-    upper_values: ArrayLike | None = None,
-) -> ClassBounds:
-    """ClassBounds of `values` (N,) of a Measure by `labels` (N,), with the settings `intervals` of the configuration.
-
-    `intervals` holds `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples). `upper_values`
-    (N,) are the largest possible values where samples are undecided. The bounds allow for wrong labels and for the
-    share `measure.error_rate` of wrong values, whatever these samples' true values are.
-    """
-    seed = intervals["seed"]
-    return ClassBounds(
-        samples=class_samples(values, labels, classes, seed=seed),
-        value_range=measure.value_range,
-        method=intervals["binary"] if measure.binary else intervals["method"],
-        label_error_rates=_wrong_shares(label_error_rates, measure.error_rate, classes),
-        upper_samples=None if upper_values is None else class_samples(upper_values, labels, classes, seed=seed),
-    )
-
-
-def _wrong_shares(label_error_rates, error_rate, classes):
-    # Share of samples with a wrong label, or a correct label and a wrong value.
-    if label_error_rates is None and error_rate == 0:
-        return None
-    labels = np.zeros(classes) if label_error_rates is None else np.asarray(label_error_rates, dtype=np.float64)
-    return 1 - (1 - labels) * (1 - error_rate)
-
-
 def bootstrap_intervals(
     samples: ClassSamples, *, alpha: float, resamples: int, value_range: tuple[float, float], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simultaneous studentised bootstrap intervals `(low, high)`, each (K,), never used by the gate.
+    """Simultaneous studentised bootstrap intervals, approximate and never used by the gate.
 
-    Approximate, without a guarantee: coverage falls short of 1 - alpha for few or skewed samples. The half-width of a
-    class is its standard error times the 1 - alpha quantile of the largest studentised deviation over all classes; it
-    is 0 for a class whose values are all equal, and the ends are NaN for a class with fewer than two samples.
-    Source: Efron and Tibshirani 1993, chapter 12; maximum over classes as in Romano and Wolf 2005.
+    The half-width of a class is its standard error times the 1 - alpha quantile of the largest studentised deviation
+    over all classes. No guarantee: coverage falls short of 1 - alpha for few or skewed samples.
+
+    Parameters
+    ----------
+    samples : ClassSamples
+        Values in `value_range`, grouped by class.
+    alpha : float
+        Nominal error probability of all intervals together.
+    resamples : int
+        Number of bootstrap samples.
+    value_range : (float, float)
+        Ends at which intervals are clipped.
+    seed : int
+        Seed of the resampling.
+
+    Returns
+    -------
+    low, high : ndarray of shape (K,), float64
+        Equal for a class whose values are all equal; NaN for a class with fewer than two samples.
+
+    References
+    ----------
+    Efron and Tibshirani 1993, chapter 12; maximum over classes as in Romano and Wolf 2005.
     """
     summary = samples.summary
     error = np.sqrt(summary.variance / np.maximum(summary.n, 1))
@@ -233,8 +342,12 @@ def bootstrap_intervals(
     largest = np.zeros(resamples)
     starts = np.cumsum(summary.n) - summary.n
     for k in np.flatnonzero(error > 0):
-        values = samples.values[starts[k] : starts[k] + summary.n[k]]
-        drawn = values[rng.integers(0, summary.n[k], (resamples, summary.n[k]))].mean(axis=1)
-        largest = np.maximum(largest, np.abs(drawn - summary.mean[k]) / error[k])
-    half = np.quantile(largest, 1 - alpha, method="higher") * error
-    return np.maximum(summary.mean - half, value_range[0]), np.minimum(summary.mean + half, value_range[1])
+        members = samples.values[starts[k] : starts[k] + summary.n[k]]
+        drawn = members[rng.integers(0, summary.n[k], (resamples, summary.n[k]))]
+        deviation = np.abs(drawn.mean(axis=1) - summary.mean[k]) / error[k]
+        largest = np.maximum(largest, deviation)
+
+    half_width = np.quantile(largest, 1 - alpha, method="higher") * error
+    low = np.maximum(summary.mean - half_width, value_range[0])
+    high = np.minimum(summary.mean + half_width, value_range[1])
+    return low, high

@@ -1,4 +1,4 @@
-"""Class values: means of one number per sample within each class."""
+"""Class values, means of one number per sample within each class, and the worst of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
+TIE_TOLERANCE = 1e-9
+"""Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
+
 
 @dataclass(frozen=True)
 class ClassValues:
     """Class values of one measure.
 
-    `n` (K,) int64 samples per class; `mean` (K,) float64, NaN where n = 0; `variance` (K,) float64, the unbiased
-    sample variance, NaN where n < 2.
+    Attributes
+    ----------
+    n : ndarray of shape (K,), int64
+        Samples per class.
+    mean : ndarray of shape (K,), float64
+        Class values; NaN for a class without samples.
+    variance : ndarray of shape (K,), float64
+        Unbiased sample variances; NaN for a class with fewer than two samples.
     """
 
     n: NDArray[np.int64]
@@ -24,20 +33,63 @@ class ClassValues:
 
     @property
     def aggregate(self) -> float:
-        """Sample-weighted mean over classes, sum_k (n_k / N) x_k: equals the mean over all samples (Eq. 3)."""
+        """Sample-weighted mean over classes, sum_k (n_k / N) x_k: the mean over all samples (GF-Score, Eq. 3)."""
         present = self.n > 0
         return float(np.average(self.mean[present], weights=self.n[present]))
+
+
+@dataclass(frozen=True)
+class ClassSamples:
+    """Samples grouped by class, in an order within each class that does not depend on the values.
+
+    Attributes
+    ----------
+    values : ndarray of shape (N,), float64
+        Values of the samples, class after class.
+    n : ndarray of shape (K,), int64
+        Samples per class.
+    """
+
+    values: NDArray[np.float64]
+    n: NDArray[np.int64]
+
+    @property
+    def summary(self) -> ClassValues:
+        """Class values of the samples."""
+        classes = len(self.n)
+        return class_values(self.values, np.repeat(np.arange(classes), self.n), classes)
 
 
 def class_values(values: ArrayLike, labels: ArrayLike, classes: int) -> ClassValues:
     """Mean and variance of a measure within each class.
 
-    Takes `values` (N,), `labels` (N,) in 0..K-1 and the number of classes K. A class without samples gets NaN, not 0,
-    which would make it the worst class. Raises InputError for a NaN among the values. Source: GF-Score, Definition 1
-    (Eq. 2).
+    Parameters
+    ----------
+    values : array_like of shape (N,)
+        One number per sample.
+    labels : array_like of shape (N,)
+        True classes, 0..K-1.
+    classes : int
+        Number of classes K.
+
+    Returns
+    -------
+    ClassValues
+        A class without samples has the mean NaN, not 0, which would make it the worst class.
+
+    Raises
+    ------
+    InputError
+        For a NaN among the values.
+
+    References
+    ----------
+    GF-Score, Definition 1 (Eq. 2).
     """
-    values, labels = require_values(values), np.asarray(labels, dtype=np.intp)
+    values = require_values(values)
+    labels = np.asarray(labels, dtype=np.intp)
     n, mean = _counts_and_means(values, labels, classes)
+
     squares = np.bincount(labels, weights=(values - mean[labels]) ** 2, minlength=classes)
     variance = np.divide(squares, n - 1, out=np.full(classes, np.nan), where=n > 1)
     return ClassValues(n=n, mean=mean, variance=variance)
@@ -45,7 +97,8 @@ def class_values(values: ArrayLike, labels: ArrayLike, classes: int) -> ClassVal
 
 def class_means(values: ArrayLike, labels: ArrayLike, classes: int) -> NDArray[np.float64]:
     """Mean of a measure within each class, (K,) float64: `class_values` without the variance."""
-    return _counts_and_means(require_values(values), np.asarray(labels, dtype=np.intp), classes)[1]
+    _, mean = _counts_and_means(require_values(values), np.asarray(labels, dtype=np.intp), classes)
+    return mean
 
 
 def _counts_and_means(values, labels, classes):
@@ -54,29 +107,32 @@ def _counts_and_means(values, labels, classes):
     return n, np.divide(sums, n, out=np.full(classes, np.nan), where=n > 0)
 
 
-@dataclass(frozen=True)
-class ClassSamples:
-    """Samples grouped by class: `values` (N,) float64, class after class, and `n` (K,) int64 samples per class.
-
-    The order within a class is random and does not depend on the values, as betting requires.
-    """
-
-    values: NDArray[np.float64]
-    n: NDArray[np.int64]
-
-    @property
-    def summary(self) -> ClassValues:
-        """ClassValues of the samples."""
-        return class_values(self.values, np.repeat(np.arange(len(self.n)), self.n), len(self.n))
-
-
 def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: int) -> ClassSamples:
-    """ClassSamples of `values` (N,) by `labels` (N,) in 0..K-1.
+    """Group samples by class, in a random order within each class.
 
-    The order within a class depends on `seed` and the number of samples alone, so it is the same for every model.
-    Raises InputError for a value that is NaN.
+    Parameters
+    ----------
+    values : array_like of shape (N,)
+        One number per sample.
+    labels : array_like of shape (N,)
+        True classes, 0..K-1.
+    classes : int
+        Number of classes K.
+    seed : int
+        The order depends on it and on N alone, so it is the same for every model.
+
+    Returns
+    -------
+    ClassSamples
+        As betting needs them: in an order that no value has influenced.
+
+    Raises
+    ------
+    InputError
+        For a NaN among the values.
     """
-    values, labels = require_values(values), np.asarray(labels)
+    values = require_values(values)
+    labels = np.asarray(labels)
     shuffled = np.random.default_rng(seed).permutation(len(values))
     order = shuffled[np.argsort(labels[shuffled], kind="stable")]
     return ClassSamples(values=values[order], n=np.bincount(labels, minlength=classes))
@@ -85,23 +141,32 @@ def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: i
 def require_values(values: ArrayLike) -> NDArray[np.float64]:
     """Values (N,) as float64; raises InputError for NaN, which would mark the class as one without samples."""
     values = np.asarray(values, dtype=np.float64)
-    if np.isnan(values).any():
-        raise InputError(f"row {np.isnan(values).argmax()} has no value (NaN); every sample must be measured")
+    missing = np.isnan(values)
+    if missing.any():
+        raise InputError(f"row {missing.argmax()} has no value (NaN); every sample must be measured")
     return values
 
 
-# ---- Worst classes, differences between classes, and the tolerance of ties. All functions take class values (K,)
-# where higher is better; NaN marks classes without samples.
-
-
-TIE_TOLERANCE = 1e-9
-"""Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
+# ---- worst classes, and differences between classes ----
 
 
 def worst_classes(values: ArrayLike) -> NDArray[np.int64]:
-    """Indices of all classes that attain the minimum within TIE_TOLERANCE, ascending.
+    """Classes that attain the minimum of the class values.
 
-    Raises InputError when no class has samples.
+    Parameters
+    ----------
+    values : array_like of shape (K,)
+        Class values, higher is better; NaN for a class without samples.
+
+    Returns
+    -------
+    ndarray of int64
+        Indices of all classes within TIE_TOLERANCE of the minimum, ascending.
+
+    Raises
+    ------
+    InputError
+        When no class has samples.
     """
     values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).all():
@@ -112,33 +177,70 @@ def worst_classes(values: ArrayLike) -> NDArray[np.int64]:
 def worst_class_set(low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:
     """Classes that may be the worst given class intervals: {k : L_k <= min_j U_j}.
 
-    Contains a worst class with the simultaneous confidence of the intervals.
+    Parameters
+    ----------
+    low, high : array_like of shape (K,)
+        Simultaneous confidence bounds of the class values.
+
+    Returns
+    -------
+    ndarray of int64
+        Class indices, ascending. With the confidence of the intervals, a worst class is among them.
     """
-    low, high = np.asarray(low), np.asarray(high)
+    low = np.asarray(low)
+    high = np.asarray(high)
     return np.flatnonzero(low <= high.min())
 
 
 def pairwise_differences(values: ArrayLike) -> NDArray[np.float64]:
-    """Absolute differences |x_i - x_j| of all pairs of classes, (K, K); NaN rows for classes without samples."""
+    """Absolute differences |x_i - x_j| of all pairs of class values.
+
+    Parameters
+    ----------
+    values : array_like of shape (K,)
+        Class values; NaN for a class without samples.
+
+    Returns
+    -------
+    ndarray of shape (K, K), float64
+        Symmetric; NaN in rows and columns of classes without samples.
+    """
     values = np.asarray(values, dtype=np.float64)
     return np.abs(values[:, None] - values[None, :])
 
 
-# ---- Splits of a dataset's samples into those that choose a temperature and those that report it.
+# ---- splits ----
 
 
 def split_samples(
     sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Boolean mask (N,) of a random `share` of the samples, stratified by class.
+    """Draw a share of the samples, stratified by class.
 
-    Takes `sample_id` (N,) and `labels` (N,). The share of each class is exact to within one sample. Depends on the
-    identifiers and not on the order of the samples, so the split is the same for all models of a dataset.
+    Parameters
+    ----------
+    sample_id : ndarray of shape (N,)
+        Distinct identifiers. The draw depends on them and not on the order of the samples, so that it is the same for
+        all models of a dataset.
+    labels : ndarray of shape (N,)
+        True classes.
+    share : float
+        Share to draw of each class, exact to within one sample.
+    rng : numpy.random.Generator
+        Source of the draw.
+
+    Returns
+    -------
+    ndarray of shape (N,), bool
+        Whether a sample is drawn.
     """
     order = np.argsort(sample_id, kind="stable")[rng.permutation(len(labels))]
     by_class = order[np.argsort(labels[order], kind="stable")]
+
     # Systematic sampling from a random start: a sample is taken whenever the running share passes a whole number.
-    taken = np.diff(np.floor(share * np.arange(len(labels) + 1) + rng.random())) > 0
+    running_share = share * np.arange(len(labels) + 1) + rng.random()
+    taken = np.diff(np.floor(running_share)) > 0
+
     mask = np.zeros(len(labels), dtype=bool)
     mask[by_class[taken]] = True
     return mask
@@ -147,8 +249,8 @@ def split_samples(
 def choosing_samples(
     sample_id: NDArray[Any], labels: NDArray[np.integer], split: Mapping[str, Any]
 ) -> NDArray[np.bool_]:
-    """Boolean mask (N,) of the samples that choose a temperature; the others report it.
+    """Mask (N,) of the samples that choose a temperature; the others report it.
 
-    `split` holds the `share` of the choosing samples and a `seed`.
+    `split` holds the `share` of the choosing samples and a `seed`; `sample_id` and `labels` are those of split_samples.
     """
     return split_samples(sample_id, labels, share=split["share"], rng=np.random.default_rng(split["seed"]))

@@ -1,7 +1,7 @@
 """Half-widths of confidence intervals of class values, and corrections for wrong labels.
 
-The class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every true class value
-lies in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
+Class intervals hold simultaneously: with probability at least 1 - alpha over the samples, every true class value lies
+in its interval.  # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
 import math
@@ -12,21 +12,41 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 
+BLOCK = 1 << 22
+"""Draws at a time, so that memory does not grow with the number of classes."""
+
 
 def hoeffding_half_width(n: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
     """Half-width of simultaneous Hoeffding intervals, width * sqrt(log(2K/alpha) / (2 n)).
 
-    `n` samples per class (scalar or (K,)), `classes` K, `width` the length of the measure's range; with
-    width = sqrt(pi/2) this is GF-Score, Eq. 11. Infinite where n = 0.
+    Parameters
+    ----------
+    n : array_like, scalar or of shape (K,)
+        Samples per class.
+    classes : int
+        Number of classes K, over which the intervals hold simultaneously.
+    alpha : float
+        Error probability of all intervals together.
+    width : float
+        Length of the measure's range; sqrt(pi/2) for the attack-free margin score.
+
+    Returns
+    -------
+    float64 of the shape of `n`
+        In units of the measure; infinite where n = 0.
+
+    References
+    ----------
+    Hoeffding 1963; GF-Score, Eq. 11.
     """
     with np.errstate(divide="ignore"):
         return width * np.sqrt(math.log(2 * classes / alpha) / (2 * np.asarray(n, dtype=np.float64)))
 
 
 def rdi_bound(n_min: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
-    """Bound of |observed RDI - true RDI| with confidence at least 1 - alpha: GF-Score, Eq. 12.
+    """Bound of |observed RDI - true RDI| with confidence at least 1 - alpha (GF-Score, Eq. 12).
 
-    Twice the half-width of the class with the fewest samples, `n_min`.
+    Twice the half-width of `hoeffding_half_width` for the class with the fewest samples, `n_min`.
     """
     return 2 * hoeffding_half_width(n_min, classes=classes, alpha=alpha, width=width)
 
@@ -36,15 +56,39 @@ def empirical_bernstein_half_width(
 ) -> NDArray[np.float64]:
     """Half-width of simultaneous empirical Bernstein intervals, narrower than Hoeffding's for a small variance.
 
-    sqrt(2 V log(4K/alpha) / n) + 7 width log(4K/alpha) / (3 (n - 1)), V the unbiased sample variance (K,).
-    Infinite where n < 2. Source: Maurer and Pontil 2009, Theorem 4, both sides, union over K classes.
+    sqrt(2 V log(4K/alpha) / n) + 7 width log(4K/alpha) / (3 (n - 1)).
+
+    Parameters
+    ----------
+    n : array_like, scalar or of shape (K,)
+        Samples per class.
+    variance : array_like, scalar or of shape (K,)
+        Unbiased sample variances V.
+    classes : int
+        Number of classes K, over which the intervals hold simultaneously.
+    alpha : float
+        Error probability of all intervals together.
+    width : float
+        Length of the measure's range.
+
+    Returns
+    -------
+    ndarray, float64
+        In units of the measure; infinite where n < 2.
+
+    References
+    ----------
+    Maurer and Pontil 2009, Theorem 4, both sides, union over K classes.
     """
-    n, variance = np.asarray(n, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    n = np.asarray(n, dtype=np.float64)
+    variance = np.asarray(variance, dtype=np.float64)
     log = math.log(4 * classes / alpha)
-    half = np.full(np.broadcast(n, variance).shape, np.inf)
-    known = n > 1
-    half[known] = np.sqrt(2 * variance[known] * log / n[known]) + 7 * width * log / (3 * (n[known] - 1))
-    return half
+
+    half_width = np.full(np.broadcast(n, variance).shape, np.inf)
+    several = n > 1
+    spread = np.sqrt(2 * variance[several] * log / n[several])
+    half_width[several] = spread + 7 * width * log / (3 * (n[several] - 1))
+    return half_width
 
 
 def require_alpha(alpha: float) -> None:
@@ -53,52 +97,29 @@ def require_alpha(alpha: float) -> None:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}")
 
 
-def correct_for_label_errors(
-    low: NDArray[np.float64], high: NDArray[np.float64], error_rate: ArrayLike, *, value_range: tuple[float, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bounds of the class values when a share of the labels may be wrong.
-
-    If the observed mean m mixes correctly labelled samples (share 1 - eta) with wrongly labelled ones whose values lie
-    anywhere in [a, b], the class value lies in [(m - eta b)/(1 - eta), (m - eta a)/(1 - eta)], clipped to [a, b].
-    Takes bounds `low`, `high` (K,) of m and `error_rate` eta (scalar or (K,)) in [0, 1). Derived here.
-    # ASSUME: the correctly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
-    """
-    lowest, highest = value_range
-    eta = _require_rate(error_rate)
-    corrected_low = np.maximum((low - eta * highest) / (1 - eta), lowest)
-    corrected_high = np.minimum((high - eta * lowest) / (1 - eta), highest)
-    return corrected_low, corrected_high
-
-
-def _require_rate(error_rate):
-    eta = np.asarray(error_rate, dtype=np.float64)
-    if not np.all((eta >= 0) & (eta < 1)):
-        raise InputError(f"label error rate must lie in [0, 1), got {error_rate}")
-    return eta
-
-
-def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
-    """Lower bound of the mean over all samples, values in [0, 1], when a share of each class's labels may be wrong.
-
-    Takes a lower bound `low` of the mean over the samples as labelled, rates eta (K,) in [0, 1) and samples per class
-    `n` (K,). If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The
-    worst case has the largest possible d in the classes with the largest eta. With one rate for all classes it equals
-    correct_for_label_errors.
-    """
-    eta = _require_rate(error_rate)
-    order = np.argsort(-eta)
-    right = 1 - eta[order]
-    room = n[order] / n.sum() * right
-    lacking = np.clip(1 - low - (np.cumsum(room) - room), 0, room)
-    return float(np.clip(1 - (lacking / right).sum(), 0, 1))
-
-
 def samples_for_half_width(half_width: float, *, classes: int, alpha: float, width: float) -> int:
     """Smallest number of samples per class for Hoeffding intervals of a given half-width.
 
-    1,883 for half-width 0.05, K = 10, alpha = 0.05 and width sqrt(pi/2).
+    Parameters
+    ----------
+    half_width : float
+        Half-width to reach, in units of the measure.
+    classes : int
+        Number of classes K.
+    alpha : float
+        Error probability of all K intervals together.
+    width : float
+        Length of the measure's range.
 
-    Raises InputError for a half-width that is not positive and an alpha outside (0, 1).
+    Returns
+    -------
+    int
+        Samples per class: 1,883 for half-width 0.05, K = 10, alpha = 0.05 and width sqrt(pi/2).
+
+    Raises
+    ------
+    InputError
+        For a half-width that is not positive and an alpha outside (0, 1).
     """
     require_alpha(alpha)
     if half_width <= 0:
@@ -110,11 +131,90 @@ def samples_for_half_width(half_width: float, *, classes: int, alpha: float, wid
     return n
 
 
-# ---- Deviation of the observed RDI from the true one by the number of samples, for comparison with its bound.
+# ---- wrong labels ----
 
 
-BLOCK = 1 << 22
-"""Draws at a time, so that memory does not grow with the number of classes."""
+def correct_for_label_errors(
+    low: NDArray[np.float64], high: NDArray[np.float64], error_rate: ArrayLike, *, value_range: tuple[float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of the class values when a share of the labels may be wrong.
+
+    If the observed mean m mixes correctly labelled samples (share 1 - eta) with wrongly labelled ones whose values lie
+    anywhere in [a, b], the class value lies in [(m - eta b) / (1 - eta), (m - eta a) / (1 - eta)], clipped to [a, b].
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (K,)
+        Bounds of the observed means m.
+    error_rate : array_like, scalar or of shape (K,)
+        Share eta of wrong labels, in [0, 1).
+    value_range : (float, float)
+        The ends a and b of the measure's range.
+
+    Returns
+    -------
+    low, high : ndarray of shape (K,), float64
+        Bounds of the class values, with the confidence of the given ones.
+
+    Raises
+    ------
+    InputError
+        For a rate outside [0, 1).
+
+    Notes
+    -----
+    # ASSUME: the correctly labelled samples of a class are drawn from that class, and eta is the share of wrong labels.
+    """
+    lowest, highest = value_range
+    eta = _require_rate(error_rate)
+    corrected_low = np.maximum((low - eta * highest) / (1 - eta), lowest)
+    corrected_high = np.minimum((high - eta * lowest) / (1 - eta), highest)
+    return corrected_low, corrected_high
+
+
+def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
+    """Lower bound of the mean over all samples when a share of each class's labels may be wrong.
+
+    If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The worst case
+    has the largest possible d in the classes with the largest eta. With one rate for all classes the bound is that of
+    `correct_for_label_errors`.
+
+    Parameters
+    ----------
+    low : float
+        Lower bound of the mean over the samples as labelled, of values in [0, 1].
+    error_rate : array_like of shape (K,)
+        Shares eta of wrong labels, in [0, 1).
+    n : ndarray of shape (K,)
+        Samples per class.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        For a rate outside [0, 1).
+    """
+    eta = _require_rate(error_rate)
+    order = np.argsort(-eta)
+    right = 1 - eta[order]
+    # Weight of the correctly labelled samples of each class, filled up from the class with the largest eta.
+    room = n[order] / n.sum() * right
+    lacking = np.clip(1 - low - (np.cumsum(room) - room), 0, room)
+    return float(np.clip(1 - (lacking / right).sum(), 0, 1))
+
+
+def _require_rate(error_rate):
+    eta = np.asarray(error_rate, dtype=np.float64)
+    if not np.all((eta >= 0) & (eta < 1)):
+        raise InputError(f"label error rate must lie in [0, 1), got {error_rate}")
+    return eta
+
+
+# ---- the bound of RDI, tried on draws ----
 
 
 def rdi_deviations(
@@ -125,29 +225,53 @@ def rdi_deviations(
     draws: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """|RDI of a draw - RDI of all samples|, (S, draws), when each class is estimated from n samples, with replacement.
+    """Deviations of the RDI when each class is estimated from fewer samples, for comparison with `rdi_bound`.
 
-    Takes per-sample `values` (N,) and `labels` (N,), the S sample `sizes` per class, the number of draws at each and a
-    numpy Generator. The samples serve as the population, so its RDI is known exactly and draws are independent: Eq. 12
-    of the GF-Score paper must hold for them at every n. Classes without samples are left out.
+    The samples serve as the population, so its RDI is known exactly and draws, with replacement, are independent:
+    Eq. 12 of the GF-Score paper must hold for them at every size.
+
+    Parameters
+    ----------
+    values : array_like of shape (N,)
+        One number per sample.
+    labels : array_like of shape (N,)
+        True classes; classes without samples do not count.
+    sizes : sequence of S ints
+        Samples to draw of each class.
+    draws : int
+        Draws at each size.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Returns
+    -------
+    ndarray of shape (S, draws), float64
+        |RDI of a draw - RDI of all samples|.
     """
-    values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    values = np.asarray(values, dtype=np.float64)
+    labels = np.asarray(labels)
     by_class = [values[labels == label] for label in np.unique(labels)]
-    truth = np.ptp([sample.mean() for sample in by_class])
+    true_rdi = np.ptp([members.mean() for members in by_class])
+
     deviations = np.empty((len(sizes), draws))
-    for row, n in enumerate(sizes):
-        low, high = np.full(draws, np.inf), np.full(draws, -np.inf)
-        for sample in by_class:
-            means = _means(sample, n, draws, rng)
-            low, high = np.minimum(low, means), np.maximum(high, means)
-        deviations[row] = np.abs(high - low - truth)
+    for row, size in enumerate(sizes):
+        lowest = np.full(draws, np.inf)
+        highest = np.full(draws, -np.inf)
+        for members in by_class:
+            means = _drawn_means(members, size, draws, rng)
+            lowest = np.minimum(lowest, means)
+            highest = np.maximum(highest, means)
+        deviations[row] = np.abs(highest - lowest - true_rdi)
     return deviations
 
 
-def _means(sample, n, draws, rng):
-    step = max(1, BLOCK // n)
-    parts = (min(step, draws - start) for start in range(0, draws, step))
-    return np.concatenate([sample[rng.integers(len(sample), size=(part, n))].mean(axis=1) for part in parts])
+def _drawn_means(members, size, draws, rng):
+    step = max(1, BLOCK // size)
+    means = np.empty(draws)
+    for start in range(0, draws, step):
+        count = min(step, draws - start)
+        means[start : start + count] = members[rng.integers(len(members), size=(count, size))].mean(axis=1)
+    return means
 
 
 def sample_sizes(largest: int, *, smallest: int = 5, count: int = 8) -> NDArray[np.int64]:

@@ -13,10 +13,13 @@ from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.statistics.margins import predictions
 
 ROWS_NAMED_IN_ERRORS = 3
+
 PROBABILITY_TOLERANCE = 1e-3
 """Relative tolerance of the sum of a row of probabilities."""
+
 TOTALS = {1: "probabilities", 100: "probabilities in percent", 255: "probabilities as bytes"}
 """Row sums that reveal probabilities in place of logits."""
+
 ONE_SIGMOID, SIGMOIDS = "one sigmoid", "sigmoids"
 """Other outputs that are no logits: the probability of one class, and values in [0, 1] of each class."""
 
@@ -38,14 +41,35 @@ def require_logits(
     source: Path | str = "logits",
     allow_probabilities: Probabilities = False,
 ) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
-    """Logits and labels in canonical form: `(logits, labels)`, float32 or float64 (N, K) and int32 (N,).
+    """Check logits and labels, and bring them into canonical form.
 
-    Takes `logits` (N, K) of any real dtype, `labels` (N,) integers, the expected number of `classes` K, and `source`,
-    the file or argument named in errors. Where 2 classes are expected, one column z, (N, 1) or (N,), stands for the
-    logits (0, z). With `allow_probabilities` "logarithms" the values are probabilities, of which the logarithms are
-    returned (see log_probabilities). Raises InputError for a wrong shape, K < 2, N = 0, a label outside 0..K-1, a
-    non-finite logit (naming its row), and, unless `allow_probabilities`, for probabilities (also in percent or as
-    bytes) and values that all lie in [0, 1], some of them above 0.5.
+    Parameters
+    ----------
+    logits : array_like of shape (N, K)
+        Of any real dtype. Where 2 classes are expected, one column z, (N, 1) or (N,), stands for the logits (0, z).
+    labels : array_like of shape (N,)
+        Whole numbers 0..K-1.
+    classes : int, optional
+        The expected number of classes K.
+    source : Path or str
+        The file or argument that errors name.
+    allow_probabilities : bool or "logarithms"
+        Whether values that look like probabilities are logits; with "logarithms" they are probabilities, of which the
+        logarithms are returned (see log_probabilities).
+
+    Returns
+    -------
+    logits : ndarray of shape (N, K), float32 or float64
+        Finite.
+    labels : ndarray of shape (N,), int32
+        In 0..K-1.
+
+    Raises
+    ------
+    InputError
+        For a wrong shape, K < 2, N = 0, a label outside 0..K-1, a non-finite logit (naming its row), and, unless they
+        are allowed, for probabilities (also in percent or as bytes) and values that all lie in [0, 1], some of them
+        above 0.5.
     """
     logits = _array(logits, source)
     if logits.dtype.kind not in "fiu":
@@ -57,128 +81,16 @@ def require_logits(
         if logits.size and not allow_probabilities:
             _refuse_one_probability(logits, source)
         logits = both_classes(logits, probabilities=allow_probabilities == LOGARITHMS)
-    if logits.ndim != 2:
-        raise InputError(f"{source}: logits have shape {logits.shape}; expected (samples, classes)")
-    n, k = logits.shape
-    if k < 2:
-        raise InputError(f"{source}: {k} class; class-wise robustness needs at least 2 classes")
-    if classes is not None and k != classes:
-        raise InputError(f"{source}: {k} logits per row, but {classes} classes are declared; check the class list")
-    if n == 0:
-        raise InputError(f"{source}: no samples")
-    if len(labels) != n:
-        raise InputError(f"{source}: {n} rows of logits but {len(labels)} labels; give one label per row")
-    outside = np.flatnonzero((labels < 0) | (labels >= k))
-    if outside.size:
-        row = outside[0]
-        raise InputError(
-            f"{source}: row {row} has label {labels[row]}, outside 0..{k - 1}; {outside.size} such rows. "
-            "Labels count from 0"
-        )
+
+    _require_shape(logits, labels, classes, source)
+    _require_labels_of_classes(labels, logits.shape[1], source)
     _require_finite(logits, source)
+
     if allow_probabilities == LOGARITHMS:
         logits = log_probabilities(logits, source=source)
     elif not allow_probabilities:
         _refuse_probabilities(logits, source)
     return logits, labels.astype(np.int32)
-
-
-def is_one_column(values: NDArray[Any]) -> bool:
-    """Whether an array holds one number per sample, (N,) or (N, 1): the output of a binary classifier."""
-    return values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
-
-
-def both_classes(values: NDArray[Any], *, probabilities: bool) -> NDArray[Any]:
-    """Columns (N, 2) of both classes from the one output of a binary classifier, (N,) or (N, 1).
-
-    A logit z of the second class becomes (0, z), whose softmax is the sigmoid of z; a probability p becomes (1 - p, p).
-    """
-    second = values.reshape(-1)
-    first = 1 - second if probabilities else np.zeros_like(second)
-    return np.column_stack([first, second])
-
-
-def log_probabilities(values: NDArray[np.floating], *, source: object) -> NDArray[np.floating]:
-    """Logarithms of probabilities (N, K), whose softmax gives the probabilities back.
-
-    A probability below FLOOR, zero included, counts as FLOOR, so that its logarithm is finite (-87.3). Raises
-    InputError, naming `source` and the row, where a row has a negative number or does not sum to 1: independent
-    sigmoids, percent and logits are no distribution over the classes.
-    """
-    sums = values.sum(axis=1, dtype=np.float64)
-    wrong = np.flatnonzero((values < 0).any(axis=1) | (np.abs(sums - 1) > PROBABILITY_TOLERANCE))
-    if wrong.size:
-        row = int(wrong[0])
-        fault = f"sums to {sums[row]:.6g}" if values[row].min() >= 0 else f"holds {values[row].min():.6g}"
-        raise InputError(
-            f"{source}: row {row} {fault}, so it is no distribution over the classes ({wrong.size} such rows), and "
-            "logarithms serve only for probabilities that sum to 1; give logits, the values before the softmax or "
-            "the sigmoid"
-        )
-    return np.log(np.maximum(values, FLOOR))
-
-
-def probabilities_in(values: NDArray[np.floating]) -> str | None:
-    """What outputs (N, K) are that look like no logits, in words; None for logits.
-
-    One of the values of TOTALS, "one sigmoid" for (0, p) of a binary classifier, or "sigmoids" for values that all lie
-    in [0, 1], some of them above 0.5.
-    """
-    if values.min() < 0 or values.min() == values.max():
-        return None
-    # Outputs of a sigmoid exceed 0.5 somewhere; smaller values may be small logits.
-    within = 0.5 < values.max() <= 1
-    if within and values.shape[1] == 2 and not values[:, 0].any():
-        return ONE_SIGMOID
-    sums, whole = values.sum(axis=1, dtype=np.float64), not np.any(values % 1)
-    for total, kind in TOTALS.items():
-        # Rounding K shares down to whole numbers loses less than 1 each.
-        tolerance = values.shape[1] if whole and total > 1 else PROBABILITY_TOLERANCE * total
-        if values.max() <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
-            return kind
-    return SIGMOIDS if within else None
-
-
-def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
-    """Raise InputError, naming `source`, if an array has another number of rows than the dataset has samples.
-
-    `manifest` is the dataset's. A scalar passes, since require_logits refuses it for its shape.
-    """
-    rows, samples = np.shape(array)[:1], manifest["samples"]
-    if rows in ((), (samples,)):
-        return
-    remedy = "give one row per sample, in the order of the dataset"
-    if manifest["settings"].get("subset"):
-        remedy = "this is its `subset`: give only the rows of the subset, or set subset: null"
-    raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
-
-
-def stored_logits(
-    logits: NDArray[np.floating], labels: NDArray[np.integer], *, source: Path | str
-) -> NDArray[np.float32]:
-    """Logits (N, K) as float32, the dtype of the workflow's files.
-
-    Takes the logits and labels that require_logits returned, and `source` for errors. Raises InputError for a number
-    beyond float32 (naming its row), and if more than MOST_CHANGED of the predictions would change.
-    """
-    if np.can_cast(logits.dtype, np.float32):
-        return logits.astype(np.float32, copy=False)
-    with np.errstate(over="ignore"):
-        stored = logits.astype(np.float32, copy=False)
-    beyond = np.flatnonzero(~np.isfinite(stored).all(axis=1))
-    if beyond.size:
-        raise InputError(
-            f"{source}: row {beyond[0]} holds a number beyond the range of float32, in which logits are stored "
-            f"({len(beyond)} such rows); divide all logits by one number, which acts as a temperature"
-        )
-    changed = int(np.count_nonzero(predictions(stored, labels) != predictions(logits, labels)))
-    if changed > MOST_CHANGED * len(logits):
-        raise InputError(
-            f"{source}: stored in float32, {changed} of {len(logits)} predictions would change, because the logits of "
-            "a row differ too little relative to their size; subtract a common offset from each row, or multiply all "
-            "logits by one number, which acts as a temperature"
-        )
-    return stored
 
 
 def _array(logits: ArrayLike, source: Path | str) -> NDArray[Any]:
@@ -212,6 +124,30 @@ def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[Any]:
     return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
 
 
+def _require_shape(logits, labels, classes, source):
+    if logits.ndim != 2:
+        raise InputError(f"{source}: logits have shape {logits.shape}; expected (samples, classes)")
+    n, k = logits.shape
+    if k < 2:
+        raise InputError(f"{source}: {k} class; class-wise robustness needs at least 2 classes")
+    if classes is not None and k != classes:
+        raise InputError(f"{source}: {k} logits per row, but {classes} classes are declared; check the class list")
+    if n == 0:
+        raise InputError(f"{source}: no samples")
+    if len(labels) != n:
+        raise InputError(f"{source}: {n} rows of logits but {len(labels)} labels; give one label per row")
+
+
+def _require_labels_of_classes(labels, k, source):
+    outside = np.flatnonzero((labels < 0) | (labels >= k))
+    if outside.size:
+        row = outside[0]
+        raise InputError(
+            f"{source}: row {row} has label {labels[row]}, outside 0..{k - 1}; {outside.size} such rows. "
+            "Labels count from 0"
+        )
+
+
 def _require_finite(logits, source):
     finite_rows = np.isfinite(logits).all(axis=1)
     if finite_rows.all():
@@ -219,16 +155,173 @@ def _require_finite(logits, source):
     rows = np.flatnonzero(~finite_rows)
     row = rows[0]
     column = int(np.flatnonzero(~np.isfinite(logits[row]))[0])
-    named = ", ".join(str(r) for r in rows[:ROWS_NAMED_IN_ERRORS])
+    listed = ", ".join(str(r) for r in rows[:ROWS_NAMED_IN_ERRORS])
+    if rows.size > ROWS_NAMED_IN_ERRORS:
+        listed += ", ..."
     raise InputError(
-        f"{source}: row {row}, class {column} is {logits[row, column]}; {rows.size} rows are not finite "
-        f"({named}{', ...' if rows.size > ROWS_NAMED_IN_ERRORS else ''}). A NaN is never scored as 0: "
-        "find out why the model overflows (half precision? wrong normalisation?) and extract the logits again"
+        f"{source}: row {row}, class {column} is {logits[row, column]}; {rows.size} rows are not finite ({listed}). A "
+        "NaN is never scored as 0: find out why the model overflows (half precision? wrong normalisation?) and extract "
+        "the logits again"
     )
 
 
+def is_one_column(values: NDArray[Any]) -> bool:
+    """Whether an array holds one number per sample, (N,) or (N, 1): the output of a binary classifier."""
+    return values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
+
+
+def both_classes(values: NDArray[Any], *, probabilities: bool) -> NDArray[Any]:
+    """Columns of both classes from the one output of a binary classifier.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N,) or (N, 1)
+        Logits z of the second class, or its probabilities p.
+    probabilities : bool
+        Whether they are probabilities.
+
+    Returns
+    -------
+    ndarray of shape (N, 2)
+        (0, z), whose softmax is the sigmoid of z; or (1 - p, p).
+    """
+    second = values.reshape(-1)
+    first = 1 - second if probabilities else np.zeros_like(second)
+    return np.column_stack([first, second])
+
+
+def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
+    """Raise InputError, naming `source`, if an array has another number of rows than the dataset has samples.
+
+    `manifest` is the dataset's. A scalar passes, since require_logits refuses it for its shape.
+    """
+    rows = np.shape(array)[:1]
+    samples = manifest["samples"]
+    if rows in ((), (samples,)):
+        return
+    remedy = "give one row per sample, in the order of the dataset"
+    if manifest["settings"].get("subset"):
+        remedy = "this is its `subset`: give only the rows of the subset, or set subset: null"
+    raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
+
+
+def stored_logits(
+    logits: NDArray[np.floating], labels: NDArray[np.integer], *, source: Path | str
+) -> NDArray[np.float32]:
+    """Logits as float32, the dtype of the workflow's files.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (N, K), float32 or float64
+        As require_logits returned them.
+    labels : ndarray of shape (N,)
+        True classes.
+    source : Path or str
+        The file or argument that errors name.
+
+    Returns
+    -------
+    ndarray of shape (N, K), float32
+        Not a copy where they are float32 already.
+
+    Raises
+    ------
+    InputError
+        For a number beyond float32 (naming its row), and if more than MOST_CHANGED of the predictions would change.
+    """
+    if np.can_cast(logits.dtype, np.float32):
+        return logits.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):
+        stored = logits.astype(np.float32, copy=False)
+    beyond = np.flatnonzero(~np.isfinite(stored).all(axis=1))
+    if beyond.size:
+        raise InputError(
+            f"{source}: row {beyond[0]} holds a number beyond the range of float32, in which logits are stored "
+            f"({len(beyond)} such rows); divide all logits by one number, which acts as a temperature"
+        )
+    changed = int(np.count_nonzero(predictions(stored, labels) != predictions(logits, labels)))
+    if changed > MOST_CHANGED * len(logits):
+        raise InputError(
+            f"{source}: stored in float32, {changed} of {len(logits)} predictions would change, because the logits of "
+            "a row differ too little relative to their size; subtract a common offset from each row, or multiply all "
+            "logits by one number, which acts as a temperature"
+        )
+    return stored
+
+
+# ---- probabilities in place of logits ----
+
+
+def log_probabilities(values: NDArray[np.floating], *, source: object) -> NDArray[np.floating]:
+    """Logarithms of probabilities, whose softmax gives the probabilities back.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, K)
+        Probabilities. One below FLOOR, zero included, counts as FLOOR, so that its logarithm is finite (-87.3).
+    source : object
+        The file or argument that errors name.
+
+    Returns
+    -------
+    ndarray of shape (N, K)
+        Finite logits.
+
+    Raises
+    ------
+    InputError
+        Where a row has a negative number or does not sum to 1: independent sigmoids, percent and logits are no
+        distribution over the classes.
+    """
+    sums = values.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero((values < 0).any(axis=1) | (np.abs(sums - 1) > PROBABILITY_TOLERANCE))
+    if wrong.size:
+        row = int(wrong[0])
+        lowest = values[row].min()
+        fault = f"sums to {sums[row]:.6g}" if lowest >= 0 else f"holds {lowest:.6g}"
+        raise InputError(
+            f"{source}: row {row} {fault}, so it is no distribution over the classes ({wrong.size} such rows), and "
+            "logarithms serve only for probabilities that sum to 1; give logits, the values before the softmax or "
+            "the sigmoid"
+        )
+    return np.log(np.maximum(values, FLOOR))
+
+
+def probabilities_in(values: NDArray[np.floating]) -> str | None:
+    """Recognise outputs that look like no logits.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N, K)
+        Outputs of a classifier.
+
+    Returns
+    -------
+    str or None
+        None for logits; else one of the values of TOTALS, "one sigmoid" for (0, p) of a binary classifier, or
+        "sigmoids" for values that all lie in [0, 1], some of them above 0.5.
+    """
+    lowest = values.min()
+    highest = values.max()
+    if lowest < 0 or lowest == highest:
+        return None
+    # Outputs of a sigmoid exceed 0.5 somewhere; smaller values may be small logits.
+    within_unit = 0.5 < highest <= 1
+    if within_unit and values.shape[1] == 2 and not values[:, 0].any():
+        return ONE_SIGMOID
+
+    sums = values.sum(axis=1, dtype=np.float64)
+    whole_numbers = not np.any(values % 1)
+    for total, kind in TOTALS.items():
+        # Rounding K shares down to whole numbers loses less than 1 each.
+        tolerance = values.shape[1] if whole_numbers and total > 1 else PROBABILITY_TOLERANCE * total
+        if highest <= total + tolerance and np.all(np.abs(sums - total) <= tolerance):
+            return kind
+    return SIGMOIDS if within_unit else None
+
+
 class ProbabilitiesGiven(InputError):
-    """Outputs that are no logits; `kind` says what, as probabilities_in."""
+    """Outputs that are no logits; `kind` says what, as probabilities_in names it, and `fault` what the values show."""
 
     def __init__(self, source: Path | str, kind: str) -> None:
         """Error that names the source of the outputs."""

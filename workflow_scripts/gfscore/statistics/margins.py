@@ -1,4 +1,4 @@
-"""The attack-free margin score (GREAT) of single samples."""
+"""The attack-free margin score (GREAT) of single samples, and predicted classes."""
 
 import math
 from numbers import Real
@@ -23,33 +23,58 @@ MODERATE = 32.0
 
 
 def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature: float = 1.0) -> NDArray[np.float64]:
-    """Attack-free margin score g = B max(m, 0) of each sample.
+    """Attack-free margin score g = B max(m, 0) of each sample, m = s_y - max_{j != y} s_j with s = act(z / T).
 
-    m = s_y - max_{j != y} s_j with s = act(z / T). Takes `logits` (N, K) finite, `labels` (N,) int,
-    `activation` a key of ACTIVATIONS, `temperature` > 0. Returns (N,) float64 in [0, B], higher is better,
-    0 for a misclassified sample and for a tie at the top. Not a certified radius (docs/limits.md).
-    Raises InputError for a temperature that is not a positive number or an unknown activation.
-    Source: GREAT Score (Li et al. 2024); GF-Score, Eq. 1.
+    Not a certified radius (docs/limits.md).
+
+    Parameters
+    ----------
+    logits : array_like of shape (N, K)
+        Finite logits z.
+    labels : array_like of shape (N,)
+        True classes y, 0..K-1.
+    activation : {"sigmoid", "softmax", "sigmoid-of-softmax", "softmax-of-sigmoid"}
+        Output layer.
+    temperature : float
+        T > 0, which divides the logits (the inner outputs, for a composed layer).
+
+    Returns
+    -------
+    ndarray of shape (N,), float64
+        In [0, B], B = sqrt(pi/2), higher is better; 0 for a misclassified sample and for a tie at the top.
+
+    Raises
+    ------
+    InputError
+        For a temperature that is not a positive number, or an unknown activation.
+
+    References
+    ----------
+    GREAT Score (Li et al. 2024); GF-Score, Eq. 1.
     """
     require_temperature(temperature)
     require_activation(activation)
-    logits, labels = real_logits(logits), np.asarray(labels)
+    logits = real_logits(logits)
+    labels = np.asarray(labels)
     result = np.zeros(len(labels))
     if activation == "softmax" and logits.shape[1] <= FEW_CLASSES and _moderate(logits, temperature):
         _softmax_without_shift(logits, labels, temperature, out=result)
         return result
     # Quotients that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore"):
-        for rows, *sample in _worth_scoring(logits, labels, others=activation != "sigmoid"):
-            result[rows] = ACTIVATIONS[activation](*sample, once=True)(float(temperature))
+        for rows, z, true_logit, largest_other in _worth_scoring(logits, labels, activation):
+            margins_at = ACTIVATIONS[activation](z, true_logit, largest_other, once=True)
+            result[rows] = margins_at(float(temperature))
     result *= SCALE
     return result
 
 
-def _worth_scoring(logits, labels, *, others):
-    # Blocks as _blocks gives; with many classes only the correctly classified rows, since all others score 0.
-    for rows, z, true_logit, largest_other in _blocks(logits, labels, others=others and logits.shape[1] <= FEW_CLASSES):
-        if z is not None or not others:
+def _worth_scoring(logits, labels, activation):
+    # Blocks of _blocks; with many classes only the correctly classified rows, since all others score 0.
+    every_class = activation != "sigmoid"
+    few_classes = logits.shape[1] <= FEW_CLASSES
+    for rows, z, true_logit, largest_other in _blocks(logits, labels, every_class=every_class and few_classes):
+        if few_classes or not every_class:
             yield rows, z, true_logit, largest_other
         else:
             correct = np.flatnonzero(true_logit > largest_other)
@@ -59,20 +84,26 @@ def _worth_scoring(logits, labels, *, others):
 
 def _moderate(logits, temperature):
     # As Python floats: float32 would overflow at an extreme temperature.
-    lowest, highest = float(logits.min(initial=0)), float(logits.max(initial=0))
+    lowest = float(logits.min(initial=0))
+    highest = float(logits.max(initial=0))
     return -MODERATE * temperature <= lowest and highest <= MODERATE * temperature
 
 
 def _softmax_without_shift(logits, labels, temperature, *, out):
     # Softmax scores at one temperature from moderate logits, a sixth faster than by differences from the true logit.
-    for rows, *sample in _blocks(logits, labels, others=True, replacement=FLOOR * temperature):
-        z, true_logit, largest_other = sample
+    # All operations are in place.
+    blocks = _blocks(logits, labels, every_class=True, replacement=FLOOR * temperature)
+    for rows, z, true_logit, largest_other in blocks:
         gap = _gap(true_logit, largest_other)
         if temperature != 1:
-            z, true_logit, gap = (np.divide(values, temperature, out=values) for values in (z, true_logit, gap))
+            np.divide(z, temperature, out=z)
+            np.divide(true_logit, temperature, out=true_logit)
+            np.divide(gap, temperature, out=gap)
         total = np.exp(z, out=z).sum(axis=0)
-        total += np.exp(true_logit, out=true_logit)
-        np.divide(np.multiply(true_logit, _complement(gap), out=true_logit), total, out=out[rows])
+        true_exponential = np.exp(true_logit, out=true_logit)
+        total += true_exponential
+        true_exponential *= _complement(gap)
+        np.divide(true_exponential, total, out=out[rows])
     out *= SCALE
 
 
@@ -88,34 +119,68 @@ def require_temperature(temperature: float) -> None:
         raise InputError(f"temperature must be a positive number, got {temperature!r}")
 
 
-def own_and_rival(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Logit of the true class and largest logit of the others, both (N,) float64."""
-    logits, labels = real_logits(logits), np.asarray(labels)
-    true_logit, largest_other = np.empty(len(labels)), np.empty(len(labels))
-    for rows, _, block_true, block_other in _blocks(logits, labels):
-        true_logit[rows], largest_other[rows] = block_true, block_other
-    return true_logit, largest_other
+def true_and_rival_logits(logits: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Logit of the true class, and the largest logit of the other classes.
+
+    Parameters
+    ----------
+    logits : array_like of shape (N, K)
+        Logits.
+    labels : array_like of shape (N,)
+        True classes, 0..K-1.
+
+    Returns
+    -------
+    true_logit, rival_logit : ndarray of shape (N,), float64
+        A sample is classified correctly where the first is larger.
+    """
+    logits = real_logits(logits)
+    labels = np.asarray(labels)
+    true_logit = np.empty(len(labels))
+    rival_logit = np.empty(len(labels))
+    for rows, _, block_true, block_rival in _blocks(logits, labels):
+        true_logit[rows] = block_true
+        rival_logit[rows] = block_rival
+    return true_logit, rival_logit
 
 
 def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
-    """Predicted class of each sample, (N,) int32; a tie at the top counts against the true class.
+    """Predicted class of each sample; a tie at the top counts against the true class.
 
-    So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy
-    as T -> 0. Raises InputError for NaN.
+    So a sample is correct exactly when its logit margin is positive, and the softmax score tends to B times accuracy as
+    T -> 0.
+
+    Parameters
+    ----------
+    logits : array_like of shape (N, K)
+        Logits.
+    labels : array_like of shape (N,)
+        True classes, 0..K-1.
+
+    Returns
+    -------
+    ndarray of shape (N,), int32
+        Class indices 0..K-1.
+
+    Raises
+    ------
+    InputError
+        For NaN among the logits.
     """
-    logits, labels = real_logits(logits), np.asarray(labels)
+    logits = real_logits(logits)
+    labels = np.asarray(labels)
     predicted = labels.astype(np.int32)
     for rows, _, true_logit, largest_other in _blocks(logits, labels):
         # Negated, so that NaN, for which every comparison is false, counts as wrong.
         wrong = rows.start + np.flatnonzero(~(true_logit > largest_other))
-        others = logits[wrong]
-        if np.isnan(others).any():
+        rivals = logits[wrong]
+        if np.isnan(rivals).any():
             raise InputError(
                 "the classifier returns NaN in place of a logit, so no class can be predicted; look for a division "
                 "by 0 or a logarithm of 0 in the model"
             )
-        others[np.arange(len(wrong)), labels[wrong]] = -np.inf
-        predicted[wrong] = others.argmax(axis=1)
+        rivals[np.arange(len(wrong)), labels[wrong]] = -np.inf
+        predicted[wrong] = rivals.argmax(axis=1)
     return predicted
 
 
@@ -125,36 +190,45 @@ def real_logits(logits: ArrayLike) -> NDArray[np.floating]:
     return logits if logits.dtype in (np.float32, np.float64) else logits.astype(np.float64)
 
 
-def _blocks(logits, labels, *, others=False, replacement=None):
-    # Yields for each block: the rows as a slice; if `others`, all logits (K, rows) float64, else None; the logit of
-    # the true class and the largest other one, (rows,) float64. `replacement` stands for the true logit among all.
+def _blocks(logits, labels, *, every_class=False, replacement=None):
+    # Yields for each block: the rows; if `every_class`, all logits (K, rows) float64, else None; the logit of the true
+    # class and the largest other one, (rows,) float64. `replacement` stands for the true logit among all.
     n, k = logits.shape
     step = min(n, max(1, BLOCK_ELEMENTS // k))
     # Allocated once, since allocating costs as much as the arithmetic.
-    buffer = np.empty(step * k, np.float64 if others else logits.dtype)
+    buffer = np.empty(step * k, np.float64 if every_class else logits.dtype)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        yield rows, *_split(logits[rows], labels[rows], buffer, others=others, replacement=replacement)
+        z, true_logit, largest_other = _split(logits[rows], labels[rows], buffer, every_class, replacement)
+        yield (
+            rows,
+            z if every_class else None,
+            true_logit.astype(np.float64, copy=False),
+            largest_other.astype(np.float64, copy=False),
+        )
 
 
-def _split(logits, labels, buffer, *, others, replacement):
+def _split(logits, labels, buffer, every_class, replacement):
     n, k = logits.shape
     flat = buffer[: n * k]
     if k > FEW_CLASSES:
-        z, place = flat.reshape(n, k).T, np.arange(0, n * k, k) + labels
+        z = flat.reshape(n, k).T
+        position = np.arange(0, n * k, k) + labels
     else:
-        z, place = flat.reshape(k, n), np.arange(n)
-        place += labels * np.intp(n)
+        z = flat.reshape(k, n)
+        position = np.arange(n)
+        position += labels * np.intp(n)
     z[...] = logits.T
-    true_logit = flat.take(place)
+    true_logit = flat.take(position)
     # Excludes the true class from the maximum.
-    flat[place] = -np.inf if replacement is None else replacement
+    flat[position] = -np.inf if replacement is None else replacement
     largest_other = z.max(axis=0)
-    if others and replacement is None:
-        flat[place] = true_logit
-    both = (values.astype(np.float64, copy=False) for values in (true_logit, largest_other))
-    return z if others else None, *both
+    if every_class and replacement is None:
+        flat[position] = true_logit
+    return z, true_logit, largest_other
 
+
+# ---- activations ----
 
 # Each activation takes logits (K, rows) in any layout (unused by sigmoid), the logit of the true class and the largest
 # other one, (rows,) float64, and `once`, whether it is called for one temperature only and may overwrite them. It does
@@ -216,9 +290,15 @@ def _softmax(z, true_logit, largest_other, *, once=False):
 
 def _sigmoid_of_softmax(z, true_logit, largest_other, *, once=False):
     gap = _gap(true_logit, largest_other)
-    scale = np.exp(np.minimum(z - true_logit, 0)).sum(axis=0)
-    layer = 1 / scale, np.exp(-gap) / scale, -np.expm1(-gap) / scale
-    return lambda temperature: _sigmoid_margin(*(outputs / temperature for outputs in layer))
+    total = np.exp(np.minimum(z - true_logit, 0)).sum(axis=0)
+    true_output = 1 / total
+    largest_output = np.exp(-gap) / total
+    output_gap = -np.expm1(-gap) / total
+
+    def margins(temperature: float) -> NDArray[np.float64]:
+        return _sigmoid_margin(true_output / temperature, largest_output / temperature, output_gap / temperature)
+
+    return margins
 
 
 def _softmax_of_sigmoid(z, true_logit, largest_other, *, once=False):

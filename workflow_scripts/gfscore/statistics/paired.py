@@ -5,10 +5,9 @@ All statements are based on the differences of two models' values of the same sa
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 from gfscore.statistics import multiple_tests
 from gfscore.statistics.betting import mean_bounds, one_sided_p_values
-from gfscore.statistics.multiple_tests import METHODS, false_discovery, holm
+from gfscore.statistics.multiple_tests import SignFlips, false_discovery, holm
 
 ELEMENTS_AT_ONCE = 1 << 24
-
+"""Differences that are held at a time, to bound the memory."""
 
 Differences = dict[str, NDArray[np.float64]]
 """Differences of H comparisons, first model minus second, arrays (H,) by column of the tables of comparisons.
@@ -27,19 +26,33 @@ Differences = dict[str, NDArray[np.float64]]
 `difference`; `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison.
 `p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions. `p_sign_flip`, `p_sign_flip_adjusted`:
 asymptotic p-values, single and adjusted; NaN where too few samples differ (multiple_tests.trusted), and where values
-are
-decisions of a test, which may be undecided or wrong.
+are decisions of a test, which may be undecided or wrong.
 """
+
+TwoSided = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Function of paired differences (n, P) that returns two arrays (P,)."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Comparison of M models on the K' classes that have samples.
 
-    `order` (M,): models by descending aggregate. `pairs` (P, 2): the listed pairs, the model with the larger aggregate
-    first; `every_pair`: whether these are all pairs. `classes` (K',): classes with samples. `by_class`: Differences of
-    all pairs for the first class, then for the next. `overall`: Differences of the aggregates, one per pair. `best`,
-    `worst` (M,): ends of the confidence interval of each model's rank.
+    Attributes
+    ----------
+    order : ndarray of shape (M,)
+        Models by descending aggregate.
+    pairs : ndarray of shape (P, 2)
+        The listed pairs, the model with the larger aggregate first.
+    every_pair : bool
+        Whether these are all pairs.
+    classes : ndarray of shape (K',)
+        Classes with samples.
+    by_class : Differences
+        Of all pairs for the first class, then for the next.
+    overall : Differences
+        Of the aggregates, one per pair.
+    best, worst : ndarray of shape (M,)
+        Ends of the confidence interval of each model's rank.
     """
 
     order: NDArray[np.int64]
@@ -64,50 +77,79 @@ def compare(
     upper_values: NDArray[np.float64] | None = None,
     error_rate: float = 0.0,
 ) -> Comparison:
-    """Compare M >= 2 models on the same N samples.
+    """Compare models on the same samples.
 
-    Takes `values` (M, N) within `value_range`, `labels` (N,), `alpha`, the largest number `most` of comparisons (pairs
-    x classes) to list, the number of sign `flips`, and a numpy Generator for them. Lists every pair if these are at
-    most `most` comparisons, else the pairs with the model of the largest aggregate; all corrections are for all pairs,
-    so that selecting this model by its result keeps the guarantee. Three families each have an error probability of at
-    most alpha: differences of classes, differences of aggregates, and ranks. Bounds are simultaneous within a family;
-    rejecting where Holm's p-value is at most alpha has a family-wise error rate of at most alpha, wrong directions
-    included. `upper_values` (M, N) are the largest possible values of undecided samples, `error_rate` in [0, 1) the
-    largest probability that a value is wrong; statements then hold whatever the true values are. Raises InputError for
-    fewer than two models. Sources: see the modules that are combined here.
+    Lists every pair if these are at most `most` comparisons, else the pairs with the model of the largest aggregate;
+    all corrections are for all pairs, so that selecting this model by its result keeps the guarantee.
+
+    Parameters
+    ----------
+    values : array_like of shape (M, N)
+        Values of M >= 2 models within `value_range`; the smallest possible ones where samples are undecided.
+    labels : ndarray of shape (N,)
+        True classes.
+    value_range : (float, float)
+        Lowest and highest value of the measure.
+    alpha : float
+        Error probability of each of three families: differences of classes, differences of aggregates, and ranks.
+    most : int
+        Largest number of comparisons (pairs x classes) to list.
+    flips : int
+        Number of random sign vectors for the sign-flip test.
+    rng : numpy.random.Generator
+        Source of the signs.
+    upper_values : ndarray of shape (M, N), optional
+        Largest possible values, where samples are undecided.
+    error_rate : float
+        Largest probability that a value is wrong, in [0, 1). Statements hold whatever the true values are.
+
+    Returns
+    -------
+    Comparison
+        Bounds are simultaneous within a family. Rejecting where Holm's p-value is at most alpha has a family-wise error
+        rate of at most alpha, wrong directions included.
+
+    Raises
+    ------
+    InputError
+        For fewer than two models.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas 2024 (bounds and p-values); Holm 1979; Benjamini and Yekutieli 2001; Hemerik, Goeman and
+    Finos 2020 (sign flips); Mogstad, Romano, Shaikh and Wilhelm 2024 (ranks).
     """
     values = np.asarray(values, dtype=np.float64)
-    if len(values) < 2:
-        raise InputError(f"comparing needs at least 2 models, got {len(values)}")
+    models, samples = values.shape
+    if models < 2:
+        raise InputError(f"comparing needs at least 2 models, got {models}")
+    classes = np.unique(labels)
+    members = [np.flatnonzero(labels == k) for k in classes]
     order = np.argsort(-values.mean(axis=1), kind="stable")
     every = np.array(list(itertools.combinations(order, 2)))
-    groups = [np.flatnonzero(labels == k) for k in np.unique(labels)]
-    every_pair = len(every) * len(groups) <= most
+
     # The pairs of the best model come first.
-    pairs = every if every_pair else every[: len(values) - 1]
+    every_pair = len(every) * len(classes) <= most
+    pairs = every if every_pair else every[: models - 1]
     pairing = _Pairing(
-        values, values if upper_values is None else upper_values, float(value_range[1] - value_range[0]), error_rate
+        values,
+        values if upper_values is None else upper_values,
+        length=float(value_range[1] - value_range[0]),
+        error_rate=error_rate,
     )
 
-    by_sign = [multiple_tests.SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in groups]
-    parts = [_parts(pairing, rows, pairs, alpha=alpha, family=len(every) * len(groups)) for rows in groups]
-    by_class = _differences(parts, by_sign, pairs, every, family=len(every) * len(groups))
+    family = len(every) * len(classes)
+    flips_by_class = [SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in members]
+    groups = [_compared(pairing, rows, pairs, alpha=alpha, family=family) for rows in members]
+    by_class = _differences(groups, flips_by_class, pairs, every, family=family)
 
-    everything = np.arange(values.shape[1])
-    overall = _differences(
-        [_parts(pairing, everything, pairs, alpha=alpha, family=len(every))],
-        [reduce(multiple_tests.SignFlips.joined, by_sign)],
-        pairs,
-        every,
-        family=len(every),
-    )
-    best, worst = rank_intervals(
-        pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every))),
-        every,
-        models=len(values),
-        alpha=alpha,
-    )
-    return Comparison(order, pairs, every_pair, np.unique(labels), by_class, overall, best, worst)
+    everything = np.arange(samples)
+    together = _compared(pairing, everything, pairs, alpha=alpha, family=len(every))
+    overall = _differences([together], [reduce(SignFlips.joined, flips_by_class)], pairs, every, family=len(every))
+
+    one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every)))
+    best, worst = rank_intervals(one_sided, every, models=models, alpha=alpha)
+    return Comparison(order, pairs, every_pair, classes, by_class, overall, best, worst)
 
 
 @dataclass(frozen=True)
@@ -119,84 +161,132 @@ class _Pairing:
     error_rate: float
 
     @cached_property
-    def known(self) -> bool:
+    def exact(self) -> bool:
+        # Whether every value is decided, and none may be wrong.
         return self.error_rate == 0 and np.array_equal(self.values, self.upper_values)
 
     def in_blocks(
-        self,
-        function: Callable[..., tuple[NDArray[Any], ...]],
-        rows: NDArray[np.integer],
-        pairs: NDArray[np.integer],
-        *,
-        alpha: float,
-    ) -> tuple[NDArray[Any], ...]:
-        # Arrays (P,) of a function of the paired differences (n, P), computed for a few pairs at a time.
+        self, function: TwoSided, rows: NDArray[np.integer], pairs: NDArray[np.integer], *, alpha: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # Both arrays (P,) of a function of the paired differences, computed for a few pairs at a time.
+        bound = self.length + self.error_rate * self.length
+        firsts = []
+        seconds = []
+        for lower, upper in self._blocks(rows, pairs):
+            first, second = function(lower, bound=bound, alpha=alpha, upper=upper)
+            firsts.append(first)
+            seconds.append(second)
+        return np.concatenate(firsts), np.concatenate(seconds)
+
+    def sign_flips_trusted(self, rows: NDArray[np.integer], pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
+        # Sign flips allow neither for undecided values nor for wrong ones.
+        trusted = [multiple_tests.trusted(lower) for lower, _ in self._blocks(rows, pairs)]
+        return np.concatenate(trusted) & self.exact
+
+    def _blocks(
+        self, rows: NDArray[np.integer], pairs: NDArray[np.integer]
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+        # Least and largest possible differences (n, P') of a few pairs at a time; None for the largest of exact values.
         smallest = np.ascontiguousarray(self.values[:, rows].T)
-        largest = smallest if self.known else np.ascontiguousarray(self.upper_values[:, rows].T)
+        largest = smallest if self.exact else np.ascontiguousarray(self.upper_values[:, rows].T)
         # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.
         # So the true difference is certainly positive only if the difference of extremes exceeds e.
         shift = self.error_rate * self.length
         step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
-        results = []
-        for first, second in (pairs[start : start + step].T for start in range(0, len(pairs), step)):
+        for start in range(0, len(pairs), step):
+            first, second = pairs[start : start + step].T
             lower = smallest[:, first] - largest[:, second] - shift
-            upper = None if self.known else largest[:, first] - smallest[:, second] + shift
-            results.append(function(lower, bound=self.length + shift, alpha=alpha, upper=upper))
-        return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
+            upper = None if self.exact else largest[:, first] - smallest[:, second] + shift
+            yield lower, upper
 
 
-def _parts(pairing, rows, pairs, *, alpha, family):
-    # For the pairs on some samples, each (P,): mean, bounds, both one-sided p-values, whether sign flips are valid.
+@dataclass(frozen=True)
+class _Compared:
+    # P pairs on some samples: differences, their bounds, one-sided p-values, whether sign flips are valid.
+    difference: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    trusted: NDArray[np.bool_]
+
+
+def _compared(pairing, rows, pairs, *, alpha, family):
     means = pairing.values[:, rows].mean(axis=1)
-    ends = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
-    low, high = (np.clip(end / (1 - pairing.error_rate), -pairing.length, pairing.length) for end in ends)
+    low, high = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
     above, below = pairing.in_blocks(one_sided_p_values, rows, pairs, alpha=alpha / (2 * family))
-    (enough,) = pairing.in_blocks(_enough_for_signs, rows, pairs, alpha=alpha)
-    # Sign flips allow neither for undecided values nor for wrong ones.
-    return means[pairs[:, 0]] - means[pairs[:, 1]], low, high, above, below, enough & pairing.known
-
-
-def _enough_for_signs(differences, **_):
-    return multiple_tests.trusted(differences)
-
-
-def _differences(parts, by_sign, pairs, every, *, family):
-    value, low, high, above, below, trusted = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    one_sided = np.concatenate([above, below])
-    # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
-    adjusted = (
-        holm(one_sided, family=2 * family),
-        *(false_discovery(one_sided, family=2 * family, method=method) for method in METHODS),
+    right = 1 - pairing.error_rate
+    return _Compared(
+        difference=means[pairs[:, 0]] - means[pairs[:, 1]],
+        low=np.clip(low / right, -pairing.length, pairing.length),
+        high=np.clip(high / right, -pairing.length, pairing.length),
+        above=above,
+        below=below,
+        trusted=pairing.sign_flips_trusted(rows, pairs),
     )
-    by_holm, bh, by = (p_values.reshape(2, -1).min(axis=0) for p_values in adjusted)
-    statistics = [flips.statistics(pairs) for flips in by_sign]
-    observed = np.concatenate([of_group[0] for of_group in statistics])
-    largest = np.maximum.reduce([flips.largest(every) for flips in by_sign])
-    single = np.concatenate([multiple_tests.p_values(of_group) for of_group in statistics])
+
+
+def _differences(groups, sign_flips, pairs, every, *, family):
+    above = np.concatenate([group.above for group in groups])
+    below = np.concatenate([group.below for group in groups])
+    trusted = np.concatenate([group.trusted for group in groups])
+
+    # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
+    one_sided = np.concatenate([above, below])
+    by_holm = holm(one_sided, family=2 * family)
+    by_bh = false_discovery(one_sided, family=2 * family, method="bh")
+    by_by = false_discovery(one_sided, family=2 * family, method="by")
+
+    statistics = [flips.statistics(pairs) for flips in sign_flips]
+    observed = np.concatenate([group[0] for group in statistics])
+    single = np.concatenate([multiple_tests.p_values(group) for group in statistics])
+    largest = np.maximum.reduce([flips.largest(every) for flips in sign_flips])
+    adjusted = multiple_tests.adjusted_p_values(observed, largest)
     return {
-        "difference": value,
-        "low": low,
-        "high": high,
+        "difference": np.concatenate([group.difference for group in groups]),
+        "low": np.concatenate([group.low for group in groups]),
+        "high": np.concatenate([group.high for group in groups]),
         "p": np.minimum(2 * np.minimum(above, below), 1),
-        "p_holm": by_holm,
-        "p_bh": bh,
-        "p_by": by,
+        "p_holm": _smaller_direction(by_holm),
+        "p_bh": _smaller_direction(by_bh),
+        "p_by": _smaller_direction(by_by),
         "p_sign_flip": np.where(trusted, single, np.nan),
-        "p_sign_flip_adjusted": np.where(trusted, multiple_tests.adjusted_p_values(observed, largest), np.nan),
+        "p_sign_flip_adjusted": np.where(trusted, adjusted, np.nan),
     }
+
+
+def _smaller_direction(p_values):
+    return p_values.reshape(2, -1).min(axis=0)
 
 
 def rank_intervals(
     p_values: Sequence[NDArray[np.float64]], pairs: ArrayLike, *, models: int, alpha: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Simultaneous confidence intervals of the ranks of M models, 1 for the best.
+    """Simultaneous confidence intervals of the ranks of models.
 
-    Takes one-sided p-values `(first_better, second_better)`, each (P,), of all P = M (M - 1) / 2 `pairs` (P, 2) of
-    model indices, the number of `models`, and `alpha`. Holm's procedure over both directions of all pairs finds the
-    models that differ; a model's rank is then at least 1 + the number of significantly better models and at most M -
-    the number of significantly worse ones. Returns `(best, worst)`, each (M,) int64. With probability at least
-    1 - alpha every model's true rank lies between; models of equal value may take any of their shared ranks.
-    Source: Mogstad, Romano, Shaikh and Wilhelm 2024, Theorem 3.1.
+    Holm's procedure over both directions of all pairs finds the models that differ; a model's rank is then at least
+    1 + the number of significantly better models, and at most M - the number of significantly worse ones.
+
+    Parameters
+    ----------
+    p_values : (ndarray of shape (P,), ndarray of shape (P,))
+        One-sided p-values of "the first is better" and "the second is better".
+    pairs : array_like of shape (P, 2)
+        All P = M (M - 1) / 2 pairs of model indices.
+    models : int
+        Number of models M.
+    alpha : float
+        Error probability of all intervals together.
+
+    Returns
+    -------
+    best, worst : ndarray of shape (M,), int64
+        Ranks, 1 for the best. With probability at least 1 - alpha every model's true rank lies between; models of equal
+        value may take any of their shared ranks.
+
+    References
+    ----------
+    Mogstad, Romano, Shaikh and Wilhelm 2024, Theorem 3.1.
     """
     pairs = np.asarray(pairs).reshape(-1, 2)
     significant = holm(np.concatenate(p_values), family=2 * len(pairs)) <= alpha

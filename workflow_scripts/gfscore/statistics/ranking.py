@@ -1,22 +1,16 @@
-"""Rank correlations, and rankings of classes."""
-
-from __future__ import annotations
+"""Ranks, rank correlations, rankings of classes, and the temperatures at which the ranking of smooth curves changes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.classes import TIE_TOLERANCE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-from collections.abc import Callable
-
 from gfscore.statistics.curves import TOLERANCE
 
 EXACT_UP_TO = 9
@@ -25,141 +19,8 @@ EXACT_UP_TO = 9
 ROUNDING = 1e-12
 """Tolerance of rank correlations that differ by rounding only."""
 
-
-def ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Average ranks along the last axis, 1 for the smallest; neighbours within TIE_TOLERANCE share a rank.
-
-    Takes finite values (..., M).
-    """
-    values = np.asarray(values, dtype=np.float64)
-    order = np.argsort(values, axis=-1)
-    apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
-    # First and last position of each run of ties, whose mean is the rank of all values in it.
-    places = np.arange(values.shape[-1])
-    bounds = np.ones((*values.shape[:-1], 1), dtype=bool)
-    first = np.where(np.concatenate([bounds, apart], axis=-1), places, 0)
-    last = np.where(np.concatenate([apart, bounds], axis=-1), places, values.shape[-1])
-    np.maximum.accumulate(first, axis=-1, out=first)
-    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    result = np.empty(values.shape)
-    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=-1)
-    return result
-
-
-def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
-    """Spearman rank correlation along the last axis, ties given average ranks; in [-1, 1].
-
-    Takes arrays (..., M) that broadcast against each other. NaN where one side is constant or has fewer than two
-    values. For 1-d input pairs with a NaN are left out; for more dimensions a NaN raises InputError.
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    missing = np.isnan(x).any() or np.isnan(y).any()
-    if missing and x.ndim == y.ndim == 1:
-        known: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
-        x, y = x[known], y[known]
-    elif missing:
-        raise InputError("rank correlation of several rows at once needs values without NaN")
-    if min(x.shape[-1], y.shape[-1]) < 2:
-        return np.full(np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), np.nan)[()]
-    x, y = ranks(x), ranks(y)
-    x -= x.mean(axis=-1, keepdims=True)
-    y -= y.mean(axis=-1, keepdims=True)
-    norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
-    covariance = (x * y).sum(axis=-1)
-    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)[()]
-
-
-def exact_p_value(rho: float, models: int) -> float:
-    """Exact two-sided permutation p-value of Spearman's `rho` of M models without ties.
-
-    By enumeration of all M! permutations, for 2 <= M <= 9; 0.0833 for rho = 0.9 at M = 5. NaN when rho is NaN. Raises
-    InputError for another M.
-    """
-    _require_few(models)
-    untied = np.arange(models)
-    return math.nan if math.isnan(rho) else share_of_orders(untied, untied, every_order(models), rho)
-
-
-def exact_p_value_of(x: ArrayLike, y: ArrayLike) -> float:
-    """Exact two-sided permutation p-value of Spearman's rho of `x` and `y` (M,), ties included; as exact_p_value.
-
-    Pairs with a NaN are left out.
-    """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    known: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
-    x, y, rho = x[known], y[known], float(spearman(x, y))
-    if math.isnan(rho):
-        return math.nan
-    _require_few(len(x))
-    return share_of_orders(x, y, every_order(len(x)), rho)
-
-
-def _require_few(models):
-    if not 2 <= models <= EXACT_UP_TO:
-        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
-
-
-def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer], rho: float) -> float:
-    """Share of `orders` (R, M) of y in which |Spearman's rho| with x is at least |rho|; x and y not constant."""
-    x, y = ranks(x) - (len(x) + 1) / 2, ranks(y) - (len(y) + 1) / 2
-    return float(np.mean(np.abs(y[orders] @ x / math.sqrt((x @ x) * (y @ y))) >= abs(rho) - ROUNDING))
-
-
-@cache
-def every_order(items: int) -> NDArray[np.int8]:
-    """All permutations of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
-    orders = np.zeros((1, 1), dtype=np.int8)
-    for last in range(1, items):
-        # The last item at every position in every permutation of the others.
-        orders = np.concatenate([np.insert(orders, place, last, axis=1) for place in range(last, -1, -1)])
-    return orders
-
-
-def vulnerability(values: ArrayLike, class_names: Sequence[str]) -> DataFrame:
-    """Number of models for which each class is the worst or the best.
-
-    Takes class values (M, K), higher is better, NaN for a class without samples, and K names. Only classes with samples
-    of every model are ranked. Returns a data frame sorted from the most to the least vulnerable class, unranked ones
-    last: class_index, class_name, mean_rank (1 = worst; NaN if unranked), times_worst and times_best (ties count for
-    every class), models. Source: GF-Score, Figure 4.
-    """
-    import pandas as pd
-
-    values = np.asarray(values, dtype=np.float64)
-    mean_rank = np.full(values.shape[1], np.nan)
-    times_worst, times_best = np.zeros((2, values.shape[1]), dtype=np.int64)
-    shared = np.flatnonzero(~np.isnan(values).any(axis=0))
-    if len(shared):
-        values = values[:, shared]
-        mean_rank[shared] = ranks(values).mean(axis=0)
-        times_worst[shared] = (values <= values.min(axis=1, keepdims=True) + TIE_TOLERANCE).sum(axis=0)
-        times_best[shared] = (values >= values.max(axis=1, keepdims=True) - TIE_TOLERANCE).sum(axis=0)
-    frame = pd.DataFrame(
-        {
-            "class_index": np.arange(len(mean_rank), dtype=np.int32),
-            "class_name": list(class_names),
-            "mean_rank": mean_rank,
-            "times_worst": times_worst,
-            "times_best": times_best,
-            "models": len(values),
-        }
-    )
-    return frame.sort_values(["mean_rank", "class_index"], ignore_index=True)
-
-
-def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Spearman rank correlation as a float, or None where it is undefined, for JSON."""
-    rho = float(spearman(x, y))
-    return None if math.isnan(rho) else rho
-
-
-# ---- Temperatures at which the ranking of smooth curves changes. Curves are expanded in short Chebyshev series on
-# pieces of log T. A series proves for its whole piece that two curves are apart, or tied; pieces where it proves
-# neither are halved until they are narrower than LEAF. Unlike a grid, this misses no change of order.
-
-
 DEGREE = 16
-"""Degree of the series on one piece."""
+"""Degree of the Chebyshev series of a curve on one piece of log T."""
 
 FEWEST_PIECES, MOST_PIECES = 64, 4096
 """Initial number of pieces, at which the series of a class score is exact to rounding; and the largest number."""
@@ -174,6 +35,7 @@ NOISE = 1e-14
 """Change of a difference over a piece that is rounding error; such a piece is not halved further."""
 
 PAIRS_AT_ONCE = 1 << 12
+"""Pairs of curves that are compared at a time, to bound the memory."""
 
 # Chebyshev points of the first kind, and the matrices that map values there to coefficients (points x coefficients)
 # and coefficients on a piece to those on its lower and upper half.
@@ -181,26 +43,274 @@ _ANGLES = (np.arange(DEGREE + 1) + 0.5) * np.pi / (DEGREE + 1)
 _POINTS = np.cos(_ANGLES)
 _TO_SERIES = 2 / (DEGREE + 1) * np.cos(np.outer(_ANGLES, np.arange(DEGREE + 1)))
 _TO_SERIES[:, 0] /= 2
-_HALVES = [np.polynomial.chebyshev.chebvander((_POINTS + side) / 2, DEGREE).T @ _TO_SERIES for side in (-1, 1)]
+_LOWER_HALF = np.polynomial.chebyshev.chebvander((_POINTS - 1) / 2, DEGREE).T @ _TO_SERIES
+_UPPER_HALF = np.polynomial.chebyshev.chebvander((_POINTS + 1) / 2, DEGREE).T @ _TO_SERIES
+
+
+def ranks(values: ArrayLike) -> NDArray[np.float64]:
+    """Average ranks along the last axis.
+
+    Parameters
+    ----------
+    values : array_like of shape (..., M)
+        Finite numbers.
+
+    Returns
+    -------
+    ndarray of shape (..., M), float64
+        1 for the smallest; neighbours within TIE_TOLERANCE share the mean of their ranks.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    order = np.argsort(values, axis=-1)
+    apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
+
+    # First and last position of each run of ties, whose mean is the rank of all values in it.
+    places = np.arange(values.shape[-1])
+    ends = np.ones((*values.shape[:-1], 1), dtype=bool)
+    first = np.where(np.concatenate([ends, apart], axis=-1), places, 0)
+    last = np.where(np.concatenate([apart, ends], axis=-1), places, values.shape[-1])
+    np.maximum.accumulate(first, axis=-1, out=first)
+    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+
+    result = np.empty(values.shape)
+    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=-1)
+    return result
+
+
+# ---- rank correlations ----
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
+    """Spearman rank correlation along the last axis, ties given average ranks.
+
+    Parameters
+    ----------
+    x, y : array_like of shape (..., M)
+        Arrays that broadcast against each other. For 1-d input pairs with a NaN are left out.
+
+    Returns
+    -------
+    float64 of shape (...)
+        In [-1, 1]; NaN where one side is constant or has fewer than two values.
+
+    Raises
+    ------
+    InputError
+        For a NaN in input of more than one dimension.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    y = np.asarray(y, dtype=np.float64)
+    if np.isnan(x).any() or np.isnan(y).any():
+        if x.ndim != 1 or y.ndim != 1:
+            raise InputError("rank correlation of several rows at once needs values without NaN")
+        x, y = _complete_pairs(x, y)
+    if min(x.shape[-1], y.shape[-1]) < 2:
+        return np.full(np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), np.nan)[()]
+
+    x = ranks(x)
+    y = ranks(y)
+    x -= x.mean(axis=-1, keepdims=True)
+    y -= y.mean(axis=-1, keepdims=True)
+    norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
+    covariance = (x * y).sum(axis=-1)
+    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)[()]
+
+
+def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:
+    """Spearman rank correlation as a float, or None where it is undefined, for JSON."""
+    rho = float(spearman(x, y))
+    return None if math.isnan(rho) else rho
+
+
+def _complete_pairs(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    complete: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
+    return x[complete], y[complete]
+
+
+def exact_p_value(rho: float, models: int) -> float:
+    """Exact two-sided permutation p-value of Spearman's rho of models without ties.
+
+    Parameters
+    ----------
+    rho : float
+        Rank correlation.
+    models : int
+        Number of models M, 2 <= M <= 9: all M! permutations are enumerated.
+
+    Returns
+    -------
+    float
+        Share of permutations whose |rho| is at least this large: 0.0833 for rho = 0.9 at M = 5. NaN when rho is NaN.
+
+    Raises
+    ------
+    InputError
+        For another M.
+    """
+    _require_few(models)
+    if math.isnan(rho):
+        return math.nan
+    untied = np.arange(models)
+    return share_of_orders(untied, untied, every_order(models), rho)
+
+
+def exact_p_value_of(x: ArrayLike, y: ArrayLike) -> float:
+    """Exact two-sided permutation p-value of Spearman's rho of two vectors, ties included.
+
+    Parameters
+    ----------
+    x, y : array_like of shape (M,)
+        Pairs with a NaN are left out.
+
+    Returns
+    -------
+    float
+        NaN where one side is constant.
+
+    Raises
+    ------
+    InputError
+        For more than EXACT_UP_TO pairs.
+    """
+    x, y = _complete_pairs(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    rho = float(spearman(x, y))
+    if math.isnan(rho):
+        return math.nan
+    _require_few(len(x))
+    return share_of_orders(x, y, every_order(len(x)), rho)
+
+
+def _require_few(models):
+    if not 2 <= models <= EXACT_UP_TO:
+        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
+
+
+def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer], rho: float) -> float:
+    """Share of the orders of y in which |Spearman's rho| with x is at least |rho|.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (M,)
+        Neither of them constant.
+    orders : ndarray of shape (R, M)
+        Permutations of 0..M-1.
+    rho : float
+        The observed correlation.
+
+    Returns
+    -------
+    float
+        In [0, 1]: the p-value of a permutation test if `orders` are all permutations.
+    """
+    x = ranks(x) - (len(x) + 1) / 2
+    y = ranks(y) - (len(y) + 1) / 2
+    correlations = y[orders] @ x / math.sqrt((x @ x) * (y @ y))
+    return float(np.mean(np.abs(correlations) >= abs(rho) - ROUNDING))
+
+
+@cache
+def every_order(items: int) -> NDArray[np.int8]:
+    """All permutations of 0..M-1, (M!, M) int8, the identity first; for M up to EXACT_UP_TO."""
+    orders = np.zeros((1, 1), dtype=np.int8)
+    for last in range(1, items):
+        # The last item at every position in every permutation of the others.
+        extended = [np.insert(orders, position, last, axis=1) for position in range(last, -1, -1)]
+        orders = np.concatenate(extended)
+    return orders
+
+
+# ---- rankings of classes ----
+
+
+def vulnerability(values: ArrayLike, class_names: Sequence[str]) -> pd.DataFrame:
+    """Number of models for which each class is the worst or the best.
+
+    Parameters
+    ----------
+    values : array_like of shape (M, K)
+        Class values of M models, higher is better; NaN for a class without samples. Only classes with samples of every
+        model are ranked.
+    class_names : sequence of str
+        The K names.
+
+    Returns
+    -------
+    DataFrame
+        One row per class, from the most to the least vulnerable, unranked ones last: class_index, class_name, mean_rank
+        (1 = worst; NaN if unranked), times_worst and times_best (ties count for every class), models.
+
+    References
+    ----------
+    GF-Score, Figure 4.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    models, classes = values.shape
+    mean_rank = np.full(classes, np.nan)
+    times_worst = np.zeros(classes, dtype=np.int64)
+    times_best = np.zeros(classes, dtype=np.int64)
+
+    ranked = np.flatnonzero(~np.isnan(values).any(axis=0))
+    if len(ranked):
+        values = values[:, ranked]
+        lowest = values.min(axis=1, keepdims=True)
+        highest = values.max(axis=1, keepdims=True)
+        mean_rank[ranked] = ranks(values).mean(axis=0)
+        times_worst[ranked] = (values <= lowest + TIE_TOLERANCE).sum(axis=0)
+        times_best[ranked] = (values >= highest - TIE_TOLERANCE).sum(axis=0)
+
+    frame = pd.DataFrame(
+        {
+            "class_index": np.arange(classes, dtype=np.int32),
+            "class_name": list(class_names),
+            "mean_rank": mean_rank,
+            "times_worst": times_worst,
+            "times_best": times_best,
+            "models": models,
+        }
+    )
+    return frame.sort_values(["mean_rank", "class_index"], ignore_index=True)
+
+
+# ---- temperatures at which a ranking changes ----
 
 
 def rank_boundaries(
     curves: Callable[[NDArray[np.float64]], NDArray[np.float64]], *, low: float, high: float
 ) -> NDArray[np.float64]:
-    """Boundaries (S + 1,), ascending, of S intervals of [low, high] on which the ranking of C curves is constant.
+    """Temperatures between which the ranking of smooth curves is constant.
 
-    `curves` maps temperatures (T,) to values (T, C), smooth in log T. Between neighbouring boundaries ranking.ranks
-    gives the same ranks, ties included, except for changes that last less than RESOLUTION in log T; the ranking may
-    also be equal on both sides of a boundary. Raises InputError when curves are too rough for MOST_PIECES series.
+    Curves are expanded in short Chebyshev series on pieces of log T. A series proves for its whole piece that two
+    curves are apart, or tied; pieces where it proves neither are halved until they are narrower than LEAF. Unlike a
+    grid, this misses no change of order.
+
+    Parameters
+    ----------
+    curves : callable
+        Maps temperatures (T,) to values (T, C) of C curves, smooth in log T.
+    low, high : float
+        Range of temperatures.
+
+    Returns
+    -------
+    ndarray of shape (S + 1,), float64
+        Boundaries, ascending from `low` to `high`. Between neighbouring ones `ranks` gives the same ranks, ties
+        included, except for changes that last less than RESOLUTION in log T; the ranking may also be equal on both
+        sides of a boundary.
+
+    Raises
+    ------
+    InputError
+        When curves are too rough for MOST_PIECES series.
     """
-    edges, series = _pieces(curves, low, high)
+    edges, series = _series_on_pieces(curves, low, high)
+    width = edges[1] - edges[0]
     first, second = np.triu_indices(series.shape[1], 1)
     located = [edges[[0, -1]]]
     for start in range(0, len(first), PAIRS_AT_ONCE):
         pairs = slice(start, start + PAIRS_AT_ONCE)
         differences = series[:, first[pairs]] - series[:, second[pairs]]
         starts = np.repeat(edges[:-1], differences.shape[1])
-        located += _changes(differences.reshape(-1, DEGREE + 1), starts, edges[1] - edges[0])
+        located += _changes(differences.reshape(-1, DEGREE + 1), starts, width)
     return joined(np.exp(np.concatenate(located)), low=low, high=high)
 
 
@@ -210,18 +320,21 @@ def joined(boundaries: NDArray[np.float64], *, low: float, high: float) -> NDArr
     Boundaries that are that close together are replaced by one in their middle.
     """
     boundaries = np.unique(np.clip(np.concatenate([boundaries, [low, high]]), low, high))
-    kept = np.diff(np.log(boundaries)) > RESOLUTION
-    first, last = boundaries[:-1][kept], boundaries[1:][kept]
-    return np.concatenate([[low], np.sqrt(last[:-1] * first[1:]), [high]])
+    long_enough = np.diff(np.log(boundaries)) > RESOLUTION
+    firsts = boundaries[:-1][long_enough]
+    lasts = boundaries[1:][long_enough]
+    return np.concatenate([[low], np.sqrt(lasts[:-1] * firsts[1:]), [high]])
 
 
-def _pieces(curves, low, high):
+def _series_on_pieces(curves, low, high):
     # Edges (P + 1,) in log T and series (P, C, DEGREE + 1); more pieces until the last coefficients vanish.
     pieces = FEWEST_PIECES
     while pieces <= MOST_PIECES:
         edges = np.linspace(np.log(low), np.log(high), pieces + 1)
-        middles, half = (edges[:-1] + edges[1:]) / 2, (edges[1] - edges[0]) / 2
-        values = curves(np.clip(np.exp(middles[:, None] + half * _POINTS), low, high).ravel())
+        middles = (edges[:-1] + edges[1:]) / 2
+        half = (edges[1] - edges[0]) / 2
+        temperatures = np.clip(np.exp(middles[:, None] + half * _POINTS), low, high)
+        values = curves(temperatures.ravel())
         series = values.reshape(pieces, DEGREE + 1, -1).swapaxes(1, 2) @ _TO_SERIES
         if np.abs(series[..., -2:]).max(initial=0) <= TOLERANCE:
             return edges, series
@@ -236,12 +349,14 @@ def _changes(differences, starts, width):
     # Ends, in log T, of the smallest pieces on which |difference| crosses the tolerance of ties.
     ends = []
     while len(differences):
-        middle, spread = np.abs(differences[:, 0]), np.abs(differences[:, 1:]).sum(axis=1)
+        middle = np.abs(differences[:, 0])
+        spread = np.abs(differences[:, 1:]).sum(axis=1)
         undecided = (middle - spread <= TIE_TOLERANCE) & (middle + spread > TIE_TOLERANCE)
         located = undecided & ((spread <= NOISE) | (width <= LEAF))
         ends += [starts[located], starts[located] + width]
+
         halved = undecided & ~located
         width /= 2
         starts = np.concatenate([starts[halved], starts[halved] + width])
-        differences = np.concatenate([differences[halved] @ half for half in _HALVES])
+        differences = np.concatenate([differences[halved] @ _LOWER_HALF, differences[halved] @ _UPPER_HALF])
     return ends

@@ -20,7 +20,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.statistics import SCALE
 from gfscore.statistics.betting import one_sided_p_values
 from gfscore.statistics.classes import choosing_samples
-from gfscore.statistics.margins import own_and_rival, scores
+from gfscore.statistics.margins import scores, true_and_rival_logits
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.table import ALL, ALL_NAME
 
@@ -122,7 +122,7 @@ def falsification(
     labels, logits = labels[rows], logits[rows]
     g = scores(logits, labels, activation=activation, temperature=temperature)
     value, censored = distances["value"].to_numpy(np.float64), distances["censored"].to_numpy(bool)
-    own, rival = own_and_rival(logits, labels)
+    own, rival = true_and_rival_logits(logits, labels)
     right, violated = contradicted(g, own > rival, value, censored)
     # The difference of score and distance is between -largest and SCALE.
     bound = max(SCALE, largest)

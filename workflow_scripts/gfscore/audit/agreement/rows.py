@@ -190,8 +190,8 @@ def share_rows(
     alpha, rate = settings["alpha"], error_rate(settings)
     states, labels = (samples[name].to_numpy() for name in ("state", "label"))
     rows = class_shares(states, labels, class_names, alpha=alpha, alpha_test=rate, alpha_ci=1 - confidence)
-    shared = {"confidence": confidence, "kappa": threshold(settings["kappa"]), "alpha": alpha, "error_rate": rate}
-    return [row | shared for row in rows]
+    kappa = threshold(settings["kappa"])
+    return rows.assign(confidence=confidence, kappa=kappa, alpha=alpha, error_rate=rate).to_dict("records")
 
 
 def masking_rows(inputs: AuditValues, classes: int) -> list[dict[str, Any]]:
