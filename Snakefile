@@ -33,44 +33,38 @@ localrules:
 rule all:
     default_target: True
     input:
-        of_run(layout.audit_results),
-        of_run(layout.model_results),
+        of_run(PlannedAudit.audit_results),
+        of_run(PlannedAudit.model_results),
         "results/index.html",
 
 
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
-        [
-            f"results/datasets/{name}.{end}"
-            for name in of_run(plan.datasets_of)
-            if config["datasets"][name]["source"] not in plan.DRAWN
-            for end in ("json", "parquet")
-        ],
-        of_run(layout.fetched_manifests),
+        of_run(PlannedAudit.input_results),
 
 
 rule logits:
     input:
-        of_run(layout.logit_results),
+        of_run(PlannedAudit.logit_results),
 
 
 rule audit:
     input:
-        of_run(layout.sample_results),
-        of_run(layout.verdict_results),
+        of_run(PlannedAudit.sample_results),
+        of_run(PlannedAudit.verdict_results),
 
 
 rule report:
     input:
-        of_run(layout.report_results),
+        of_run(PlannedAudit.report_results),
 
 
 # Tables in LaTeX, model cards and a research object to deposit; `all` does not make them.
 rule exports:
     input:
-        of_run(export_layout.export_results),
-        of_run(layout.report_results),
+        of_run(PlannedAudit.export_results),
+        of_run(PlannedAudit.report_results),
 
 
 onstart:
@@ -84,7 +78,7 @@ onstart:
     # Not where the signal is ignored, as under nohup.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note_interruption)
-    for name in plan.uncompared_datasets(config):
+    for name in plan.uncompared_datasets():
         logger.warning(f"{name}: published accuracies are compared with nothing (published_accuracy: null)")
     # Of another run: this one may not ask, or end before it does.
     GATE_LOG.unlink(missing_ok=True)

@@ -24,9 +24,9 @@ localrules:
 rule score_models:
     input:
         code=code("score_models"),
-        logits=of_audit(layout.logit_files),
-        manifest=of_audit(layout.dataset_file, extension="json"),
-        dataset=of_audit(layout.dataset_file, extension="parquet"),
+        logits=of_audit(PlannedAudit.logit_files),
+        manifest=of_audit(lambda audit: audit.dataset.manifest),
+        dataset=of_audit(lambda audit: audit.dataset.samples),
     output:
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
@@ -42,35 +42,35 @@ rule score_models:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
     params:
-        subject=of_audit(plan.subject_of),
-        checks=of_audit(plan.logit_checks),
+        subject=of_audit(PlannedAudit.subject),
+        checks=of_audit(PlannedAudit.logit_checks),
         temperatures={end: config["great"]["temperatures"][end] for end in ("low", "high")},
         changes={
             "shifts": config["great"]["shifts"],
             "scales": config["great"]["scales"],
             "lam": config["disparity"]["fp_lambda"],
         },
-        state=of_audit(layout.user_logit_digests),
+        state=of_audit(PlannedAudit.user_logit_digests),
     script:
         "../workflow_scripts/score_models.py"
 
 
 rule tabulate_audit:
     input:
-        unpack(of_audit(projection_layout.task_files)),
+        unpack(of_audit(PlannedAudit.task_files)),
         code=code("tabulate_audit"),
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",
         sweeps="results/sweeps/{audit}.parquet",
-        logits=of_audit(layout.logit_files),
-        samples=of_audit(layout.sample_files),
-        dataset=of_audit(layout.dataset_file, extension="parquet"),
-        manifest=of_audit(layout.dataset_file, extension="json"),
-        manifests=of_audit(layout.trained_manifests),
-        generator=of_audit(layout.generator_manifest),
-        attributes=of_audit(layout.attributes_table),
-        mappers=of_audit(projection_layout.mapper_files, extension="json"),
-        projections=of_audit(projection_layout.projection_files),
+        logits=of_audit(PlannedAudit.logit_files),
+        samples=of_audit(lambda audit: audit.sample_files(audit.measures.values())),
+        dataset=of_audit(lambda audit: audit.dataset.samples),
+        manifest=of_audit(lambda audit: audit.dataset.manifest),
+        manifests=of_audit(PlannedAudit.trained_manifests),
+        generator=of_audit(lambda audit: audit.dataset.generator_manifest),
+        attributes=of_audit(PlannedAudit.attributes_table),
+        mappers=of_audit(lambda audit: [mapper.manifest for mapper in audit.mappers]),
+        projections=of_audit(PlannedAudit.projection_files),
     output:
         **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABULATED},
         **{f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in table_names.TABULATED},
@@ -85,8 +85,8 @@ rule tabulate_audit:
         mem_mb=by_attempt(8000),
         runtime=by_attempt(120),
     params:
-        subject=of_audit(plan.subject_of),
-        settings=of_audit(layout.table_settings),
+        subject=of_audit(PlannedAudit.subject),
+        settings=of_audit(PlannedAudit.table_settings),
     script:
         "../workflow_scripts/tabulate_audit.py"
 
@@ -96,13 +96,13 @@ rule judge_audit:
         **AUDIT_FILES,
         code=code("judge_audit"),
         scores="results/scores/{audit}.parquet",
-        samples=of_audit(layout.sample_files, judged=True),
-        dataset=of_audit(layout.dataset_file, extension="parquet"),
-        manifest=of_audit(layout.dataset_file, extension="json"),
+        samples=of_audit(lambda audit: audit.sample_files(audit.judged_measures())),
+        dataset=of_audit(lambda audit: audit.dataset.samples),
+        manifest=of_audit(lambda audit: audit.dataset.manifest),
         configuration="results/audits/{audit}/config.yaml",
-        generator=of_audit(layout.generator_manifest),
-        attributes=of_audit(layout.gate_attributes),
-        checkpoints=of_audit(layout.fetched_manifests),
+        generator=of_audit(lambda audit: audit.dataset.generator_manifest),
+        attributes=of_audit(PlannedAudit.judged_attributes),
+        checkpoints=of_audit(PlannedAudit.fetched_manifests),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:
@@ -113,11 +113,11 @@ rule judge_audit:
     conda:
         "../envs/analysis.yaml"
     params:
-        subject=of_audit(plan.judged_subject_of),
-        measures=of_audit(plan.measures_of),
-        rules=lambda wildcards: config["audits"][wildcards.audit]["gate"],
+        subject=of_audit(PlannedAudit.judged_subject),
+        measures=of_audit(PlannedAudit.measure_entries),
+        rules=of_audit(lambda audit: audit.entry["gate"]),
         intervals=config["intervals"],
-        label_error_rate=of_audited("label_error_rate"),
+        label_error_rate=of_audit(lambda audit: audit.dataset.entry["label_error_rate"]),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/judge_audit.py"
@@ -140,8 +140,8 @@ rule write_configuration:
 
 rule gate:
     input:
-        verdicts=results_of_run("verdict.json"),
-        standing=of_run(layout.verdict_results),
+        verdicts=[f"{audit.folder}/verdict.json" for audit in plan.selected],
+        standing=of_run(PlannedAudit.verdict_results),
     log:
         str(GATE_LOG),
     conda:

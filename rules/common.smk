@@ -19,18 +19,16 @@ from gfscore.audit import table_names
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show import figure_names
 from gfscore.show.last_words import last_words
-from gfscore.workflow import export_layout
-from gfscore.workflow import layout
-from gfscore.workflow import plan
-from gfscore.workflow import projection_layout
 from gfscore.workflow import user_files
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.replaced_files import replaced_files
+from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
+from gfscore.workflow.plan import PlannedAudit, Run, one_of
+from gfscore.workflow.replaced_files import missing_files, replaced_files
 from gfscore.workflow.resolved_file import rendered
+from gfscore.workflow.sources import modules_of_kinds, modules_of_measure, sources_of, workflow_files
 from gfscore.core.errors import InputError
-from gfscore.measures import kind_of
-from gfscore.workflow.sources import modules_of_kinds, sources_of
+from gfscore.core.identity import MODEL
 
 prepend_to_python_path(SCRIPTS)
 set_job_variables()
@@ -43,10 +41,11 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 config.clear()
 config.update(resolution.config)
-missing = user_files.missing_files(config, config["run"]) if workflow.is_main_process else []
+plan = Run(config)
+missing = missing_files(plan.selected) if workflow.is_main_process else []
 for words in missing:
     logger.warning(words)
-replaced = replaced_files(config, config["run"]) if workflow.is_main_process else {}
+replaced = replaced_files(plan.selected) if workflow.is_main_process else {}
 for manifest, words in replaced.items():
     logger.warning(f"{words}: not what {manifest} was made of; the steps that read it run again")
 
@@ -66,18 +65,17 @@ def reading(file_of, manifest):
     return files
 
 
-MODEL = layout.MODEL
 ZOO_MODEL = "{zoo}/{threat}/{model}"
 
 
 # No rule makes files of names that the configuration does not know.
 wildcard_constraints:
-    audit=plan.one_of(config["audits"]),
-    dataset=plan.one_of(config["datasets"]),
+    audit=one_of(config["audits"]),
+    dataset=one_of(config["datasets"]),
     threat="[^/]+",
     model="[^/]+",
-    measure=plan.one_of(config["measures"]),
-    mapper=plan.one_of(config["mappers"]),
+    measure=one_of(config["measures"]),
+    mapper=one_of(config["mappers"]),
 
 
 # ---- what a job asks of the machine ----

@@ -7,7 +7,7 @@ from gfscore.workflow import job_devices
 # A login node knows nothing of the GPUs of the nodes, and a node must ask for what the login node asked for.
 on_cluster = workflow.nodes is not None or workflow.remote_exec
 gpus = InstalledGpus() if on_cluster or not workflow.is_main_process else installed_gpus()
-gpu_mistakes = [] if on_cluster or not workflow.is_main_process else job_devices.gpu_mistakes(config, gpus)
+gpu_mistakes = [] if on_cluster or not workflow.is_main_process else job_devices.gpu_mistakes(plan, gpus)
 for words in gpu_mistakes or filter(None, [gpus.reason]):
     logger.warning(words)
 if gpus.usable and "gpu_percent" not in workflow.global_resources:
@@ -19,8 +19,8 @@ def job_device(wildcards, input):
     asked = config["inference"]["device"]
     if asked == "cpu" or not gpus.usable:
         return job_devices.JobDevice(asked)
-    entry = plan.entry_of(config, wildcards.dataset, wildcards.threat, wildcards.model)
-    if entry.get("gradients") is False:
+    model = plan.model(wildcards.dataset, wildcards.threat, wildcards.model)
+    if model.entry.get("gradients") is False:
         # Such a file runs outside of torch, which has the GPU.
         return job_devices.JobDevice("cpu")
     return device_of_files(
@@ -39,9 +39,9 @@ def device_of_files(path_to_dataset, path_to_model, path_to_checkpoint, measure,
     network = Network(job_devices.recorded_size(path_to_model, path_to_checkpoint), dataset.image_shape)
     batch_size, counts = config["inference"]["batch_size"], (dataset.samples, dataset.classes)
     if measure:
-        planned = job_devices.planned_measure(config["measures"][measure], *counts, batch_size)
+        planned = job_devices.planned_measure(plan.measures[measure], *counts, batch_size)
     elif mapper:
-        planned = job_devices.planned_projection(config["mappers"][mapper], *counts)
+        planned = job_devices.planned_projection(plan.mappers[mapper].settings, *counts)
     else:
         planned = job_devices.planned_logits(dataset.samples)
     return job_devices.choose(network, planned, device=config["inference"]["device"], installed=gpus)
@@ -61,7 +61,7 @@ def gpus_of_model(wildcards, input):
     """GPUs that a job asks a cluster for; none where it runs on the CPU."""
     if job_device(wildcards, input).device == "cpu":
         return 0
-    return of_kind("gpu")(wildcards) if wildcards.get("measure") else 1
+    return plan.measures[wildcards.measure].kind.gpu if wildcards.get("measure") else 1
 
 
 def cores_beside_gpu(wildcards):
@@ -80,7 +80,7 @@ def cores_of_model(wildcards, input):
     except FileNotFoundError:
         # Asked again when the inputs are there.
         pass
-    threads = layout.threads_of_model(config, wildcards.dataset, wildcards.threat, wildcards.model)
+    threads = plan.model(wildcards.dataset, wildcards.threat, wildcards.model).threads()
     return min(threads, all_local_cores(wildcards))
 
 

@@ -27,7 +27,7 @@ rule export_tables:
     conda:
         "../envs/analysis.yaml"
     params:
-        measures=of_audit(plan.measures_of),
+        measures=of_audit(PlannedAudit.measure_entries),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/export_tables.py"
@@ -48,8 +48,8 @@ rule export_cards:
     conda:
         "../envs/analysis.yaml"
     params:
-        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
-        measures=of_audit(plan.measures_of),
+        title=of_audit(lambda audit: audit.title),
+        measures=of_audit(PlannedAudit.measure_entries),
     script:
         "../workflow_scripts/export_cards.py"
 
@@ -57,10 +57,10 @@ rule export_cards:
 rule export_crate:
     input:
         code=code("export_crate"),
-        workflow=lambda wildcards: export_layout.workflow_files(ROOT),
-        manifests=of_audit(export_layout.manifests),
+        workflow=lambda wildcards: workflow_files(ROOT),
+        manifests=of_audit(PlannedAudit.deposited_inputs),
         verdict="results/audits/{audit}/verdict.json",
-        results=of_audit(export_layout.deposited_results),
+        results=of_audit(PlannedAudit.deposited_results),
     output:
         folder=directory("results/audits/{audit}/exports/ro-crate"),
     log:
@@ -70,7 +70,7 @@ rule export_crate:
     conda:
         "../envs/analysis.yaml"
     params:
-        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
+        title=of_audit(lambda audit: audit.title),
         config=config,
     script:
         "../workflow_scripts/export_crate.py"

@@ -23,7 +23,7 @@ localrules:
 
 rule fetch_dataset:
     input:
-        images=reading(of_dataset(layout.stored_images), "results/datasets/{dataset}.json"),
+        images=reading(of_dataset(PlannedDataset.stored_images), "results/datasets/{dataset}.json"),
     output:
         manifest="results/datasets/{dataset}.json",
         samples="results/datasets/{dataset}.parquet",
@@ -33,12 +33,12 @@ rule fetch_dataset:
         "../envs/torch.yaml"
     params:
         version=version("fetch_dataset"),
-        settings=of_dataset(plan.image_settings_of),
-        classes=of_entry("classes"),
-        path=of_dataset(layout.path_of_images),
+        settings=of_dataset(PlannedDataset.image_settings),
+        classes=of_dataset(lambda dataset: dataset.entry["classes"]),
+        path=of_dataset(lambda dataset: dataset.images),
         # A function of the inputs, because Snakemake runs nothing again where such a parameter has changed.
-        pinned=lambda wildcards, input: of_entry("digest")(wildcards),
-        state=state_of(of_dataset(layout.stored_images)),
+        pinned=lambda wildcards, input: plan.datasets[wildcards.dataset].entry["digest"],
+        state=of_dataset(lambda dataset: user_files.state(dataset.stored_images())),
     script:
         "../workflow_scripts/fetch_dataset.py"
 
@@ -56,7 +56,7 @@ rule check_digest:
     conda:
         "../envs/analysis.yaml"
     params:
-        pinned=of_entry("digest"),
+        pinned=of_dataset(lambda dataset: dataset.entry["digest"]),
     script:
         "../workflow_scripts/check_digest.py"
 
@@ -65,9 +65,9 @@ rule read_attributes:
     input:
         code=code("read_attributes"),
         manifest="results/datasets/{dataset}.json",
-        images=of_dataset(layout.stored_images),
-        file=of_dataset(layout.attributes_file),
-        reference=of_dataset(layout.attributes_reference),
+        images=of_dataset(PlannedDataset.stored_images),
+        file=of_dataset(PlannedDataset.attributes_file),
+        reference=of_dataset(PlannedDataset.attributes_reference),
     output:
         table="results/attributes/{dataset}.parquet",
     log:
@@ -78,8 +78,8 @@ rule read_attributes:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(30),
     params:
-        settings=of_entry("attributes"),
-        state=state_of(of_dataset(layout.attributes_file), user_files.digest),
+        settings=of_dataset(lambda dataset: dataset.entry["attributes"]),
+        state=of_dataset(lambda dataset: user_files.digest(dataset.attributes_file())),
     script:
         "../workflow_scripts/read_attributes.py"
 
@@ -87,10 +87,10 @@ rule read_attributes:
 rule fetch_checkpoint:
     input:
         placed=reading(
-            lambda wildcards: user_files.placed_checkpoint(config, **wildcards),
+            of_zoo_model(PlannedModel.placed_files),
             f"results/checkpoints/{ZOO_MODEL}.json",
         ),
-        architecture=lambda wildcards: user_files.architecture_files(config, **wildcards),
+        architecture=of_zoo_model(PlannedModel.architecture_files),
     output:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:
@@ -99,8 +99,8 @@ rule fetch_checkpoint:
         "../envs/torch.yaml"
     params:
         version=version("fetch_checkpoint"),
-        identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
-        settings=lambda wildcards: plan.checkpoint_settings_of(config, **wildcards),
-        state=lambda wildcards: user_files.checkpoint_state(config, **wildcards),
+        identity=of_zoo_model(lambda model: model.name.columns()),
+        settings=of_zoo_model(PlannedModel.checkpoint_settings),
+        state=of_zoo_model(PlannedModel.checkpoint_state),
     script:
         "../workflow_scripts/fetch_checkpoint.py"

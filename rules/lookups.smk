@@ -1,114 +1,113 @@
-# No rules: what config.yaml says about a job, and what a job depends on, as functions of its wildcards.
+# No rules: functions from the wildcards of a job to what the plan of the run says of its audit, dataset, model, mapper
+# or measure, and what a job depends on besides its data.
 
 
-def of_audit(lookup, **settings):
-    """Function from an audit to what a lookup of gfscore.workflow.plan or gfscore.workflow.layout says about it."""
-    return lambda wildcards: lookup(config, wildcards.audit, **settings)
+def of_audit(lookup):
+    """Function from an audit's name to what a lookup returns of the PlannedAudit."""
+    return lambda wildcards: lookup(plan.audits[wildcards.audit])
 
 
-def of_figure(lookup):
-    """Function from a figure of an audit to what a lookup of gfscore.show.figure_names says about it."""
-    return lambda wildcards: lookup(wildcards.figure, plan.measures_of(config, wildcards.audit))
+def of_run(lookup):
+    """What a lookup returns of every audit named in `run`, in one list without repetitions."""
+    items = []
+    for audit in plan.selected:
+        items += lookup(audit)
+    return list(dict.fromkeys(items))
 
 
 def of_dataset(lookup):
-    """Function from a dataset to what a lookup says about it."""
-    return lambda wildcards: lookup(config, wildcards.dataset)
+    """Function from a dataset's name to what a lookup returns of the PlannedDataset."""
+    return lambda wildcards: lookup(plan.datasets[wildcards.dataset])
 
 
-def of_entry(key):
-    """Function from a dataset to one of its settings."""
-    return lambda wildcards: config["datasets"][wildcards.dataset][key]
-
-
-def of_audited(key):
-    """Function from an audit to one setting of the dataset that it evaluates."""
-    return lambda wildcards: config["datasets"][config["audits"][wildcards.audit]["dataset"]][key]
-
-
-@cache
-def files_of_classifier(dataset, threat, model):
-    """What every job needs that shows images to a classifier; looked for once, however many measures there are."""
-    return layout.classifier_files(config, dataset, threat, model)
-
-
-def classifier_files(wildcards):
-    """The same by the names of a job's inputs."""
-    return files_of_classifier(wildcards.dataset, wildcards.threat, wildcards.model)
-
-
-def of_measure(wildcards):
-    """Settings of the measure that a job computes."""
-    return config["measures"][wildcards.measure]
-
-
-def of_kind(name):
-    """Function from a measure to what its kind declares under a name."""
-    return lambda wildcards: getattr(kind_of(of_measure(wildcards)), name)
-
-
-def of_subject(key):
-    """Function from a subject "dataset/threat/model" to one setting of the model."""
-    return lambda wildcards: plan.entry_of(config, **model_of_subject(wildcards))[key]
-
-
-def model_of_subject(wildcards):
-    """Dataset, threat and model of a subject "dataset/threat/model"."""
-    return dict(zip(("dataset", "threat", "model"), wildcards.subject.split("/"), strict=True))
-
-
-def of_zoo(key):
-    """Function from a classifier of a zoo to one of its settings."""
-    return lambda wildcards: config["models"][wildcards.zoo][wildcards.threat][wildcards.model][key]
-
-
-def of_probe(pattern):
-    """Function from a probe "zoo/threat/model" to a file name made of its settings."""
-    return lambda wildcards: pattern.format(**plan.zoo_entry_of(config, *wildcards.probe.split("/")))
-
-
-def by_device(*, cpu, cuda, of=of_zoo("training")):
-    """Function from a classifier of a zoo to the value for the device that it is trained on, or to what that says.
-
-    `of` looks up the settings that name the device.
-    """
+def of_model(lookup):
+    """Function from "dataset/threat/model", in one wildcard or in three, to what a lookup returns of the PlannedModel."""
 
     def value(wildcards):
-        chosen = {"cpu": cpu, "cuda": cuda}[of(wildcards)["device"]]
-        return chosen(wildcards) if callable(chosen) else chosen
+        if wildcards.get("subject"):
+            return lookup(plan.model(*wildcards.subject.split("/")))
+        return lookup(plan.model(wildcards.dataset, wildcards.threat, wildcards.model))
 
     return value
 
 
-def by_mapper_device(**values):
-    """The same for a mapper."""
-    return by_device(**values, of=lambda wildcards: config["mappers"][wildcards.mapper])
+def of_zoo_model(lookup):
+    """Function from "zoo/threat/model", in one wildcard or in three, to what a lookup returns of the PlannedModel."""
+
+    def value(wildcards):
+        if wildcards.get("probe"):
+            return lookup(plan.zoo_model(*wildcards.probe.split("/")))
+        return lookup(plan.zoo_model(wildcards.zoo, wildcards.threat, wildcards.model))
+
+    return value
 
 
-def by_generator_device(**values):
-    """The same for a user's generator of a dataset."""
-    return by_device(**values, of=lambda wildcards: config["datasets"][wildcards.dataset]["generator"])
+def of_mapper(lookup):
+    """Function from a mapper's name to what a lookup returns of the PlannedMapper."""
+    return lambda wildcards: lookup(plan.mappers[wildcards.mapper])
 
 
-def of_run(lookup):
-    """What a lookup says about every audit named in `run`, in one list without repetitions."""
-    return list(dict.fromkeys(item for audit in config["run"] for item in lookup(config, audit)))
+def of_measure(lookup):
+    """Function from a measure's name to what a lookup returns of the NamedMeasure."""
+    return lambda wildcards: lookup(plan.measures[wildcards.measure])
 
 
-def results_of_run(name):
-    """One result file of every audit named in `run`."""
-    return [f"results/audits/{audit}/{name}" for audit in config["run"]]
+def of_figure(lookup):
+    """Function from a figure of an audit to what a lookup of gfscore.show.figure_names says of it."""
+    return lambda wildcards: lookup(wildcards.figure, plan.audits[wildcards.audit].measures)
+
+
+def measure_settings(wildcards):
+    """Settings of the measure that a job computes, as plain values."""
+    return config["measures"][wildcards.measure]
+
+
+@cache
+def files_of_classifier(dataset, threat, model):
+    """Inputs of every job in which a classifier classifies images; looked for once, however many measures there are."""
+    return plan.classifier_files(plan.model(dataset, threat, model))
+
+
+def classifier_files(wildcards):
+    """The same by the wildcards of a job."""
+    return files_of_classifier(wildcards.dataset, wildcards.threat, wildcards.model)
+
+
+def by_device(lookup, *, cpu, cuda):
+    """Function from the wildcards of a job to the value for the device that its settings name.
+
+    `lookup` returns the settings of the wildcards; a value may be a function of the wildcards itself.
+    """
+
+    def value(wildcards):
+        chosen = {"cpu": cpu, "cuda": cuda}[lookup(wildcards)["device"]]
+        return chosen(wildcards) if callable(chosen) else chosen
+
+    return value
 
 
 # ---- what the steps depend on besides their data ----
 
 
 def code(rule_name):
-    """Script of a cheap step and the modules it imports; an edit of one re-runs what uses it, no more.
+    """Script of a cheap step and the modules that it imports; an edit of one re-runs what uses it, no more.
 
-    Of the kinds of measures, which no module imports by name, those that a job is about.
+    Of the kinds of measures, which no module imports by name: of a job about one measure all that its kind consists of;
+    of one about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
     """
-    return lambda wildcards: code_of(rule_name, modules_of_kinds(config, **wildcards))
+
+    def files(wildcards):
+        if wildcards.get("measure"):
+            modules = modules_of_measure(plan.measures[wildcards.measure])
+        elif wildcards.get("audit"):
+            modules = modules_of_kinds(plan.audits[wildcards.audit].measures.values())
+        elif wildcards.keys():
+            modules = ()
+        else:
+            modules = modules_of_kinds(measure for audit in plan.selected for measure in audit.measures.values())
+        return code_of(rule_name, modules)
+
+    return files
 
 
 @cache
@@ -125,20 +124,14 @@ def version(rule_name):
 
 def version_of_measure(wildcards):
     """The same of the measure that a job computes, whose kind declares it."""
-    return with_torch(kind_of(of_measure(wildcards)).version_with(config["inference"]["search"]))
+    return with_torch(plan.measures[wildcards.measure].kind.version_with(config["inference"]["search"]))
 
 
 @cache
-def with_torch(own):
+def with_torch(version_of_values):
     """A version, and that of torch."""
     torch = next(line for line in (ROOT / "requirements.lock").read_text().split() if line.startswith("torch=="))
-    return f"{own}, {torch}"
-
-
-def state_of(file_of, state=user_files.state):
-    """What tells a user's file from another in its place, which may be older than the outputs of the first one."""
-    # Snakemake does not look at parameters that are made of a job's input, so this is made of wildcards.
-    return lambda wildcards: state(file_of(wildcards))
+    return f"{version_of_values}, {torch}"
 
 
 # Costs are other ones at every run: only the page, which shows them, reads them.

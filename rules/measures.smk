@@ -54,7 +54,7 @@ rule measure_model:
     log:
         f"results/logs/measure_model/{{measure}}/{MODEL}.log",
     wildcard_constraints:
-        measure=plan.names_of_network_measures(config),
+        measure=plan.network_measures(),
     conda:
         "../envs/torch.yaml"
     threads: cores_of_model
@@ -64,12 +64,12 @@ rule measure_model:
         device=device_of_model,
         # No parameter: a device that changes is no reason to measure again. What is set explicitly is in the version.
         search=config["inference"]["search"],
-        mem_mb=by_attempt(of_kind("mem_mb")),
-        runtime=by_attempt(of_kind("runtime")),
+        mem_mb=by_attempt(of_measure(lambda measure: measure.kind.mem_mb)),
+        runtime=by_attempt(of_measure(lambda measure: measure.kind.runtime)),
     params:
         version=version_of_measure,
         batch_size=config["inference"]["batch_size"],
-        settings=of_measure,
+        settings=measure_settings,
         progress=f"results/progress/measure_model/{{measure}}/{MODEL}",
     script:
         "../workflow_scripts/measure_model.py"
@@ -78,25 +78,25 @@ rule measure_model:
 rule import_samples:
     input:
         code=code("import_samples"),
-        file=lambda wildcards: user_files.present(of_subject("path")(wildcards)),
-        manifest=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.json",
-        samples=lambda wildcards: f"results/datasets/{model_of_subject(wildcards)['dataset']}.parquet",
+        file=of_model(lambda model: user_files.present(model.path)),
+        manifest=of_model(lambda model: plan.datasets[model.name.dataset].manifest),
+        samples=of_model(lambda model: plan.datasets[model.name.dataset].samples),
     output:
         samples="results/samples/{measure}/{subject}.parquet",
     log:
         "results/logs/import_samples/{measure}/{subject}.log",
     wildcard_constraints:
-        subject=plan.subjects_from(config, "samples"),
+        subject=plan.models_from("samples"),
     group:
         submitted_with("model")
     conda:
         "../envs/analysis.yaml"
     params:
-        model=model_of_subject,
-        path=of_subject("path"),
+        model=of_model(lambda model: model.name.columns()),
+        path=of_model(lambda model: model.path),
         measure=lambda wildcards: wildcards.measure,
-        kind=lambda wildcards: config["measures"][wildcards.measure]["kind"],
-        largest_radius=lambda wildcards: config["measures"][wildcards.measure].get("largest_radius"),
-        state=state_of(of_subject("path"), user_files.digest),
+        kind=of_measure(lambda measure: measure.kind.name),
+        largest_radius=lambda wildcards: measure_settings(wildcards).get("largest_radius"),
+        state=of_model(lambda model: user_files.digest(model.path)),
     script:
         "../workflow_scripts/import_samples.py"

@@ -9,10 +9,12 @@
 #   project_attributes      one job per model: images are decoded again for each, because which ones it needs depends on
 #                           its predictions, and all of them would fill gigabytes at the sizes where decoding is slow
 
+mapper_settings = of_mapper(lambda mapper: mapper.entry)
+
 
 rule train_mapper:
     input:
-        unpack(lambda wildcards: projection_layout.mapper_inputs(config, wildcards.mapper)),
+        unpack(of_mapper(PlannedMapper.inputs)),
     output:
         weights="results/mappers/{mapper}.safetensors",
         manifest="results/mappers/{mapper}.json",
@@ -22,16 +24,16 @@ rule train_mapper:
     conda:
         "../envs/torch.yaml"
     # as in train_model
-    threads: by_mapper_device(cpu=1, cuda=cores_beside_gpu)
+    threads: by_device(mapper_settings, cpu=1, cuda=cores_beside_gpu)
     # cuda: 6 GB of images to train on (10,000 of 224 x 224, held once), 2 GB of those that are measured, 3 GB of CUDA
     resources:
-        gpu=by_mapper_device(cpu=0, cuda=1),
-        gpu_percent=by_mapper_device(cpu=0, cuda=whole_gpu),
-        mem_mb=by_attempt(by_mapper_device(cpu=2000, cuda=16000)),
-        runtime=by_attempt(by_mapper_device(cpu=60, cuda=720)),
+        gpu=by_device(mapper_settings, cpu=0, cuda=1),
+        gpu_percent=by_device(mapper_settings, cpu=0, cuda=whole_gpu),
+        mem_mb=by_attempt(by_device(mapper_settings, cpu=2000, cuda=16000)),
+        runtime=by_attempt(by_device(mapper_settings, cpu=60, cuda=720)),
     params:
         version=version("train_mapper"),
-        settings=lambda wildcards: projection_layout.mapper_settings(config, wildcards.mapper),
+        settings=of_mapper(PlannedMapper.training_settings),
         progress="results/progress/train_mapper/{mapper}",
     script:
         "../workflow_scripts/train_mapper.py"
@@ -42,7 +44,7 @@ rule project_attributes:
         unpack(classifier_files),
         weights="results/mappers/{mapper}.safetensors",
         mapper="results/mappers/{mapper}.json",
-        attributes=lambda wildcards: projection_layout.mapper_attributes(config, wildcards.mapper, wildcards.dataset),
+        attributes=lambda wildcards: plan.mappers[wildcards.mapper].attributes_of(wildcards.dataset),
     output:
         samples=f"results/projections/{{mapper}}/{MODEL}.parquet",
     log:
@@ -59,7 +61,7 @@ rule project_attributes:
     params:
         version=version("project_attributes"),
         batch_size=config["inference"]["batch_size"],
-        settings=lambda wildcards: config["mappers"][wildcards.mapper]["search"],
+        settings=of_mapper(lambda mapper: mapper.entry["search"]),
         progress=f"results/progress/project_attributes/{{mapper}}/{MODEL}",
     script:
         "../workflow_scripts/project_attributes.py"

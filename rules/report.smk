@@ -21,8 +21,8 @@ rule plot_figures:
         **AUDIT_FILES,
         code=code("plot_figures"),
         scores="results/scores/{audit}.parquet",
-        dataset=of_audit(layout.dataset_file, extension="parquet"),
-        pictures=of_audit(projection_layout.mapper_files, extension="npz"),
+        dataset=of_audit(lambda audit: audit.dataset.samples),
+        pictures=of_audit(lambda audit: [mapper.pictures for mapper in audit.mappers]),
     output:
         folder=report(
             directory("results/audits/{audit}/figures"),
@@ -41,7 +41,7 @@ rule plot_figures:
     # The page is made beside them.
     threads: half_of_the_cores
     params:
-        subject=of_audit(plan.subject_of),
+        subject=of_audit(PlannedAudit.subject),
         fp_lambda=config["disparity"]["fp_lambda"],
         seed=config["intervals"]["seed"],
     script:
@@ -56,7 +56,7 @@ rule build_report:
         verdict="results/audits/{audit}/verdict.json",
         sweeps="results/sweeps/{audit}.parquet",
         costs="results/audits/{audit}/costs.parquet",
-        pictures=of_audit(projection_layout.mapper_files, extension="npz"),
+        pictures=of_audit(lambda audit: [mapper.pictures for mapper in audit.mappers]),
     output:
         page=report(
             "results/audits/{audit}/report.html",
@@ -73,10 +73,10 @@ rule build_report:
     conda:
         "../envs/analysis.yaml"
     params:
-        title=lambda wildcards: config["audits"][wildcards.audit]["title"],
-        measures=of_audit(plan.measures_of),
-        models=of_audit(plan.described_models),
-        published_samples=of_audited("published_accuracy"),
+        title=of_audit(lambda audit: audit.title),
+        measures=of_audit(PlannedAudit.measure_entries),
+        models=of_audit(PlannedAudit.described_models),
+        published_samples=of_audit(lambda audit: audit.dataset.entry["published_accuracy"]),
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=config["report"]["contact"],
     script:
@@ -87,7 +87,7 @@ rule build_index:
     input:
         code=code("build_index"),
         page=str((PAGE / "index.html").relative_to(ROOT)),
-        verdicts=results_of_run("verdict.json"),
+        verdicts=[f"{audit.folder}/verdict.json" for audit in plan.selected],
     output:
         page="results/index.html",
     log:
@@ -95,6 +95,6 @@ rule build_index:
     conda:
         "../envs/analysis.yaml"
     params:
-        titles={audit: config["audits"][audit]["title"] for audit in config["run"]},
+        titles={audit.name: audit.title for audit in plan.selected},
     script:
         "../workflow_scripts/build_index.py"

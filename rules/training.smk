@@ -16,10 +16,14 @@
 ruleorder: train_probe > train_model
 
 
+training_settings = of_zoo_model(lambda model: model.entry["training"])
+generator_settings = of_dataset(lambda dataset: dataset.entry["generator"])
+
+
 rule train_model:
     input:
-        train=lambda wildcards: f"results/datasets/{of_zoo('train_on')(wildcards)}.json",
-        test=lambda wildcards: f"results/datasets/{of_zoo('evaluate_on')(wildcards)}.json",
+        train=of_zoo_model(lambda model: f"results/datasets/{model.entry['train_on']}.json"),
+        test=of_zoo_model(lambda model: f"results/datasets/{model.entry['evaluate_on']}.json"),
     output:
         checkpoint=f"results/trained/{ZOO_MODEL}.safetensors",
         manifest=f"results/trained/{ZOO_MODEL}.json",
@@ -28,18 +32,18 @@ rule train_model:
     conda:
         "../envs/torch.yaml"
     # torch takes one thread in either case
-    threads: by_device(cpu=1, cuda=cores_beside_gpu)
+    threads: by_device(training_settings, cpu=1, cuda=cores_beside_gpu)
     resources:
-        gpu=by_device(cpu=0, cuda=1),
-        gpu_percent=by_device(cpu=0, cuda=whole_gpu),
+        gpu=by_device(training_settings, cpu=0, cuda=1),
+        gpu_percent=by_device(training_settings, cpu=0, cuda=whole_gpu),
         # up to 2 GB of training images are held in main memory as float32, beside the libraries of CUDA
-        mem_mb=by_attempt(by_device(cpu=2000, cuda=8000)),
-        runtime=by_attempt(by_device(cpu=60, cuda=720)),
+        mem_mb=by_attempt(by_device(training_settings, cpu=2000, cuda=8000)),
+        runtime=by_attempt(by_device(training_settings, cpu=60, cuda=720)),
     params:
         version=version("train_model"),
-        identity=lambda wildcards: {"dataset": wildcards.zoo, "threat": wildcards.threat, "model": wildcards.model},
-        settings=of_zoo("training"),
-        attack=of_zoo("attack"),
+        identity=of_zoo_model(lambda model: model.name.columns()),
+        settings=training_settings,
+        attack=of_zoo_model(lambda model: model.entry["attack"]),
         progress=f"results/progress/train_model/{ZOO_MODEL}",
     script:
         "../workflow_scripts/train_model.py"
@@ -47,8 +51,8 @@ rule train_model:
 
 rule train_probe:
     input:
-        train=of_probe("results/datasets/{train_on}.json"),
-        test=of_probe("results/datasets/{evaluate_on}.json"),
+        train=of_zoo_model(lambda model: f"results/datasets/{model.entry['train_on']}.json"),
+        test=of_zoo_model(lambda model: f"results/datasets/{model.entry['evaluate_on']}.json"),
         backbone="results/checkpoints/{probe}.json",
     output:
         checkpoint="results/trained/{probe}.safetensors",
@@ -56,7 +60,7 @@ rule train_probe:
     log:
         "results/logs/train_probe/{probe}.log",
     wildcard_constraints:
-        probe=plan.zoo_models_from(config, "probe"),
+        probe=plan.zoo_models_from("probe"),
     conda:
         "../envs/torch.yaml"
     threads: all_local_cores
@@ -74,14 +78,14 @@ rule train_probe:
 
 rule train_generator:
     input:
-        train=lambda wildcards: f"results/datasets/{config['datasets'][wildcards.dataset]['fitted_on']}.json",
+        train=of_dataset(lambda dataset: f"results/datasets/{dataset.entry['fitted_on']}.json"),
     output:
         images="results/generated/{dataset}.npz",
         manifest="results/generated/{dataset}.json",
     log:
         "results/logs/train_generator/{dataset}.log",
     wildcard_constraints:
-        dataset=plan.datasets_from(config, "generated"),
+        dataset=plan.datasets_from("generated"),
     conda:
         "../envs/torch.yaml"
     threads: 1
@@ -90,34 +94,34 @@ rule train_generator:
         runtime=by_attempt(60),
     params:
         version=version("train_generator"),
-        settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],
+        settings=generator_settings,
     script:
         "../workflow_scripts/train_generator.py"
 
 
 rule draw_samples:
     input:
-        generator=reading(of_dataset(user_files.generator_files), "results/generated/{dataset}.json"),
+        generator=reading(of_dataset(PlannedDataset.generator_files), "results/generated/{dataset}.json"),
     output:
         images="results/generated/{dataset}.npz",
         manifest="results/generated/{dataset}.json",
     log:
         "results/logs/draw_samples/{dataset}.log",
     wildcard_constraints:
-        dataset=plan.datasets_from(config, "generator_file"),
+        dataset=plan.datasets_from("generator_file"),
     conda:
         "../envs/torch.yaml"
     # more threads change the last digits of pixels
     threads: 1
     resources:
-        gpu=by_generator_device(cpu=0, cuda=1),
-        gpu_percent=by_generator_device(cpu=0, cuda=whole_gpu),
+        gpu=by_device(generator_settings, cpu=0, cuda=1),
+        gpu_percent=by_device(generator_settings, cpu=0, cuda=whole_gpu),
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
     params:
         version=version("draw_samples"),
-        classes=of_entry("classes"),
-        settings=lambda wildcards: config["datasets"][wildcards.dataset]["generator"],
-        state=of_dataset(user_files.generator_state),
+        classes=of_dataset(lambda dataset: dataset.entry["classes"]),
+        settings=generator_settings,
+        state=of_dataset(PlannedDataset.generator_state),
     script:
         "../workflow_scripts/draw_samples.py"

@@ -18,8 +18,8 @@ from gfscore.measures.samples import table_of
 from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
-from gfscore.workflow import layout, plan
 from gfscore.workflow.configuration import configured
+from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import rendered
 from judge_audit import judge_audit
 from score_models import score_models
@@ -76,32 +76,37 @@ def finished_audit(*, attacked=False, several_files=False, seed=0):
     text = (SHARED + models).replace("MEASURES", measures)
     Path("config.yaml").write_text(text)
     resolution = configured(["config.yaml"], {})
-    config, dataset = resolution.config, "results/datasets/toy"
-    settings, classes = plan.image_settings_of(config, "toy"), config["datasets"]["toy"]["classes"]
-    images = layout.path_of_images(config, "toy")
-    fetch_dataset(settings, classes, f"{dataset}.json", f"{dataset}.parquet", dataset="toy", path_to_images=images)
-    samples = read_table(f"{dataset}.parquet", DATASET)
-    for model, signal in zip(plan.models_of(config, AUDIT), (2.0, 1.0), strict=True):
+    audit = Run(resolution.config).audits[AUDIT]
+    dataset = audit.dataset
+    fetch_dataset(
+        dataset.image_settings(),
+        dataset.entry["classes"],
+        dataset.manifest,
+        dataset.samples,
+        dataset="toy",
+        path_to_images=dataset.images,
+    )
+    samples = read_table(dataset.samples, DATASET)
+    for model, signal in zip(audit.models, (2.0, 1.0), strict=True):
         logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
         logits[np.arange(n), labels] += signal
         if attacked:
-            _network(config, model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
+            _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
         else:
-            np.save(f"given/{model['model']}.npy", logits)
+            np.save(f"given/{model.name.model}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
-    _steps(config)
-    _page(config)
+    _steps(audit)
+    _page(audit)
 
 
-def _network(config, model, samples, logits, *, distances):
-    path = Path(plan.entry_of(config, **model)["path"])
+def _network(planned, samples, logits, *, distances):
+    path, source, model = Path(planned.path), planned.source.name, planned.name.columns()
     path.write_bytes(model["model"].encode())
     files = [{"path": str(path), "sha256": sha256_of_file(path)}]
     if path.suffix == ".onnx":
         beside = Path(f"{path}.data")
         beside.write_bytes(b"weights of " + model["model"].encode())
         files.append({"path": str(beside), "sha256": sha256_of_file(beside)})
-    source = plan.entry_of(config, **model)["source"]
     known = {"path": str(path), "sha256": model_digest(source, [file["sha256"] for file in files])}
     place = MODEL.format(**model)
     write_json(f"results/checkpoints/{place}.json", {**model, **known, "files": files})
@@ -121,58 +126,59 @@ def _network(config, model, samples, logits, *, distances):
     )
 
 
-def _page(config):
-    folder = "results/audits/toy"
+def _page(audit):
+    config, folder = audit.run.config, audit.folder
     files = {name: f"{folder}/{name}.parquet" for name in TABLES_OF_AUDIT}
     files |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
     build_report(
         files | {"verdict": f"{folder}/verdict.json", "sweeps": "results/sweeps/toy.parquet"},
         f"{folder}/report.html",
         audit=AUDIT,
-        title=config["audits"][AUDIT]["title"],
-        measures=plan.measures_of(config, AUDIT),
-        models=plan.described_models(config, AUDIT),
+        title=audit.title,
+        measures=audit.measure_entries(),
+        models=audit.described_models(),
         published_samples=None,
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=None,
     )
 
 
-def _steps(config):
-    folder, great = "results/audits/toy", config["great"]
+def _steps(audit):
+    config, folder = audit.run.config, audit.folder
+    great = config["great"]
     tables = {name: f"{folder}/{name}.parquet" for name in TABULATED}
     tables |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
-    manifest, dataset = (layout.dataset_file(config, AUDIT, extension=end) for end in ("json", "parquet"))
+    manifest, dataset = audit.dataset.manifest, audit.dataset.samples
     scored = {"selection": f"{folder}/models.json", "sensitivity": f"{folder}/sensitivity.parquet"}
     scored |= {stage: f"results/{stage}/toy.parquet" for stage in ("scores", "sweeps")}
     score_models(
         {"manifest": manifest, "dataset": dataset, "code": []},
         scored,
         audit=AUDIT,
-        subject=plan.subject_of(config, AUDIT),
-        checks=plan.logit_checks(config, AUDIT),
+        subject=audit.subject(),
+        checks=audit.logit_checks(),
         temperatures={end: great["temperatures"][end] for end in ("low", "high")},
         changes={"shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"]},
     )
     given = scored | {
         "manifest": manifest,
         "dataset": dataset,
-        "samples": layout.sample_files(config, AUDIT),
+        "samples": audit.sample_files(audit.measures.values()),
         "manifests": [],
     }
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
-    given |= {"checkpoints": layout.fetched_manifests(config, AUDIT)}
-    subject, settings = plan.subject_of(config, AUDIT), layout.table_settings(config, AUDIT)
+    given |= {"checkpoints": audit.fetched_manifests()}
+    subject, settings = audit.subject(), audit.table_settings()
     tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
     configuration = f"{folder}/config.yaml"
-    judged = given | {"samples": layout.sample_files(config, AUDIT, judged=True), "configuration": configuration}
+    judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
     judge_audit(
-        AuditValues.from_params(plan.judged_subject_of(config, AUDIT), judged),
+        AuditValues.from_params(audit.judged_subject(), judged),
         judged,
         f"{folder}/verdict.json",
         tables=read_audit_tables(scored | tables, audit=AUDIT),
-        measures=plan.measures_of(config, AUDIT),
-        rules=config["audits"][AUDIT]["gate"],
+        measures=audit.measure_entries(),
+        rules=audit.entry["gate"],
         intervals=config["intervals"],
         label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),
         fp_lambda=config["disparity"]["fp_lambda"],

@@ -24,7 +24,8 @@ from gfscore.images.dataset_source import dataset_sources  # noqa: E402
 from gfscore.measures import KINDS  # noqa: E402
 from gfscore.networks.model_source import model_sources  # noqa: E402
 from gfscore.projection.mappers.declared import mapper_kinds  # noqa: E402
-from gfscore.workflow.resolving import DEFAULTS, THREATS, WHOLE, AuditSettings  # noqa: E402
+from gfscore.workflow.audit_settings import AuditSettings  # noqa: E402
+from gfscore.workflow.resolving import DEFAULTS, SETTINGS, THREATS  # noqa: E402
 
 PATH = ROOT / "rules/schemas/config.schema.json"
 
@@ -41,7 +42,7 @@ def schema() -> dict[str, Any]:
     definitions = {}
     for section, (tag, known) in kinds.items():
         definitions[section] = _entries(section, tag, {name: kind.settings for name, kind in known.items()})
-    definitions["whole"] = _parts("whole", {**WHOLE, "audit": AuditSettings})
+    definitions["whole"] = _parts("whole", {**SETTINGS, "audit": AuditSettings})
     for entry in definitions["datasets"]["parts"].values():
         if "attributes" in entry.get("properties", {}):
             entry["properties"]["attributes"] = {"anyOf": [{"type": "null"}, _ref("attributes", "entry")]}
@@ -63,7 +64,7 @@ def schema() -> dict[str, Any]:
         "models": {**names, "additionalProperties": {"properties": zoo, "additionalProperties": False}},
         "measures": {**names, "additionalProperties": _ref("measures", "entry")},
         "mappers": {**names, "additionalProperties": _ref("mappers", "entry")},
-        **{section: _ref("whole", section) for section in WHOLE},
+        **{section: _ref("whole", section) for section in SETTINGS},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -29,8 +29,8 @@ def score_models(
 ) -> None:
     """Write models.json, and the tables scores, sweeps and sensitivity of an audit; `made` holds their paths.
 
-    `given` holds paths: `manifest` and table of the `dataset`, and the files of `code`. `subject` is what
-    plan.subject_of says, `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` the
+    `given` holds paths: `manifest` and table of the `dataset`, and the files of `code`. `subject` is that
+    of PlannedAudit, `checks` are its logit_checks, `temperatures` the
     ends low and high of the searched range, `changes` the shifts and scales of the logits, and lam, lambda of FP. What
     takes long is kept in the folder `cache`. Raises InputError for logits that cannot be audited.
     """

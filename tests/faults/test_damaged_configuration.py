@@ -6,7 +6,7 @@ import yaml
 from faults.damage import changed_tree, damaged
 from faults.pool import watched
 from gfscore.core.errors import InputError
-from gfscore.workflow import layout, plan
+from gfscore.workflow.plan import Run
 from shipped_configuration import ROOT, completed
 
 CASES = 200
@@ -34,8 +34,8 @@ def test_a_damaged_configuration_is_refused_by_name_or_can_be_planned(trials):
             assert "config.yaml" in str(error)
             return True
         for audit in config["run"]:
-            assert layout.audit_results(config, audit)
-            assert plan.models_of(config, audit)
+            assert Run(config).audits[audit].audit_results()
+            assert Run(config).audits[audit].models
         return False
 
     outcomes = watched(attempt, range(trials(CASES)))

@@ -14,7 +14,7 @@ import yaml
 
 from faults.audits import OPTIONS, OVERLAY, TARGETS
 from gfscore.core.settings import NAME_FORM
-from gfscore.workflow.export_layout import EXPORTS
+from gfscore.workflow.plan import EXPORTS
 from shipped_configuration import refusal, shipped_configuration
 
 NAMES = [

@@ -13,7 +13,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.core.files import read_json
 from gfscore.networks.architectures import build_network
 from gfscore.tables.parquet_tables import read_logits
-from gfscore.workflow import plan
+from gfscore.workflow.plan import Run
 from shipped_configuration import shipped_configuration
 from train_model import train_model
 
@@ -79,7 +79,7 @@ def test_every_network_of_the_audit_is_built_for_its_images_and_is_the_published
 def test_the_networks_and_the_tasks_are_the_papers():
     assert set(ENTRIES) == set(PUBLISHED) and AUDIT["models"] == [f"celeba/none/{name}" for name in ENTRIES]
     assert len(set(ATTRIBUTES)) == len(ATTRIBUTES) == 40
-    tasks = [CONFIG["datasets"][name]["task"] for name in plan.tasks_of(CONFIG, "celeba-24")]
+    tasks = [task.label_attribute for task in Run(CONFIG).audits["celeba-24"].tasks]
     assert tasks == ["Attractive", "Eyeglasses"] and set(tasks) < set(ATTRIBUTES)
     assert [CONFIG["models"][zoo]["none"] for zoo in ("celeba", "celeba-eyeglasses")] != [ENTRIES] * 2
     for name in ENTRIES:
@@ -87,7 +87,7 @@ def test_the_networks_and_the_tasks_are_the_papers():
         assert other["training"] == ENTRIES[name]["training"] and other["train_on"] == "celeba-eyeglasses-train"
     # Each mapper moves all 40, or finds its own dimensions.
     assert [CONFIG["mappers"][name].get("attributes") for name in AUDIT["projection"]] == [None, None]
-    assert len(plan.datasets_of(CONFIG, "celeba-tasks")) == 4 + 4 + 2
+    assert len(Run(CONFIG).audits["celeba-tasks"].datasets) == 4 + 4 + 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from gfscore.workflow import plan
+from gfscore.workflow.plan import Run, step_of
 
 pytestmark = pytest.mark.workflow
 
@@ -15,7 +15,7 @@ MODELS = ["ERM", "ERM_DA", "PGD", "TRADES", "PRL", "PGD_mixer", "WORST_CLASS"]
 def whole_chain(repository):
     """All jobs of one model that follow its checkpoint: logits, one for each measure of images, projection."""
     config = repository.config()
-    steps = Counter(plan.step_of(config, name) for name in config["audits"]["digits"]["measures"])
+    steps = Counter(step_of(measure) for measure in Run(config).audits["digits"].measures.values())
     return Counter(extract_logits=1, measure_model=steps["measure_model"], project_attributes=1)
 
 

@@ -10,6 +10,7 @@ from gfscore.audit.verdicts.gate_rules import STATISTICS, direction_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.configuration import case_mistakes
+from gfscore.workflow.plan import Run
 from shipped_configuration import completed, refusal, written
 
 TORCH = {"path": "a.pt", "architecture": "torchvision.models:resnet18"}
@@ -267,7 +268,7 @@ def test_names_that_differ_in_case_alone_are_refused_together(config):
     config["models"]["cifar10"]["L2"] = {"wu2020adversarial": entry}
     assert "'wu2020adversarial' and 'Wu2020Adversarial' differ only in case" in refusal(config)
     config["models"]["cifar10"]["L2"] = {"Wu2020Adversarial": entry}
-    assert not [*case_mistakes(config)]
+    assert not [*case_mistakes(Run(config))]
 
 
 @pytest.mark.parametrize(

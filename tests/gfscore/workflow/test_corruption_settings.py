@@ -2,8 +2,8 @@
 
 import pytest
 
-from gfscore.workflow import layout, plan
-from gfscore.workflow.user_files import missing_files
+from gfscore.workflow.plan import Run
+from gfscore.workflow.replaced_files import missing_files
 from shipped_configuration import completed, refusal_with, shipped_configuration
 
 COPIES = {"path": "nowhere/C"}
@@ -20,12 +20,13 @@ def config():
 
 
 def test_copies_belong_to_the_images_and_a_dataset_without_them_is_what_it_was(config):
-    found = completed(config)
-    settings = plan.image_settings_of(found, "digits")["corrupted"]
+    run = Run(completed(config))
+    audit = run.audits["digits"]
+    settings = audit.dataset.image_settings()["corrupted"]
     assert settings == {**COPIES, "corruptions": None, "severities": None, "preprocessing": {"method": "none"}}
-    assert "corrupted" not in plan.image_settings_of(found, "digits-train")
-    assert layout.table_settings(found, "digits")["corruption_baseline"] == "none/ERM"
-    assert any("nowhere/C: there is no such file or folder" in message for message in missing_files(found, ["digits"]))
+    assert "corrupted" not in run.datasets["digits-train"].image_settings()
+    assert audit.table_settings()["corruption_baseline"] == "none/ERM"
+    assert any("nowhere/C: there is no such file or folder" in message for message in missing_files([audit]))
 
 
 @pytest.mark.parametrize(

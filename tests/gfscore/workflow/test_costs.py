@@ -8,9 +8,10 @@ import pytest
 
 from gfscore.audit.costs import FROM_LOGITS, cost_rows
 from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import passes
-from gfscore.workflow import layout
 from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
+from gfscore.workflow.plan import Run
 from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -94,12 +95,12 @@ def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_i
 
 
 def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
-    config = shipped_configuration()
+    run = Run(shipped_configuration())
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
-    logs = [log.replace("{MODEL}", layout.MODEL).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
+    logs = [log.replace("{MODEL}", MODEL_PATH).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
     known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
-    records = layout.cost_records(config, "digits")
+    records = run.audits["digits"].cost_records()
     assert {record["step"] for record in records} > {"train_model", "extract_logits", "project_attributes"}
     assert {record["step"] for record in records if record["measure"] == "clean"} == {FROM_LOGITS}
     for record in records:

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from gfscore.core.settings import Subset
+from gfscore.measures import named_measures
 from gfscore.networks.device_choice import Network
 from gfscore.networks.installed_gpus import Gpu, InstalledGpus
 from gfscore.workflow import job_devices
@@ -20,6 +22,7 @@ from gfscore.workflow.job_devices import (
     planned_projection,
     samples_of,
 )
+from gfscore.workflow.plan import Run
 from shipped_configuration import shipped_configuration
 
 H100 = InstalledGpus((Gpu("H100", 81_559, "580.95"),))
@@ -32,21 +35,20 @@ WIDE_RESNET = Network(4 * 36_500_000, (3, 32, 32))
 
 @pytest.fixture(scope="module")
 def demo():
-    return shipped_configuration()
+    return Run(shipped_configuration())
 
 
 def test_every_job_of_the_demo_runs_on_the_cpu(demo):
     """Its networks are digits: a GPU would save less than it takes to start."""
     planned = [planned_logits(898)]
-    for entry in demo["measures"].values():
-        planned.append(planned_measure(entry, 898, 10, 256))
-    planned += [planned_projection(mapper, 898, 10) for mapper in demo["mappers"].values()]
+    planned += [planned_measure(measure, 898, 10, 256) for measure in demo.measures.values()]
+    planned += [planned_projection(mapper.settings, 898, 10) for mapper in demo.mappers.values()]
     assert len(planned) > 5
     assert {choose(DIGITS, work, device="auto", installed=H100) for work in planned} == {JobDevice("cpu")}
 
 
 def measure(**settings):
-    return planned_measure(settings, 100, 10, 256)
+    return planned_measure(named_measures({"m": settings})["m"], 100, 10, 256)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_copies_at_a_time_count_where_they_are_more_than_images():
     [(None, 100), ({"samples": 30}, 30), ({"samples": 300}, 100), ({"per_class": 4}, 40), ({"every": 3}, 34)],
 )
 def test_samples_of_a_subset_are_counted(subset, samples):
-    assert samples_of(subset, 100, 10) == samples
+    assert samples_of(subset and Subset(**subset), 100, 10) == samples
 
 
 LARGE = Planned(100_000, 256, gradients=True)
@@ -132,7 +134,7 @@ def asking(tmp_path, monkeypatch):
 
 
 def _configured(path, values):
-    return configured([path], values).config
+    return Run(configured([path], values).config)
 
 
 def test_without_a_gpu_nothing_is_refused_that_does_not_ask_for_one(asking):
@@ -149,17 +151,17 @@ def test_without_a_gpu_nothing_is_refused_that_does_not_ask_for_one(asking):
     ],
 )
 def test_what_asks_for_cuda_is_refused_without_one_and_named(asking, values, named):
-    config = asking(values)
-    (mistake,) = gpu_mistakes(config, NONE)
+    run = asking(values)
+    (mistake,) = gpu_mistakes(run, NONE)
     assert named in mistake and "device" in mistake
-    assert gpu_mistakes(config, H100) == []
+    assert gpu_mistakes(run, H100) == []
 
 
 def test_a_training_that_is_done_asks_for_nothing(asking, tmp_path):
-    config = asking({"models": {"digits": {"none": {"ERM": {"training": {"method": "ERM", "device": "cuda"}}}}}})
+    run = asking({"models": {"digits": {"none": {"ERM": {"training": {"method": "ERM", "device": "cuda"}}}}}})
     (tmp_path / "results/trained/digits/none").mkdir(parents=True)
     (tmp_path / "results/trained/digits/none/ERM.json").write_text("{}")
-    assert gpu_mistakes(config, NONE) == []
+    assert gpu_mistakes(run, NONE) == []
 
 
 def test_an_old_driver_stops_a_run_that_would_use_the_gpu(asking):

@@ -13,7 +13,8 @@ from gfscore.measures import KINDS, complete
 from gfscore.measures.names import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.resolved_file import flow, of_audit, rendered
+from gfscore.workflow.plan import Run
+from gfscore.workflow.resolved_file import configuration_of, flow, rendered
 from gfscore.workflow.resolving import resolve
 from shipped_configuration import DEMO, FILES, ROOT, completed, shipped_configuration, written
 
@@ -205,7 +206,7 @@ def test_the_written_configuration_of_an_audit_makes_the_same_audit(path, tmp_pa
         assert text == rendered(configured([path], {}, thorough=False), audit)
         (tmp_path / "again.yaml").write_text(text)
         again = configured([tmp_path / "again.yaml"], {}, thorough=False).config
-        assert again["run"] == [audit] and of_audit(again, audit) == of_audit(resolution.config, audit)
+        assert again["run"] == [audit] and part_of(again, audit) == part_of(resolution.config, audit)
 
 
 def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
@@ -224,7 +225,7 @@ def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
     (tmp_path / "again.yaml").write_text(rendered(resolution, "mine"))
     again = configured([tmp_path / "again.yaml"], {}, thorough=False).config
     assert [again["datasets"][name]["models_of"] for name in ("d", "other")] == ["d", None]
-    assert of_audit(again, "mine") == of_audit(resolution.config, "mine")
+    assert part_of(again, "mine") == part_of(resolution.config, "mine")
 
 
 def test_each_value_says_where_it_comes_from(tmp_path):
@@ -305,3 +306,7 @@ def test_a_value_in_one_line_is_read_back_by_yaml(value):
         text = flow(data)
         assert yaml.safe_load(text) == data
         assert "\n" not in text and (text.isprintable() or value.isprintable())
+
+
+def part_of(config, audit):
+    return configuration_of(Run(config).audits[audit])

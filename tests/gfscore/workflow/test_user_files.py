@@ -1,8 +1,9 @@
-"""Which files of users a run knows: those of an ONNX model are all of its files."""
+"""Files of users that a run watches: images, lists, and all files of an ONNX model."""
 
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,44 +11,75 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from gfscore.core.errors import InputError
+from gfscore.core.identity import ModelName
 from gfscore.workflow import user_files
+from gfscore.workflow.entries import PlannedDataset, PlannedModel
+from gfscore.workflow.user_files import present, state
 
-PLACE = ("z", "none", "M")
+
+@pytest.mark.parametrize("source", ["npz", "parquet", "labels"])
+def test_images_in_one_file_are_watched_whatever_their_source(tmp_path, source):
+    path = tmp_path / "images"
+    dataset = PlannedDataset("d", {"source": source, "path": str(path)})
+    assert dataset.stored_images() == []
+    path.write_bytes(b"one")
+    assert dataset.stored_images() == str(path)
+    before = state(str(path))
+    path.write_bytes(b"two")
+    assert state(str(path)) != before
+
+
+def test_of_a_folder_of_images_the_list_is_watched(tmp_path):
+    (tmp_path / "list.txt").touch()
+    entry = {"source": "image_folder", "path": str(tmp_path), "list": str(tmp_path / "list.txt")}
+    assert PlannedDataset("d", entry).stored_images() == str(tmp_path / "list.txt")
+    assert PlannedDataset("d", entry | {"list": None}).stored_images() == []
+
+
+def test_a_file_from_the_future_is_named_with_what_to_do(tmp_path):
+    path = tmp_path / "labels.npy"
+    path.touch()
+    assert present(str(path)) == str(path)
+    in_two_hours = time.time() + 7200
+    os.utime(path, (in_two_hours, in_two_hours))
+    with pytest.raises(InputError, match=r"labels\.npy: .* is 2\.0 hours in the future.* with: touch .*labels\.npy$"):
+        present(str(path))
 
 
 @pytest.fixture
-def config(tmp_path):
-    """Configuration with one ONNX model, whose weights are in a file beside it."""
+def model(tmp_path):
+    """An ONNX model whose weights are in a file beside it."""
     weights = numpy_helper.from_array(np.ones((12, 3), np.float32), "w")
-    given = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 2, 2])
-    made = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 3])
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, 2, 2])
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 3])
     nodes = [helper.make_node("Flatten", ["image"], ["flat"]), helper.make_node("MatMul", ["flat", "w"], ["logits"])]
-    model = helper.make_model(helper.make_graph(nodes, "g", [given], [made], [weights]))
+    network = helper.make_model(helper.make_graph(nodes, "g", [image], [logits], [weights]))
     path = tmp_path / "net.onnx"
-    onnx.save(model, path, save_as_external_data=True, location="net.onnx.data", size_threshold=0)
-    return {"models": {"z": {"none": {"M": {"source": "onnx", "path": str(path), "url": None}}}}}
+    onnx.save(network, path, save_as_external_data=True, location="net.onnx.data", size_threshold=0)
+    return PlannedModel(ModelName("z", "none", "M"), "z", {"source": "onnx", "path": str(path), "url": None})
 
 
-def test_all_files_of_a_model_are_watched(config, tmp_path):
+def test_all_files_of_a_model_are_watched(model, tmp_path):
     path, data = tmp_path / "net.onnx", tmp_path / "net.onnx.data"
-    assert user_files.placed_checkpoint(config, *PLACE) == [str(path), str(data)]
-    before = user_files.checkpoint_state(config, *PLACE)
+    assert model.placed_files() == [str(path), str(data)]
+    before = model.checkpoint_state()
     content = bytearray(data.read_bytes())
     content[0] ^= 1
     data.write_bytes(content)
-    assert user_files.checkpoint_state(config, *PLACE) != before
+    assert model.checkpoint_state() != before
     data.unlink()
-    assert user_files.placed_checkpoint(config, *PLACE) == [str(path)]
+    assert model.placed_files() == [str(path)]
 
 
-def test_a_model_in_one_file_is_told_by_the_state_of_that_file(config, tmp_path):
+def test_a_model_in_one_file_is_told_by_the_state_of_that_file(model, tmp_path):
     path = tmp_path / "net.onnx"
     onnx.save(onnx.load(path), path)
-    assert user_files.placed_checkpoint(config, *PLACE) == [str(path)]
-    assert user_files.checkpoint_state(config, *PLACE) == user_files.state(str(path))
+    assert model.placed_files() == [str(path)]
+    assert model.checkpoint_state() == state(str(path))
 
 
-def test_the_files_are_found_without_heavy_packages(config, tmp_path):
+def test_the_files_are_found_without_heavy_packages(model, tmp_path):
     program = (
         "import sys; from gfscore.networks.onnx_files import data_files; "
         f"assert data_files({str(tmp_path / 'net.onnx')!r}); "

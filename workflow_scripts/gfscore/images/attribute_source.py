@@ -100,10 +100,15 @@ class AttributeSettings(Entry):
 
     last = ("missing",)
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the attributes that are listed; empty where all columns are read."""
+        return [column_name(column) for column in self.columns or ()]
+
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:
         columns = self.columns or []
-        names = [column_name(column) for column in columns]
+        names = self.names
         for name in names:
             if names.count(name) > 1:
                 raise refusal(f"{name!r} is repeated; name it once", "columns")

@@ -1,5 +1,6 @@
 """Complete and consistent configuration of a run, from files and the command line."""
 
+import errno
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -7,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.settings import ATTACK_DISTANCE
-from gfscore.audit.verdicts import gate_rules
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings, range_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import LOGARITHMS
-from gfscore.measures import KINDS, kind_of, measure_of
+from gfscore.measures import NamedMeasure
 from gfscore.measures.great import NEED_LOGITS
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives
-from gfscore.projection.mappers.declared import mapper_kinds
-from gfscore.workflow import plan
 from gfscore.workflow.config_files import Place, read_configuration, shown_path
+from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, serves
+from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolution import ConfigMistake, Resolution, message_of
 from gfscore.workflow.resolving import resolve
-from gfscore.workflow.user_files import path_mistakes
 
 SHIPPED = "config.yaml"
 """Default configuration file: the demo."""
@@ -27,210 +27,286 @@ SHIPPED = "config.yaml"
 ENDS = ("</", "<!--")
 """Strings that end a script in an HTML page, or change where it ends, even within quotes."""
 
+RESERVED_CHARACTERS = set("{}<>")
+"""Characters with a meaning for Snakemake in file names."""
 
-def configured(paths: Iterable[Path | str], given: Mapping[str, Any], *, thorough: bool = True) -> Resolution:
-    """Complete configuration from files, by default the file SHIPPED, and the command line (`given`).
+INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+"""Error codes of the system for invalid paths."""
 
-    `thorough` includes the slowest check: whether the sequential tests of the audits to run can reach a decision.
-    Raises InputError, listing the mistakes of the first stage that finds any, each with file, line, value, the nearest
-    known name and the remedy.
+
+def configured(paths: Iterable[Path | str], overrides: Mapping[str, Any], *, thorough: bool = True) -> Resolution:
+    """Complete configuration of a run.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        Configuration files, later ones overriding earlier ones; SHIPPED where there is none.
+    overrides : mapping
+        Values of the command line.
+    thorough : bool
+        Whether to include the slowest check: whether the sequential tests of the audits to run can reach a decision.
+
+    Raises
+    ------
+    InputError
+        Listing the mistakes of the first stage that finds any, each with file, line, value, the nearest known name and
+        the remedy.
     """
     files = list(paths) or [SHIPPED]
-    resolution = resolve(read_configuration(files, given))
-    resolution = replace(resolution, files=tuple(map(shown_path, files)), given=given)
+    resolution = resolve(read_configuration(files, overrides))
+    resolution = replace(resolution, files=tuple(map(shown_path, files)), overrides=overrides)
     require_consistent(resolution, thorough=thorough)
     return resolution
 
 
 def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None:
     """Raise InputError unless the names in a resolved configuration exist and its entries are consistent."""
-    mistakes = [*_mistakes(resolution.config)]
+    run = Run(resolution.config)
+    mistakes = list(_mistakes(run))
     if thorough and not mistakes:
-        mistakes = [*_test_mistakes(resolution.config)]
+        mistakes = list(_test_mistakes(run))
     if mistakes:
         raise InputError(message_of(mistakes, resolution.written))
 
 
-def _mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
-    for zoo, threats in config["models"].items():
+def _mistakes(run: Run) -> Iterator[ConfigMistake]:
+    for place, entry in _model_entries(run):
+        yield from path_mistakes(place, entry)
+        yield from _dataset_names(run, place, entry, "train_on", "evaluate_on")
+    for dataset in run.datasets.values():
+        yield from _dataset_mistakes(run, dataset)
+    for measure in run.measures.values():
+        yield from _measure_mistakes(measure)
+    for mapper in run.mappers.values():
+        yield from _mapper_mistakes(run, mapper)
+    for audit in run.audits.values():
+        yield from _audit_mistakes(audit)
+    yield from _text_mistakes(run)
+    yield from case_mistakes(run)
+
+
+def _model_entries(run: Run) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    for zoo, threats in run.config["models"].items():
         for threat, models in threats.items():
             for name, entry in models.items():
-                place: Place = ("models", zoo, threat, name)
-                yield from path_mistakes(place, entry)
-                yield from _dataset_names(config, place, entry, "train_on", "evaluate_on")
-    for name, entry in config["datasets"].items():
-        yield from path_mistakes(("datasets", name), entry)
-        for key in ("corrupted", "generator"):
-            yield from path_mistakes(("datasets", name, key), entry.get(key, {}))
-        yield from _dataset_names(config, ("datasets", name), entry, "fitted_on")
-        rates, classes = entry["label_error_rate"], entry["classes"]
-        if isinstance(rates, list) and classes and len(rates) != len(classes):
-            message = f"{len(rates)} rates for {len(classes)} classes; give one for each"
-            yield ConfigMistake(("datasets", name, "label_error_rate"), message)
-        attributes = entry["attributes"]
-        if attributes is not None:
-            place = ("datasets", name, "attributes")
-            yield from path_mistakes(place, attributes)
-            yield from _dataset_names(config, place, attributes, "fixed_on")
-    for name, entry in config["measures"].items():
-        yield from measure_mistakes(("measures", name), entry)
-    for name, entry in config["mappers"].items():
-        yield from _mapper_mistakes(config, name, entry)
-    for name, audit in config["audits"].items():
-        yield from audit_mistakes(config, name, audit)
-    yield from _text_mistakes(config)
-    yield from case_mistakes(config)
+                yield ("models", zoo, threat, name), entry
 
 
-def measure_mistakes(
-    place: Place, entry: Mapping[str, Any], *, classes: int | None = None, thorough: bool = False
-) -> Iterator[ConfigMistake]:
-    """Yield the mistakes in a measure's settings beyond their types; `classes` is their number, None if unknown."""
-    kind = KINDS[entry["kind"]]
-    for found in kind.mistakes(kind.parse(entry), classes=classes, thorough=thorough):
-        yield ConfigMistake((*place, *found.key), found.words)
+# ---- paths, names and texts ----
 
 
-def _test_mistakes(config: dict[str, Any]) -> Iterator[ConfigMistake]:
-    measures = {name: entry for audit in config["run"] for name, entry in plan.measures_of(config, audit).items()}
-    for name, entry in measures.items():
-        yield from measure_mistakes(("measures", name), entry, thorough=True)
+def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+    """Yield the invalid paths of an entry and those that Snakemake would misinterpret."""
+    for key in ("path", "list"):
+        path = entry.get(key)
+        if not isinstance(path, str):
+            continue
+        try:
+            Path(path).stat()
+        except (OSError, ValueError) as error:
+            # A null byte, half a surrogate pair, or a name or path that is too long for the file system.
+            if isinstance(error, ValueError) or error.errno in INVALID_PATH:
+                reason = getattr(error, "strerror", None) or error
+                yield ConfigMistake((*place, key), f"no file can have the path {path[:100]!r} ({reason}); correct it")
+        if set(path) & RESERVED_CHARACTERS:
+            message = f"{path!r} contains braces or angle brackets, which Snakemake interprets; rename it"
+            yield ConfigMistake((*place, key), message)
 
 
-def _dataset_names(
-    config: dict[str, Any], place: Place, entry: Mapping[str, Any], *keys: str
-) -> Iterator[ConfigMistake]:
+def _dataset_names(run: Run, place: Place, entry: Mapping[str, Any], *keys: str) -> Iterator[ConfigMistake]:
     for key in keys:
         name = entry.get(key)
-        if name is not None and name not in config["datasets"]:
-            yield ConfigMistake((*place, key), unknown("dataset", name, config["datasets"]))
+        if name is not None and name not in run.datasets:
+            yield ConfigMistake((*place, key), unknown("dataset", name, run.datasets))
 
 
-def _mapper_mistakes(config: dict[str, Any], name: str, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
-    for key in ("train_on", "evaluate_on"):
-        yield from _dataset_names(config, ("mappers", name), entry, key)
-        if entry[key] in config["datasets"]:
-            yield from attribute_mistakes(config, ("mappers", name, key), entry, entry[key])
-
-
-def case_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
     """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
-    sections: dict[Place, Any] = {(name,): config[name] for name in ("audits", "datasets", "measures", "mappers")}
-    # Includes RobustBench's models, which need no entry.
-    zoos = [*config["models"], *(listing.dataset for listing in leaderboard.listings())]
-    sections["models",] = dict.fromkeys(zoos)
-    for zoo, threats in config["models"].items():
-        sections |= {("models", zoo, threat): plan.known_models(config, zoo, threat) for threat in threats}
+    sections: dict[Place, Iterable[str]] = {}
+    for name in ("audits", "datasets", "measures", "mappers"):
+        sections[name,] = run.config[name]
+    models = run.config["models"]
+    # With RobustBench's models, which need no entry.
+    sections["models",] = dict.fromkeys([*models, *(listing.dataset for listing in leaderboard.listings())])
+    for zoo, threats in models.items():
+        for threat in threats:
+            sections["models", zoo, threat] = run.zoo_models(zoo, threat)
+
     for place, entries in sections.items():
         alike: dict[str, list[str]] = {}
         for name in entries:
             alike.setdefault(name.casefold(), []).append(name)
         for names in alike.values():
             if len(names) > 1:
-                what = " and ".join(map(repr, names))
-                message = f"{what} differ only in case and would share files on macOS; rename one"
+                listed = " and ".join(map(repr, names))
+                message = f"{listed} differ only in case and would share files on macOS; rename one"
                 yield ConfigMistake((*place, names[-1]), message)
 
 
-def _text_mistakes(config: Mapping[str, Any]) -> Iterator[ConfigMistake]:
-    """Yield titles, contacts and architectures that would end a script of Snakemake's report."""
-    texts: dict[Place, Any] = {("report", "contact"): config["report"]["contact"]}
-    texts |= {("audits", name, "title"): audit["title"] for name, audit in config["audits"].items()}
-    for zoo, threats in config["models"].items():
-        for threat, models in threats.items():
-            for name, entry in models.items():
-                texts["models", zoo, threat, name, "architecture"] = entry.get("architecture")
+def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
+    # Titles, contacts and architectures that would end a script of Snakemake's report.
+    texts: dict[Place, str | None] = {("report", "contact"): run.config["report"]["contact"]}
+    for audit in run.audits.values():
+        texts["audits", audit.name, "title"] = audit.title
+    for place, entry in _model_entries(run):
+        texts[*place, "architecture"] = entry.get("architecture")
     for place, text in texts.items():
         for end in ENDS:
             if end in (text or ""):
                 yield ConfigMistake(place, f"{end} in {text!r} would end a script of Snakemake's report; leave it out")
 
 
-# ---- Consistency checks of an audit's settings: measures that its models do not support, rules that judge nothing.
+# ---- datasets, measures, mappers ----
 
 
-def audit_mistakes(config: dict[str, Any], name: str, audit: Mapping[str, Any]) -> Iterator[ConfigMistake]:
-    """Yield the mistakes in an audit of a resolved configuration."""
-    place = ("audits", name)
-    classes = config["datasets"][audit["dataset"]]["classes"]
-    for position, measure in enumerate(audit["measures"]):
-        yield from _unsupported_measure(config, name, measure, (*place, "measures", position))
-        yield from _needs_logits(config, name, measure, (*place, "measures", position))
-        if classes:
-            kind, entry = KINDS[config["measures"][measure]["kind"]], config["measures"][measure]
-            whatever = [*kind.mistakes(kind.parse(entry))]
-            for found in kind.mistakes(kind.parse(entry), classes=len(classes)):
-                if found not in whatever:
-                    yield ConfigMistake((*place, "measures", position), f"{measure}: {found}")
-    for number, rule in enumerate(audit["gate"]):
-        yield from _rule_mistakes(config, audit, rule, (*place, "gate", number))
-    yield from _corruption_mistakes(config, audit, place)
-    tasks = [*_task_mistakes(config, name, audit, (*place, "tasks"))]
-    yield from tasks
-    if not tasks:
-        for task in plan.tasks_of(config, name):
-            yield from _group_mistakes(config, name, task, (*place, "groups"))
-            yield from _projection_mistakes(config, name, task, (*place, "projection"))
-    if audit["calibration"] is not None:
-        yield from _calibration_mistakes(config, name, audit, (*place, "calibration"))
+def _dataset_mistakes(run: Run, dataset: PlannedDataset) -> Iterator[ConfigMistake]:
+    place, entry = ("datasets", dataset.name), dataset.entry
+    yield from path_mistakes(place, entry)
+    for key in ("corrupted", "generator"):
+        yield from path_mistakes((*place, key), entry.get(key, {}))
+    yield from _dataset_names(run, place, entry, "fitted_on")
+
+    rates, classes = entry["label_error_rate"], entry["classes"]
+    if isinstance(rates, list) and classes and len(rates) != len(classes):
+        message = f"{len(rates)} rates for {len(classes)} classes; give one for each"
+        yield ConfigMistake((*place, "label_error_rate"), message)
+
+    attributes = entry["attributes"]
+    if attributes is not None:
+        yield from path_mistakes((*place, "attributes"), attributes)
+        yield from _dataset_names(run, (*place, "attributes"), attributes, "fixed_on")
 
 
-def _unsupported_measure(config: dict[str, Any], audit: str, measure: str, place: Place) -> Iterator[ConfigMistake]:
-    entry = config["measures"][measure]
-    sources: dict[tuple[str, Gives], dict[str, Any]] = {}
-    for model in plan.models_of(config, audit):
-        known = plan.entry_of(config, **model)
-        sources.setdefault((known["source"], plan.given_by(known)), model)
-    for (source, gives), model in sources.items():
-        if not plan.serves(gives, entry):
-            served = [name for name in plan.measures_of(config, audit) if plan.serves(gives, config["measures"][name])]
-            kind = kind_of(entry)
-            remedy = kind.hint or f"of the audit's measures it supports {', '.join(served) or 'none'}"
-            if source == "onnx" and plan.serves("gradients", entry):
-                remedy = f"set gradients: true in the model's entry; without, {remedy}"
-            yield ConfigMistake(
-                place,
-                f"model {model['threat']}/{model['model']} (source {source}) does not support {measure!r} (kind "
-                f"{kind.name}); {remedy}",
-            )
+def _measure_mistakes(measure: NamedMeasure, *, thorough: bool = False) -> Iterator[ConfigMistake]:
+    for mistake in measure.kind.mistakes(measure.settings, thorough=thorough):
+        yield ConfigMistake(("measures", measure.name, *mistake.key), mistake.words)
 
 
-def _needs_logits(config: dict[str, Any], audit: str, measure: str, place: Place) -> Iterator[ConfigMistake]:
+def _test_mistakes(run: Run) -> Iterator[ConfigMistake]:
+    measures: dict[str, NamedMeasure] = {}
+    for audit in run.selected:
+        measures.update(audit.measures)
+    for measure in measures.values():
+        yield from _measure_mistakes(measure, thorough=True)
+
+
+def _mapper_mistakes(run: Run, mapper: PlannedMapper) -> Iterator[ConfigMistake]:
+    place = ("mappers", mapper.name)
+    for key in ("train_on", "evaluate_on"):
+        yield from _dataset_names(run, place, mapper.entry, key)
+        name = mapper.entry[key]
+        if name in run.datasets:
+            yield from _attribute_mistakes((*place, key), mapper, run.datasets[name])
+
+
+def _attribute_mistakes(place: Place, mapper: PlannedMapper, dataset: PlannedDataset) -> Iterator[ConfigMistake]:
+    # Attributes that a mapper needs and a dataset lacks.
+    if not mapper.kind.conditions:
+        return
+    if dataset.attributes is None:
+        message = f"dataset {dataset.name!r} has no attributes for the mapper; describe them in its entry"
+        yield ConfigMistake(place, message)
+        return
+    names = dataset.attribute_names
+    for name in mapper.entry["attributes"] or ():
+        if names and name not in names:
+            yield ConfigMistake(place, unknown("attribute", name, names))
+
+
+# ---- audits: measures that models do not support, rules that judge nothing ----
+
+
+def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
+    place = ("audits", audit.name)
+    for position, measure in enumerate(audit.measures.values()):
+        position_of_measure = (*place, "measures", position)
+        yield from _unsupported_measure(audit, measure, position_of_measure)
+        yield from _needs_logits(audit, measure, position_of_measure)
+        yield from _class_mistakes(audit, measure, position_of_measure)
+    for number, rule in enumerate(audit.rules):
+        yield from _rule_mistakes(audit, rule, (*place, "gate", number))
+    yield from _corruption_mistakes(audit, place)
+
+    task_mistakes = list(_task_mistakes(audit, (*place, "tasks")))
+    yield from task_mistakes
+    if not task_mistakes:
+        for task in audit.tasks:
+            yield from _group_mistakes(audit, task, (*place, "groups"))
+            yield from _projection_mistakes(audit, task, (*place, "projection"))
+    if audit.settings.calibration is not None:
+        yield from _calibration_mistakes(audit, (*place, "calibration"))
+
+
+def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
+    # The first model of each source stands for all of them.
+    models: dict[tuple[str, Gives], PlannedModel] = {}
+    for model in audit.models:
+        models.setdefault((model.source.name, model.gives), model)
+    for (source, gives), model in models.items():
+        if serves(gives, measure):
+            continue
+        served = [name for name, candidate in audit.measures.items() if serves(gives, candidate)]
+        remedy = measure.kind.hint or f"of the audit's measures it supports {', '.join(served) or 'none'}"
+        if source == "onnx" and serves("gradients", measure):
+            remedy = f"set gradients: true in the model's entry; without, {remedy}"
+        yield ConfigMistake(
+            place,
+            f"model {model.label} (source {source}) does not support {measure.name!r} (kind {measure.kind.name}); "
+            f"{remedy}",
+        )
+
+
+def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
     # Scores that logarithms of probabilities do not tell.
-    activation = config["measures"][measure].get("activation")
+    activation = getattr(measure.settings, "activation", None)
     if activation not in NEED_LOGITS:
         return
-    for model in plan.models_of(config, audit):
-        if plan.entry_of(config, **model).get("allow_probabilities") == LOGARITHMS:
+    for model in audit.models:
+        if model.entry.get("allow_probabilities") == LOGARITHMS:
             yield ConfigMistake(
                 place,
-                f"{measure} (activation {activation}) needs logits, but of model {model['threat']}/{model['model']} "
-                f"there are probabilities (allow_probabilities: {LOGARITHMS}), which do not tell their size; leave the "
-                "measure out, or take great-softmax",
+                f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
+                f"probabilities (allow_probabilities: {LOGARITHMS}), which do not tell their size; leave the measure "
+                "out, or take great-softmax",
             )
 
 
-def _corruption_mistakes(config: dict[str, Any], audit: Mapping[str, Any], place: Place) -> Iterator[ConfigMistake]:
-    baseline = audit["corruption_baseline"]
-    if baseline is not None and baseline not in audit["models"]:
-        yield ConfigMistake((*place, "corruption_baseline"), unknown("model of the audit", baseline, audit["models"]))
-    for measure in audit["measures"] if "corrupted" in config["datasets"][audit["dataset"]] else ():
-        entry = config["measures"][measure]
-        stated = [key for key in ("corruptions", "severities") if kind_of(entry).copies and entry[key] is not None]
-        if stated:
-            message = f"dataset {audit['dataset']!r} brings its own copies; state {' and '.join(stated)} there"
-            yield ConfigMistake(("measures", measure, stated[0]), f"{message}, under `corrupted`")
+def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
+    # Settings of a measure that do not fit the number of classes.
+    classes = audit.dataset.entry["classes"]
+    if not classes:
+        return
+    for_any_classes = list(measure.kind.mistakes(measure.settings))
+    for mistake in measure.kind.mistakes(measure.settings, classes=len(classes)):
+        if mistake not in for_any_classes:
+            yield ConfigMistake(place, f"{measure.name}: {mistake}")
 
 
-def _calibration_mistakes(
-    config: dict[str, Any], name: str, audit: Mapping[str, Any], place: Place
-) -> Iterator[ConfigMistake]:
-    calibrated = audit["calibration"]["measure"]
-    if calibrated not in audit["measures"]:
-        yield ConfigMistake((*place, "measure"), unknown("measure of the audit", calibrated, audit["measures"]))
-    elif config["measures"][calibrated]["kind"] != "great":
-        yield ConfigMistake((*place, "measure"), f"{calibrated!r} has no temperature; name a measure of kind great")
-    if ATTACK_DISTANCE in audit["calibration"]["objectives"] and not plan.distance_measure(config, name):
+def _corruption_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+    baseline, models = audit.settings.corruption_baseline, audit.entry["models"]
+    if baseline is not None and baseline not in models:
+        yield ConfigMistake((*place, "corruption_baseline"), unknown("model of the audit", baseline, models))
+    if "corrupted" not in audit.dataset.entry:
+        return
+    for measure in audit.measures.values():
+        if not measure.kind.copies:
+            continue
+        entry = audit.run.config["measures"][measure.name]
+        keys = [key for key in ("corruptions", "severities") if entry[key] is not None]
+        if keys:
+            message = f"dataset {audit.dataset.name!r} brings its own copies; state {' and '.join(keys)} there"
+            yield ConfigMistake(("measures", measure.name, keys[0]), f"{message}, under `corrupted`")
+
+
+def _calibration_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+    calibration = audit.entry["calibration"]
+    name = calibration["measure"]
+    if name not in audit.measures:
+        message = unknown("measure of the audit", name, audit.measures)
+        yield ConfigMistake((*place, "measure"), message)
+    elif audit.measures[name].kind.name != "great":
+        yield ConfigMistake((*place, "measure"), f"{name!r} has no temperature; name a measure of kind great")
+    if ATTACK_DISTANCE in calibration["objectives"] and not audit.distance_measures:
         message = f"{ATTACK_DISTANCE} needs distances; name a measure of kind minimal with norm: l2 among `measures`"
         yield ConfigMistake((*place, "objectives"), message)
 
@@ -238,131 +314,128 @@ def _calibration_mistakes(
 # ---- the gate ----
 
 
-def _rule_mistakes(
-    config: dict[str, Any], audit: Mapping[str, Any], rule: Any, place: Place
-) -> Iterator[ConfigMistake]:
-    if rule["measure"] not in audit["measures"]:
-        yield ConfigMistake((*place, "measure"), unknown("measure of the audit", rule["measure"], audit["measures"]))
+def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, place: Place) -> Iterator[ConfigMistake]:
+    if rule.measure not in audit.measures:
+        message = unknown("measure of the audit", rule.measure, audit.measures)
+        yield ConfigMistake((*place, "measure"), message)
         return
-    names = config["datasets"][audit["dataset"]]["classes"]
-    if names and "class" in rule and rule["class"] not in names:
-        yield ConfigMistake((*place, "class"), unknown("class", rule["class"], names))
-    parsed = gate_rules.RuleSettings.model_validate(rule)
-    low, high = gate_rules.range_of(
-        rule["statistic"],
-        measure_of(config["measures"][rule["measure"]]).value_range,
+    classes = audit.dataset.entry["classes"]
+    if classes and rule.class_ is not None and rule.class_ not in classes:
+        yield ConfigMistake((*place, "class"), unknown("class", rule.class_, classes))
+
+    low, high = range_of(
+        rule.statistic,
+        audit.measures[rule.measure].measure.value_range,
         # The number of classes is unknown if only the data contain their names.
-        classes=len(names) if names else math.inf,
-        lam=config["disparity"]["fp_lambda"],
+        classes=len(classes) if classes else math.inf,
+        lam=audit.run.config["disparity"]["fp_lambda"],
     )
-    if not low <= parsed.threshold <= high:
-        what = f"{rule['statistic']} of {rule['measure']}"
-        message = f"{parsed.threshold:g} is outside the range of {what}, {low:g} to {high:g}"
-        yield ConfigMistake((*place, parsed.direction), f"{message}; give a threshold within")
-    if rule["statistic"] == gate_rules.FALSIFICATION:
-        yield from _falsification_mistakes(config, audit, rule, place)
-    compared = audit["groups"]["attributes"] if audit["groups"] else []
-    if rule["statistic"] == gate_rules.GROUP_GAP and rule["attribute"] not in compared:
-        message = f"{rule['attribute']!r} is not among the attributes of `groups` of the audit; name it there"
-        yield ConfigMistake((*place, "attribute"), message)
+    if not low <= rule.threshold <= high:
+        message = f"{rule.threshold:g} is outside the range of {rule.statistic} of {rule.measure}, {low:g} to {high:g}"
+        yield ConfigMistake((*place, rule.direction), f"{message}; give a threshold within")
+
+    if rule.statistic == FALSIFICATION:
+        yield from _falsification_mistakes(audit, rule, place)
+    if rule.statistic == GROUP_GAP:
+        groups = audit.settings.groups
+        if groups is None or rule.attribute not in (groups.attributes or ()):
+            message = f"{rule.attribute!r} is not among the attributes of `groups` of the audit; name it there"
+            yield ConfigMistake((*place, "attribute"), message)
 
 
-def _falsification_mistakes(
-    config: dict[str, Any], audit: Mapping[str, Any], rule: Mapping[str, Any], place: Place
-) -> Iterator[ConfigMistake]:
-    measures = [config["measures"][name] for name in audit["measures"]]
-    distances = sum(settings["kind"] == "minimal" and settings["norm"] == "l2" for settings in measures)
-    what = gate_rules.FALSIFICATION
-    if config["measures"][rule["measure"]]["kind"] != "great":
-        message = f"{what}: {rule['measure']!r} is no attack-free score; name a measure of kind great"
+def _falsification_mistakes(audit: PlannedAudit, rule: RuleSettings, place: Place) -> Iterator[ConfigMistake]:
+    distances = len(audit.distance_measures)
+    if audit.measures[rule.measure].kind.name != "great":
+        message = f"{FALSIFICATION}: {rule.measure!r} is no attack-free score; name a measure of kind great"
         yield ConfigMistake((*place, "measure"), message)
     if distances != 1:
-        message = f"{what} needs one measure of kind minimal with norm l2 in the audit, and there are {distances}"
-        yield ConfigMistake((*place, "statistic"), message)
-    if config["datasets"][audit["dataset"]]["label_error_rate"] is not None:
-        message = f"{what} assumes correct labels, but dataset {audit['dataset']!r} has a label_error_rate; drop it"
-        yield ConfigMistake((*place, "statistic"), message)
+        message = f"{FALSIFICATION} needs one measure of kind minimal with norm l2 in the audit, and there are"
+        yield ConfigMistake((*place, "statistic"), f"{message} {distances}")
+    if audit.dataset.entry["label_error_rate"] is not None:
+        message = f"{FALSIFICATION} assumes correct labels, but dataset {audit.dataset.name!r} has a label_error_rate"
+        yield ConfigMistake((*place, "statistic"), f"{message}; drop it")
 
 
-# ---- groups and projections ----
+# ---- tasks, groups and projections ----
 
 
-def _task_mistakes(
-    config: dict[str, Any], name: str, audit: Mapping[str, Any], place: Place
-) -> Iterator[ConfigMistake]:
-    if audit["tasks"] and not audit["projection"]:
+def _task_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+    names = audit.settings.tasks
+    if names and not audit.mapper_names:
         yield ConfigMistake(place, "tasks are compared by projections; name a mapper in `projection`, or drop them")
-    positive = (audit["groups"] or {}).get("positive")
-    for task in positive if isinstance(positive, Mapping) else ():
-        if task not in plan.tasks_of(config, name):
-            message = unknown("task", task, plan.tasks_of(config, name))
-            yield ConfigMistake(("audits", name, "groups", "positive"), message)
-    for position, task in enumerate(audit["tasks"]):
-        here = (*place, position)
-        if task not in config["datasets"]:
-            yield ConfigMistake(here, unknown("dataset", task, config["datasets"]))
-        elif task == audit["dataset"]:
-            yield ConfigMistake(here, f"{task!r} is the dataset of the audit; name other ones")
-        elif plan.zoo_of(config, task) is None:
-            yield ConfigMistake(here, f"{task!r} names no models_of, so no model is evaluated on it; name a zoo there")
-        else:
-            zoo = plan.zoo_of(config, task)
-            for model in plan.models_of(config, name, task):
-                known = plan.known_models(config, zoo, model["threat"])
-                if model["model"] not in known:
-                    yield ConfigMistake(here, f"{zoo}/{model['threat']}: {unknown('model', model['model'], known)}")
+
+    groups = audit.settings.groups
+    positive = groups.positive if groups else None
+    if isinstance(positive, Mapping):
+        tasks = [audit.dataset.name, *names]
+        for task in positive:
+            if task not in tasks:
+                yield ConfigMistake(("audits", audit.name, "groups", "positive"), unknown("task", task, tasks))
+
+    for position, name in enumerate(names):
+        for message in _messages_of_task(audit, name):
+            yield ConfigMistake((*place, position), message)
 
 
-def _group_mistakes(config: dict[str, Any], audit: str, task: str, place: Place) -> Iterator[ConfigMistake]:
-    groups, dataset = config["audits"][audit]["groups"], config["datasets"][task]
+def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
+    run = audit.run
+    if name not in run.datasets:
+        yield unknown("dataset", name, run.datasets)
+        return
+    if name == audit.dataset.name:
+        yield f"{name!r} is the dataset of the audit; name other ones"
+        return
+    zoo = run.datasets[name].zoo
+    if zoo is None:
+        yield f"{name!r} names no models_of, so no model is evaluated on it; name a zoo there"
+        return
+    for model in audit.models:
+        threat = model.name.threat
+        models = run.zoo_models(zoo, threat)
+        if model.name.model not in models:
+            yield f"{zoo}/{threat}: {unknown('model', model.name.model, models)}"
+
+
+def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, place: Place) -> Iterator[ConfigMistake]:
+    groups = audit.settings.groups
     if groups is None:
         return
-    if dataset["attributes"] is None:
-        message = f"dataset {task!r} has no attributes; describe them in its entry"
-        yield ConfigMistake(place, message)
+    if task.attributes is None:
+        yield ConfigMistake(place, f"dataset {task.name!r} has no attributes; describe them in its entry")
         return
-    if dataset["label_error_rate"] is not None:
+    if task.entry["label_error_rate"] is not None:
         yield ConfigMistake(place, "the rate of wrong labels within a group is unknown; set label_error_rate: null")
-    known, label = plan.attribute_names(dataset["attributes"]), dataset.get("task")
-    balanced = [groups["balanced"]["attribute"]] if groups["balanced"] else []
-    for name in [*groups["attributes"], *balanced]:
-        if known and name not in known:
-            yield ConfigMistake((*place, "attributes"), unknown("attribute", name, known))
-    if label in groups["attributes"] and len(plan.tasks_of(config, audit)) == 1:
+
+    listed = task.attribute_names
+    attributes = list(groups.attributes or ())
+    balanced = [groups.balanced.attribute] if groups.balanced else []
+    for name in attributes + balanced:
+        if listed and name not in listed:
+            yield ConfigMistake((*place, "attributes"), unknown("attribute", name, listed))
+
+    label = task.entry.get("task")
+    if label in attributes and len(audit.tasks) == 1:
         message = f"{label!r} is the task, so its groups are the classes; leave it out"
         yield ConfigMistake((*place, "attributes"), message)
-    names = dataset["classes"] or ([f"no {label}", label] if label is not None else None)
-    positive = plan.positive_of(config, audit, task)
-    if names and positive is not None and positive not in names:
-        yield ConfigMistake((*place, "positive"), unknown("class", positive, names))
+
+    classes = task.entry["classes"]
+    if not classes and label is not None:
+        classes = [f"no {label}", label]
+    positive = audit.positive_class(task)
+    if classes and positive is not None and positive not in classes:
+        yield ConfigMistake((*place, "positive"), unknown("class", positive, classes))
 
 
-def _projection_mistakes(config: dict[str, Any], audit: str, task: str, place: Place) -> Iterator[ConfigMistake]:
-    mappers = plan.mappers_of(config, audit)
-    for mapper in mappers:
-        if mapper not in config["mappers"]:
-            yield ConfigMistake(place, unknown("mapper", mapper, config["mappers"]))
+def _projection_mistakes(audit: PlannedAudit, task: PlannedDataset, place: Place) -> Iterator[ConfigMistake]:
+    if not audit.mapper_names:
+        return
+    mappers = audit.run.mappers
+    for name in audit.mapper_names:
+        if name in mappers:
+            yield from _attribute_mistakes(place, mappers[name], task)
         else:
-            yield from attribute_mistakes(config, place, config["mappers"][mapper], task)
-    for model in plan.models_of(config, audit, task) if mappers else ():
-        entry = plan.entry_of(config, **model)
-        if plan.given_by(entry) not in ("gradients", "predictions"):
-            name = f"model {model['threat']}/{model['model']} (source {entry['source']})"
-            yield ConfigMistake(place, f"{name} cannot classify images; leave it out, or set projection: null")
-
-
-def attribute_mistakes(
-    config: dict[str, Any], place: Place, mapper: Mapping[str, Any], dataset: str
-) -> Iterator[ConfigMistake]:
-    """Yield a mistake for each attribute that a mapper needs and a dataset lacks."""
-    if not mapper_kinds()[mapper["kind"]].conditions:
-        return
-    attributes = config["datasets"][dataset]["attributes"]
-    if attributes is None:
-        message = f"dataset {dataset!r} has no attributes for the mapper; describe them in its entry"
-        yield ConfigMistake(place, message)
-        return
-    known = plan.attribute_names(attributes)
-    for name in mapper["attributes"] or ():
-        if known and name not in known:
-            yield ConfigMistake(place, unknown("attribute", name, known))
+            yield ConfigMistake(place, unknown("mapper", name, mappers))
+    for model in audit.models_on(task):
+        if not model.classifies:
+            message = f"model {model.label} (source {model.source.name}) cannot classify images"
+            yield ConfigMistake(place, f"{message}; leave it out, or set projection: null")

@@ -11,28 +11,36 @@ from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.identity import MODEL, label_of
 from gfscore.core.names import shell_word, without_queries
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
-from gfscore.workflow import layout, plan
 from gfscore.workflow.configuration import configured
+from gfscore.workflow.entries import PlannedModel
+from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
 from gfscore.workflow.resolved_file import origins, resolved_configuration
 
 SAMPLES = "results/samples/"
 """Where the values per sample of each measure are."""
 
-DEMO = ("config.yaml",)
+DEMO = ["config.yaml"]
 """Files of the configuration that make audit runs by default."""
 
 
 def current_verdict(audit: str) -> Verdict:
     """Verdict on an audit of results/.
 
-    Raises InputError, naming the file, unless every file that it rests on is as it was when the audit was judged: the
-    results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
-    values per sample). All are read and hashed. Also for rules that the audit's file states otherwise by now.
+    Parameters
+    ----------
+    audit : str
+        Name of a finished audit in the current folder.
+
+    Raises
+    ------
+    InputError
+        Naming the file, unless every file that the verdict rests on is as it was when the audit was judged: the
+        results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
+        values per sample). All are read and hashed. Also for rules that the audit's file states otherwise by now.
     """
     folder = Path(f"results/audits/{audit}")
     if not folder.is_dir():
@@ -41,18 +49,20 @@ def current_verdict(audit: str) -> Verdict:
         )
     verdict = read_verdict(folder / "verdict.json")
     verdict.require_current(folder / "verdict.json")
-    config = resolved_configuration(folder / "config.yaml", audit)
-    _require_stated(config, audit, folder / "config.yaml")
-    _require_given_values(config, audit, verdict)
-    _require_networks(config, audit, verdict)
-    _require_images(config, audit)
+
+    planned = Run(resolved_configuration(folder / "config.yaml", audit)).audits[audit]
+    _require_stated(planned, folder / "config.yaml")
+    _require_given_values(planned, verdict)
+    _require_networks(planned, verdict)
+    _require_images(planned)
+    _require_attributes(planned)
     return verdict
 
 
 def judge_anew(audit: str) -> str:
     """What to do where an audit of results/ is not current: the command that runs its own configuration again."""
     stated = origins(Path(f"results/audits/{audit}/config.yaml").read_text(encoding="utf-8"))
-    files = DEMO if stated is None else tuple(stated[0])
+    files = stated.files if stated else DEMO
     if files == DEMO:
         return "run make audit, to judge anew"
     if len(files) == 1:
@@ -60,43 +70,42 @@ def judge_anew(audit: str) -> str:
     return f"run snakemake with --configfile {' '.join(map(shell_word, files))}, to judge anew"
 
 
-# ---- what is asked ----
+# ---- the question: rules, data, models, measures ----
 
 
-def _require_stated(config: Mapping[str, Any], audit: str, path: Path) -> None:
+def _require_stated(audit: PlannedAudit, path: Path) -> None:
     stated = origins(path.read_text(encoding="utf-8"))
     if stated is None:
-        raise InputError(f"{path}: of an earlier version; {judge_anew(audit)}")
-    files, given = stated
-    gone = [file for file in files if not Path(file).is_file()]
-    if gone:
-        print(f"{gone[0]}: not there any more, so what it states was not compared with the verdict")
-        return
-    where = files[-1]
+        raise InputError(f"{path}: of an earlier version; {judge_anew(audit.name)}")
+    for file in stated.files:
+        if not Path(file).is_file():
+            print(f"{file}: not there any more, so what it states was not compared with the verdict")
+            return
+
     try:
-        now = configured(files, {**given, "run": [audit]}, thorough=False).config
+        resolution = configured(stated.files, {**stated.overrides, "run": [audit.name]}, thorough=False)
     except InputError as error:
         raise InputError(
-            f"{error}\nSo the verdict on {audit} may rest on other rules; correct it, and {judge_anew(audit)}"
+            f"{error}\nSo the verdict on {audit.name} may rest on other rules; correct it, and {judge_anew(audit.name)}"
         ) from error
-    before, after = dict(_values(_asked(config, audit))), dict(_values(_asked(now, audit)))
+    before = dict(_values(_question(audit)))
+    after = dict(_values(_question(Run(resolution.config).audits[audit.name])))
     for place in dict.fromkeys([*after, *before]):
         if before.get(place) != after.get(place):
             raise InputError(
-                f"{where}: {place} is {_shown(after.get(place))} by now, but {audit} was judged with "
-                f"{_shown(before.get(place))}; {judge_anew(audit)}, or restore the file"
+                f"{stated.files[-1]}: {place} is {_shown(after.get(place))} by now, but {audit.name} was judged with "
+                f"{_shown(before.get(place))}; {judge_anew(audit.name)}, or restore the file"
             )
 
 
-def _asked(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
+def _question(audit: PlannedAudit) -> dict[str, Any]:
     # What the verdict depends on: no titles, and no measures that no rule judges.
-    dataset = plan.dataset_of(config, audit)
-    models = plan.models_of(config, audit)
+    config = audit.run.config
     return {
-        "gate": config["audits"][audit]["gate"],
-        "dataset": without_queries({"name": dataset, **config["datasets"][dataset]}),
-        "models": without_queries({label_of(model): plan.entry_of(config, **model) for model in models}),
-        "measures": plan.judged_subject_of(config, audit)["measures"],
+        "gate": audit.entry["gate"],
+        "dataset": without_queries({"name": audit.dataset.name, **audit.dataset.entry}),
+        "models": without_queries({model.label: model.entry for model in audit.models}),
+        "measures": audit.judged_subject()["measures"],
         "intervals": config["intervals"],
         "fp_lambda": config["disparity"]["fp_lambda"],
     }
@@ -104,8 +113,9 @@ def _asked(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
 
 def _values(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     # Every value below mappings and lists with its place, "gate > 0 > at_least".
+    items: Any
     if isinstance(data, Mapping):
-        items: Any = data.items()
+        items = data.items()
     elif isinstance(data, list):
         items = enumerate(data)
     else:
@@ -119,84 +129,83 @@ def _shown(value: Any) -> str:
     return "not given" if value is None else repr(value)
 
 
-# ---- files ----
+# ---- files of users ----
 
 
-def _require_given_values(config: Mapping[str, Any], audit: str, verdict: Verdict) -> None:
-    scored = ScoresFile(f"results/scores/{audit}.parquet").identity["logits"]
-    for model in plan.models_of(config, audit):
-        entry = plan.entry_of(config, **model)
-        if entry["source"] == "logits":
-            digest = scored[label_of(model)]["checkpoint_sha256"] if label_of(model) in scored else None
-        elif entry["source"] == "samples":
-            digest = _digest_of_given_samples(verdict, model)
-        else:
-            continue
+def _require_given_values(audit: PlannedAudit, verdict: Verdict) -> None:
+    # Logits and values per sample that users brought.
+    scored = ScoresFile(f"results/scores/{audit.name}.parquet").identity["logits"]
+    for model in audit.models:
+        digest = None
+        if model.source.name == "logits":
+            digest = scored.get(model.label, {}).get("checkpoint_sha256")
+        elif model.source.name == "samples":
+            digest = _digest_of_samples(verdict, model)
+        # Excluded models have no values.
         if digest is not None:
-            _require_digest(entry["path"], digest, audit)
+            _require_digest(str(model.path), digest, audit)
 
 
-def _digest_of_given_samples(verdict: Verdict, model: Mapping[str, str]) -> str | None:
-    end = f"/{MODEL.format(**model)}.parquet"
+def _digest_of_samples(verdict: Verdict, model: PlannedModel) -> str | None:
     for file in verdict.made_from:
-        if file.startswith(SAMPLES) and file.endswith(end):
-            digest: str = read_identity(file)["checkpoint_sha256"]
-            return digest
+        if file.startswith(SAMPLES) and file.endswith(f"/{model.name.path}.parquet"):
+            return str(read_identity(file)["checkpoint_sha256"])
     return None
 
 
-def _require_networks(config: Mapping[str, Any], audit: str, verdict: Verdict) -> None:
-    for manifest, entry in fetched_models(config, [audit]).items():
+def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
+    for manifest, model in fetched_models([audit]).items():
         if manifest not in verdict.made_from:
-            raise InputError(f"{manifest}: not among what {audit} was judged on; {judge_anew(audit)}")
+            raise InputError(f"{manifest}: not among what {audit.name} was judged on; {judge_anew(audit.name)}")
         checkpoint = read_json(manifest)
-        fetched_again = f"download it again by adding -R {manifest} to the command"
-        again = fetched_again if plan.is_downloaded(entry) else judge_anew(audit)
+        remedy = judge_anew(audit.name)
+        if model.is_downloaded:
+            remedy = f"download it again by adding -R {manifest} to the command"
         for file in checkpoint["files"]:
-            _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {again}")
+            _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {remedy}")
         _require_code(checkpoint, audit)
-    for model in plan.models_of(config, audit):
-        judged = verdict.models.get(label_of(model))
-        if judged and plan.entry_of(config, **model)["source"] in plan.FITTED:
-            weights = str(layout.checkpoint_file(config, **model, extension="safetensors"))
-            remedy = f"delete it and {judge_anew(audit)}"
-            _require_digest(weights, str(judged.checkpoint_sha256), audit, remedy=remedy)
+
+    for model in audit.models:
+        judged = verdict.models.get(model.label)
+        if judged and isinstance(model.weights, str):
+            remedy = f"delete it and {judge_anew(audit.name)}"
+            _require_digest(model.weights, str(judged.checkpoint_sha256), audit, remedy=remedy)
 
 
-def _require_code(manifest: Mapping[str, Any], audit: str) -> None:
+def _require_code(manifest: Mapping[str, Any], audit: PlannedAudit) -> None:
     recorded = {file["path"]: file["sha256"] for file in manifest.get("architecture_files", [])}
     if not recorded:
         return
     present = describe_network(manifest["architecture"]).get("architecture_files", [])
-    now = {file["path"]: file["sha256"] for file in present}
-    for path in sorted(recorded.keys() | now.keys()):
-        if recorded.get(path) != now.get(path):
-            raise InputError(f"{path}: not the code that {audit} was judged on; {judge_anew(audit)}")
+    digests = {file["path"]: file["sha256"] for file in present}
+    for path in sorted(recorded.keys() | digests.keys()):
+        if recorded.get(path) != digests.get(path):
+            raise InputError(f"{path}: not the code that {audit.name} was judged on; {judge_anew(audit.name)}")
 
 
-def _require_images(config: Mapping[str, Any], audit: str) -> None:
+def _require_images(audit: PlannedAudit) -> None:
     # Imported late: a gate on logits alone opens no image.
     from gfscore.images.manifests import open_again
 
-    for task in plan.tasks_of(config, audit):
-        manifest = f"results/datasets/{task}.json"
-        if reads_files(read_json(manifest)):
-            _, changed = open_again(manifest)
+    for task in audit.tasks:
+        if reads_files(read_json(task.manifest)):
+            _, changed = open_again(task.manifest)
             if changed is not None:
-                raise InputError(f"{changed}: not the images that {audit} was judged on; {judge_anew(audit)}")
-    generator = layout.generator_manifest(config, audit)
-    if generator:
-        described = read_json(str(generator)).get("generator")
-        if isinstance(described, dict) and "path" in described:
-            _require_digest(described["path"], described["sha256"], audit)
-    _require_attributes(config, audit)
+                raise InputError(f"{changed}: not the images that {audit.name} was judged on; {judge_anew(audit.name)}")
+
+    manifest = audit.dataset.generator_manifest
+    if isinstance(manifest, str):
+        generator = read_json(manifest).get("generator")
+        if isinstance(generator, dict) and "path" in generator:
+            _require_digest(generator["path"], generator["sha256"], audit)
 
 
-def _require_attributes(config: Mapping[str, Any], audit: str) -> None:
+def _require_attributes(audit: PlannedAudit) -> None:
     # Of rules about groups alone: their file has no digest in results/, so its values are read again.
-    table = layout.gate_attributes(config, audit)
-    if not table:
+    table = audit.judged_attributes()
+    if not isinstance(table, str):
         return
+    # Imported late: a gate on logits alone opens no image.
     from gfscore.images.attribute_values import Dataset, attributes_of
     from gfscore.images.manifests import open_described
 
@@ -204,23 +213,23 @@ def _require_attributes(config: Mapping[str, Any], audit: str) -> None:
         images, manifest = open_described(f"results/datasets/{name}.json")
         return Dataset(manifest, images)
 
-    settings = config["datasets"][plan.dataset_of(config, audit)]["attributes"]
-    reference = settings.get("fixed_on")
-    frame, _, _ = attributes_of(settings, opened(plan.dataset_of(config, audit)), reference and opened(reference))
-    if not frame.equals(read_attributes(str(table))[0][list(frame.columns)].astype(object)):
-        where = settings.get("path") or table
-        raise InputError(f"{where}: not the attributes that {audit} was judged on; {judge_anew(audit)}")
+    settings = audit.dataset.entry["attributes"]
+    reference = audit.dataset.reference_dataset
+    frame, _, _ = attributes_of(settings, opened(audit.dataset.name), opened(reference) if reference else None)
+    stored, _ = read_attributes(table)
+    if not frame.equals(stored[list(frame.columns)].astype(object)):
+        path = settings.get("path") or table
+        raise InputError(f"{path}: not the attributes that {audit.name} was judged on; {judge_anew(audit.name)}")
 
 
-def _require_digest(
-    path: str, digest: str, audit: str, *, remedy: str | None = None, missing: str | None = None
-) -> None:
+def _require_digest(path: str, digest: str, audit: PlannedAudit, *, remedy: str = "", missing: str = "") -> None:
+    # `remedy` for another file at the path, `missing` for none; judging anew is the usual one.
     try:
         same = sha256_of_file(path) == digest
     except OSError as error:
         raise InputError(
-            f"{path}: {audit} was judged on it, and it cannot be read ({error.strerror}); "
-            f"{missing or f'put it back, or {judge_anew(audit)}'}"
+            f"{path}: {audit.name} was judged on it, and it cannot be read ({error.strerror}); "
+            f"{missing or f'put it back, or {judge_anew(audit.name)}'}"
         ) from error
     if not same:
-        raise InputError(f"{path}: not the file that {audit} was judged on; {remedy or judge_anew(audit)}")
+        raise InputError(f"{path}: not the file that {audit.name} was judged on; {remedy or judge_anew(audit.name)}")

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gfscore.measures import kind_of
+from gfscore.core.settings import Subset
+from gfscore.images.sources.generator_file import GeneratorFile
+from gfscore.measures import NamedMeasure
 from gfscore.networks.device_choice import START_SECONDS, Network, checkpoint_size, gpu_pays, memory_mb, percent_of
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
-from gfscore.workflow import plan
+from gfscore.networks.sources.trained import Trained
+from gfscore.projection.mappers.declared import MapperSettings
+from gfscore.workflow.plan import PlannedAudit, Run
 
 FEEDING_CORES = 2
 """Cores of a job on a GPU: one that prepares images, one that launches."""
@@ -25,9 +29,6 @@ LOGITS_BATCH = 1024
 
 MOVES = 2
 """Directions in which a search along a latent dimension goes."""
-
-DIMENSIONS = 8
-"""Latent dimensions of a mapper, where its settings name none."""
 
 
 @dataclass(frozen=True)
@@ -92,33 +93,33 @@ def planned_logits(samples: int) -> Planned:
     return Planned(samples, LOGITS_BATCH, gradients=False)
 
 
-def planned_measure(entry: Mapping[str, Any], samples: int, classes: int, batch_size: int) -> Planned:
-    """Work of a measure of the configuration on a dataset of so many samples and classes."""
-    kind = kind_of(entry)
-    settings = kind.parse(entry)
-    chosen = samples_of(entry.get("subset"), samples, classes)
-    forwards = chosen * (1 + kind.forward_passes(settings, classes))
-    return Planned(forwards, max(batch_size, kind.copies_at_once(settings)), gradients=kind.gradients(settings))
+def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_size: int) -> Planned:
+    """Work of a measure on a dataset of so many samples and classes; `batch_size` is the setting of inference."""
+    kind, settings = measure.kind, measure.settings
+    measured = samples_of(measure.subset, samples, classes)
+    forwards = measured * (1 + kind.forward_passes(settings, classes))
+    images_at_once = max(batch_size, kind.copies_at_once(settings))
+    return Planned(forwards, images_at_once, gradients=kind.gradients(settings))
 
 
-def planned_projection(mapper: Mapping[str, Any], samples: int, classes: int) -> Planned:
-    """Work of project_attributes with a mapper of the configuration."""
-    search = mapper["search"]
-    dimensions = mapper.get("latent", DIMENSIONS) + len(mapper.get("attributes") or ())
-    moves = dimensions * (MOVES * search["steps"] + MOVES * search["bisections"])
-    chosen = samples_of(search["subset"], samples, classes)
-    return Planned(chosen * moves, search["batch_size"], gradients=False)
+def planned_projection(mapper: MapperSettings, samples: int, classes: int) -> Planned:
+    """Work of project_attributes with a mapper on a dataset of so many samples and classes."""
+    search = mapper.search
+    attributes = getattr(mapper, "attributes", None) or ()
+    moves = (mapper.latent + len(attributes)) * (MOVES * search.steps + MOVES * search.bisections)
+    searched = samples_of(search.subset, samples, classes)
+    return Planned(searched * moves, search.batch_size, gradients=False)
 
 
-def samples_of(subset: Mapping[str, Any] | None, samples: int, classes: int) -> int:
-    """Samples of the part of a dataset that a setting `subset` names; at most those that there are."""
+def samples_of(subset: Subset | None, samples: int, classes: int) -> int:
+    """Samples of a subset of so many samples and classes; at most those that there are."""
     if subset is None:
         return samples
-    if subset.get("every"):
-        return math.ceil(samples / subset["every"])
-    if subset.get("per_class"):
-        return min(samples, subset["per_class"] * classes)
-    return min(samples, subset["samples"])
+    if subset.every:
+        return math.ceil(samples / subset.every)
+    if subset.per_class:
+        return min(samples, subset.per_class * classes)
+    return min(samples, subset.samples or samples)
 
 
 # ---- from the files of a run ----
@@ -154,35 +155,42 @@ def _manifest(path: str) -> Any:
 # ---- what cannot run ----
 
 
-def gpu_mistakes(config: Mapping[str, Any], installed: InstalledGpus) -> list[str]:
-    """What keeps the audits of a run from the device that their settings ask for, a sentence with the remedy for each.
+def gpu_mistakes(run: Run, installed: InstalledGpus) -> list[str]:
+    """What keeps the audits of a run from the device that their settings name, a sentence with the remedy for each.
 
-    Steps that an earlier run has finished ask for nothing.
+    Steps that an earlier run has finished need no device.
     """
     if installed.usable:
         return []
-    if installed.driver_too_old and config["inference"]["device"] == "auto":
+    device = run.config["inference"]["device"]
+    if installed.driver_too_old and device == "auto":
         return [installed.reason]
-    asking = list(dict.fromkeys(_asking_for_cuda(config, config["run"])))
+
+    remedies: dict[str, str] = {}
+    if device == "cuda":
+        remedies["inference"] = "set device: auto or cpu (gfscore audit: --device), or run it on a machine with a GPU"
+    for audit in run.selected:
+        for place in _trained_on_cuda(audit):
+            remedies[place] = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
     reason = installed.reason or NO_GPU
-    return [f"{place}: device is cuda, but {reason}; {remedy}" for place, remedy in asking]
+    return [f"{place}: device is cuda, but {reason}; {remedy}" for place, remedy in remedies.items()]
 
 
-def _asking_for_cuda(config: Mapping[str, Any], audits: Iterable[str]) -> Iterator[tuple[str, str]]:
-    if config["inference"]["device"] == "cuda":
-        yield "inference", "set device: auto or cpu (gfscore audit: --device), or run it on a machine with a GPU"
-    remedy = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
-    for audit in audits:
-        for model in plan.models_of_tasks(config, audit):
-            zoo = plan.zoo_of(config, model["dataset"])
-            name = f"{zoo}/{model['threat']}/{model['model']}"
-            training = plan.entry_of(config, **model).get("training") or {}
-            if training.get("device") == "cuda" and not Path(f"results/trained/{name}.json").exists():
-                yield f"models: {name}: training", remedy
-        for mapper in plan.mappers_of(config, audit):
-            if config["mappers"][mapper]["device"] == "cuda" and not Path(f"results/mappers/{mapper}.json").exists():
-                yield f"mappers: {mapper}", remedy
-        for dataset in plan.datasets_of(config, audit):
-            generator = config["datasets"][dataset].get("generator") or {}
-            if generator.get("device") == "cuda" and not Path(f"results/generated/{dataset}.json").exists():
-                yield f"datasets: {dataset}: generator", remedy
+def _trained_on_cuda(audit: PlannedAudit) -> Iterator[str]:
+    # Places of the configuration whose step needs a GPU and is not finished yet.
+    for model in audit.task_models:
+        settings = model.settings
+        if isinstance(settings, Trained) and settings.training.device == "cuda" and _is_missing(model.manifest):
+            yield f"models: {model.zoo_path}: training"
+    for mapper in audit.mappers:
+        if mapper.settings.device == "cuda" and _is_missing(mapper.manifest):
+            yield f"mappers: {mapper.name}"
+    for dataset in audit.datasets:
+        images = dataset.settings
+        on_cuda = isinstance(images, GeneratorFile) and images.generator.device == "cuda"
+        if on_cuda and _is_missing(str(dataset.generator_manifest)):
+            yield f"datasets: {dataset.name}: generator"
+
+
+def _is_missing(manifest: str) -> bool:
+    return not Path(manifest).exists()

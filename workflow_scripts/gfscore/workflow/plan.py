@@ -1,36 +1,32 @@
-"""Queries of a complete configuration (gfscore.workflow.resolving): audits with their models, measures and datasets."""
+"""The plan of a run: its audits, and the files and params of their steps."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from gfscore.audit.verdicts import gate_rules
-from gfscore.core.identity import MODEL, label_of
-from gfscore.images.dataset_source import dataset_sources
-from gfscore.measures import kind_of, reference_measure
+from gfscore.audit.settings import ATTACK_DISTANCE
+from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings
+from gfscore.core.identity import ModelName
+from gfscore.measures import NamedMeasure, named_measures
 from gfscore.networks import leaderboard
-from gfscore.networks.model_source import PUBLISHED, Gives, model_sources
+from gfscore.workflow.audit_settings import AuditSettings
+from gfscore.workflow.entries import CHECKPOINTS, VALUES, PlannedDataset, PlannedMapper, PlannedModel
+from gfscore.workflow.user_files import RESULTS, OptionalFile, digest, present
 
-CHECKPOINTS = "checkpoints"
-"""Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
 
 STEPS = {"logits": "score_models", "network": "measure_model"}
 """Step that computes a measure, by the input that its kind needs."""
 
-GIVEN = {"logits", "samples"}
-"""Sources of models given as values, which cannot classify images."""
-
-FETCHED = {name for name, source in model_sources().items() if source.fetched}
-"""Sources whose checkpoint, for a probe the backbone, is located or downloaded by fetch_checkpoint."""
-
-FITTED = {name for name, source in model_sources().items() if source.fitted}
-"""Sources whose weights, all or those of the last layer, the workflow trains."""
-
-
-DRAWN = {name for name, source in dataset_sources().items() if source.drawn}
-"""Sources whose images the workflow draws from a generator."""
+EXPORTS = ("latex", "model-cards", "ro-crate")
+"""Folders of an audit's exports."""
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -38,266 +34,547 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, names)) or NOTHING
 
 
-def dataset_of(config: Mapping[str, Any], audit: str) -> str:
-    """Dataset that an audit evaluates."""
-    return config["audits"][audit]["dataset"]
-
-
-def tasks_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Datasets whose labels the models of an audit's projections predict: its own, then those of the same images."""
-    return [dataset_of(config, audit), *config["audits"][audit]["tasks"]]
-
-
-def models_of(config: Mapping[str, Any], audit: str, task: str | None = None) -> list[dict[str, str]]:
-    """Models of an audit as mappings with dataset, threat, model, in the order of config.
-
-    For one of its tasks, those of the same names in the zoo of that dataset.
-    """
-    dataset = task or dataset_of(config, audit)
-    names = (name.split("/") for name in config["audits"][audit]["models"])
-    return [{"dataset": dataset, "threat": threat, "model": model} for _, threat, model in names]
-
-
-def models_of_tasks(config: Mapping[str, Any], audit: str) -> list[dict[str, str]]:
-    """Models of all tasks of an audit, as models_of, the first task first."""
-    return [model for task in tasks_of(config, audit) for model in models_of(config, audit, task)]
-
-
-def known_models(config: Mapping[str, Any], zoo: str, threat: str) -> list[str]:
-    """Names of a zoo's models for one threat model: entries of config, then models of RobustBench without an entry."""
-    entries = list(config["models"].get(zoo, {}).get(threat, {}))
-    listed = [listing.model for listing in leaderboard.listings(zoo, threat) if listing.supported]
-    return entries + [name for name in listed if name not in entries]
-
-
-def described_models(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Models of an audit with their training `method` and `architecture`, None if unknown, for the report."""
-    described = []
-    for model in models_of(config, audit):
-        training = entry_of(config, **model).get("training", {})
-        described.append({**model, "method": training.get("method"), "architecture": training.get("architecture")})
-    return described
-
-
-def zoo_of(config: Mapping[str, Any], dataset: str) -> str:
-    """Zoo (key of `models`) whose models are evaluated on a dataset."""
-    return config["datasets"][dataset]["models_of"]
-
-
-def is_downloaded(entry: Mapping[str, Any]) -> bool:
-    """Whether the workflow downloads the files of a model where they are missing."""
-    return bool(entry.get("url")) or entry["source"] == "robustbench"
-
-
-def entry_of(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> Mapping[str, Any]:
-    """Settings of a model: its entry, or else those from RobustBench's table."""
-    return zoo_entry_of(config, zoo_of(config, dataset), threat, model)
-
-
-def zoo_entry_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> Mapping[str, Any]:
-    """As entry_of, by the zoo instead of a dataset."""
-    entries = config["models"].get(zoo, {}).get(threat, {})
-    return entries[model] if model in entries else leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
-
-
-def checkpoint_settings_of(config: Mapping[str, Any], zoo: str, threat: str, model: str) -> dict[str, Any]:
-    """Settings that determine a fetched classifier: its entry without published figures."""
-    entry = zoo_entry_of(config, zoo, threat, model)
-    return {key: value for key, value in entry.items() if key not in PUBLISHED}
-
-
-def zoo_models_from(config: Mapping[str, Any], source: str) -> str:
-    """Regular expression that matches "zoo/threat/model" for every model from a source."""
-    return one_of(map("/".join, _entries_from(config, source)))
-
-
-def subjects_from(config: Mapping[str, Any], source: str) -> str:
-    """Regular expression that matches "dataset/threat/model" for every model from a source."""
-    entries = _entries_from(config, source)
-    zoos = {dataset: settings["models_of"] for dataset, settings in config["datasets"].items()}
-    return one_of(f"{name}/{threat}/{model}" for name in zoos for zoo, threat, model in entries if zoo == zoos[name])
-
-
-def _entries_from(config, source):
-    # Zoo, threat and name of each entry from a source.
-    return [
-        (zoo, threat, model)
-        for zoo, threats in config["models"].items()
-        for threat, entries in threats.items()
-        for model, entry in entries.items()
-        if entry["source"] == source
-    ]
-
-
-def has_logits(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> bool:
-    """Whether a model has logits, not only values per sample."""
-    return entry_of(config, dataset, threat, model)["source"] != "samples"
-
-
-def given_by(model: Mapping[str, Any]) -> Gives:
-    """What the model of an entry provides."""
-    return model_sources()[model["source"]].given_by(model)
-
-
-def serves(gives: Gives, measure: Mapping[str, Any]) -> bool:
-    """Whether models that provide this have what a measure, an entry of the section `measures`, needs."""
-    kind = kind_of(measure)
-    settings = kind.parse(measure)
-    if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
-        return False
-    if gives == "samples":
-        return bool(kind.imported)
-    if kind.needs == "logits":
-        return True
-    return gives == "gradients" or (gives == "predictions" and not kind.gradients(settings))
-
-
-def image_settings_of(config: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    """Settings that determine the images of a dataset: its source and the keys of that source."""
-    other = {"classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"}
-    other |= {"attributes", "digest"}
-    return {key: value for key, value in config["datasets"][dataset].items() if key not in other}
-
-
-def attribute_names(attributes: Mapping[str, Any]) -> list[str]:
-    """Names of the columns that an entry `attributes` lists; none if it reads all columns."""
-    return [column if isinstance(column, str) else column["column"] for column in attributes.get("columns") or ()]
-
-
-def positive_of(config: Mapping[str, Any], audit: str, task: str) -> str | None:
-    """Positive class of one of an audit's tasks, or None."""
-    positive = config["audits"][audit]["groups"]["positive"]
-    if isinstance(positive, Mapping):
-        return positive.get(task)
-    return positive if task == dataset_of(config, audit) else None
-
-
-def mappers_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Mappers of an audit's projections."""
-    named = config["audits"][audit]["projection"] or []
-    return [named] if isinstance(named, str) else named
-
-
-def measures_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """Measures of an audit with their settings, in the order of config."""
-    return {name: config["measures"][name] for name in config["audits"][audit]["measures"]}
-
-
-def distance_measure(config: Mapping[str, Any], audit: str) -> str | None:
-    """Measure of the l2 attack distances that an audit is calibrated with, or None."""
-    calibration = config["audits"][audit]["calibration"]
-    if not calibration or "attack_distance" not in calibration["objectives"]:
-        return None
-    return next(iter(_l2_distances(config, audit)), None)
-
-
-def _l2_distances(config: Mapping[str, Any], audit: str) -> list[str]:
-    measures = measures_of(config, audit).items()
-    return [name for name, entry in measures if entry["kind"] == "minimal" and entry["norm"] == "l2"]
-
-
-def subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """Models, measures, calibrated measure and files of logits of an audit.
-
-    `given` maps the labels of models that are given as values to their source, "logits" or "samples".
-    """
-    models = models_of(config, audit)
-    sources = {label_of(model): entry_of(config, **model)["source"] for model in models}
-    return {
-        "models": models,
-        "measures": measures_of(config, audit),
-        "calibrated_measure": (config["audits"][audit]["calibration"] or {}).get("measure"),
-        "given": {label: source for label, source in sources.items() if source in GIVEN},
-        "logits": {label_of(model): logits_file(config, **model) for model in models if has_logits(config, **model)},
-    }
-
-
-def logits_file(config: Mapping[str, Any], dataset: str, threat: str, model: str) -> str:
-    """Path of a model's logits: in results/, or the file that its entry names."""
-    entry = entry_of(config, dataset, threat, model)
-    computed = f"results/logits/{MODEL.format(dataset=dataset, threat=threat, model=model)}.parquet"
-    return entry["path"] if entry["source"] == "logits" else computed
-
-
-def logit_checks(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Settings of the check of the logits, for each model of an audit that has logits.
-
-    `gate` compares its clean accuracy with the published one.
-    """
-    return [
-        {
-            "model": model,
-            "gate": {
-                "published": entry["published_clean_accuracy"],
-                "tolerance": entry["clean_accuracy_tolerance"],
-                "samples": config["datasets"][model["dataset"]]["published_accuracy"],
-                "on_failure": config["checks"]["published_accuracy"],
-            },
-            "member": entry.get("member"),
-            "allow_probabilities": entry.get("allow_probabilities", False),
-        }
-        for model in models_of(config, audit)
-        for entry in [entry_of(config, **model)]
-        if has_logits(config, **model)
-    ]
-
-
-def judged_subject_of(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """As subject_of, with only the measures that the gate reads: those of its rules, and the attacks that falsify them.
-
-    If none of these is computed from logits, a measure from logits is added, to check that one network gave all values.
-    """
-    rules = config["audits"][audit]["gate"]
-    judged = {rule["measure"] for rule in rules}
-    if any(rule["statistic"] == gate_rules.FALSIFICATION for rule in rules):
-        judged |= set(_l2_distances(config, audit))
-    subject = subject_of(config, audit)
-    own = {name: entry for name, entry in subject["measures"].items() if name in judged}
-    if own and not reference_measure(own):
-        judged.add(reference_measure(subject["measures"]))
-    return subject | {"measures": {name: entry for name, entry in subject["measures"].items() if name in judged}}
-
-
-def published_accuracies(config: Mapping[str, Any], audit: str) -> list[dict[str, Any]]:
-    """Published clean and robust accuracy of each model of an audit, fractions or None, in the order of config."""
-    entries = [entry_of(config, **model) for model in models_of(config, audit)]
-    names = ("published_clean_accuracy", "published_robust_accuracy")
-    return [{name: entry[name] for name in names} for entry in entries]
-
-
-def uncompared_datasets(config: Mapping[str, Any]) -> list[str]:
-    """Datasets, sorted, of the audits to run whose published clean accuracies are not compared with measured ones."""
-    stated = {
-        dataset_of(config, audit)
-        for audit in config["run"]
-        for known in published_accuracies(config, audit)
-        if known["published_clean_accuracy"] is not None
-    }
-    return sorted(name for name in stated if config["datasets"][name]["published_accuracy"] is None)
-
-
-def datasets_of(config: Mapping[str, Any], audit: str) -> list[str]:
-    """Names, sorted, of all datasets that an audit uses for evaluation or training."""
-    tasks, entries = tasks_of(config, audit), [entry_of(config, **model) for model in models_of_tasks(config, audit)]
-    names = set(tasks)
-    for entry in [*entries, *(config["mappers"][mapper] for mapper in mappers_of(config, audit))]:
-        names |= {entry[key] for key in ("train_on", "evaluate_on") if key in entry}
-    if config["audits"][audit]["groups"]:
-        references = [(config["datasets"][task]["attributes"] or {}).get("fixed_on") for task in tasks]
-        names |= {name for name in references if name}
-    return sorted(names)
-
-
-def datasets_from(config: Mapping[str, Any], source: str) -> str:
-    """Regular expression that matches every dataset from a source."""
-    return one_of([name for name, entry in config["datasets"].items() if entry["source"] == source])
-
-
-def step_of(config: Mapping[str, Any], measure: str) -> str:
+def step_of(measure: NamedMeasure) -> str:
     """Step that computes a measure, for models whose values are not imported."""
-    return STEPS[kind_of(config["measures"][measure]).needs]
+    return STEPS[measure.kind.needs]
 
 
-def names_of_network_measures(config: Mapping[str, Any]) -> str:
-    """Regular expression that matches the names of the measures that need a network; nothing if there are none."""
-    return one_of(name for name, entry in config["measures"].items() if kind_of(entry).needs == "network")
+def zoo_models(models: Mapping[str, Mapping[str, Mapping[str, Any]]], zoo: str, threat: str) -> list[str]:
+    """Names of a zoo's models for one threat model.
+
+    Parameters
+    ----------
+    models : mapping
+        Section `models` of the configuration: zoo, then threat model, then name to entry.
+
+    Returns
+    -------
+    list of str
+        Entries of the configuration first, then the models of RobustBench that can be loaded and have no entry.
+    """
+    names = list(models.get(zoo, {}).get(threat, {}))
+    for listing in leaderboard.listings(zoo, threat):
+        if listing.supported and listing.model not in names:
+            names.append(listing.model)
+    return names
+
+
+class Run:
+    """A complete configuration (gfscore.workflow.resolving) as objects, each made once.
+
+    Parameters
+    ----------
+    config : mapping
+        Complete configuration as plain values, by section.
+
+    Attributes
+    ----------
+    audits : dict of str to PlannedAudit
+        Every audit of the configuration.
+    datasets : dict of str to PlannedDataset
+    mappers : dict of str to PlannedMapper
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Make the objects; settings are parsed when they are needed."""
+        self.config = config
+        self.datasets = {name: PlannedDataset(name, entry) for name, entry in config["datasets"].items()}
+        self.mappers = {name: PlannedMapper(name, entry) for name, entry in config["mappers"].items()}
+        self.audits = {name: PlannedAudit(name, self, entry) for name, entry in config["audits"].items()}
+        self._models: dict[tuple[str, str, str, str], PlannedModel] = {}
+
+    @cached_property
+    def measures(self) -> dict[str, NamedMeasure]:
+        """Measures of the configuration by name."""
+        return named_measures(self.config["measures"])
+
+    @property
+    def selected(self) -> list[PlannedAudit]:
+        """Audits that are run, in the order of the setting `run`."""
+        return [self.audits[name] for name in self.config["run"]]
+
+    # ---- models ----
+
+    def model(self, dataset: str, threat: str, model: str) -> PlannedModel:
+        """Model on the dataset that it is evaluated on, from its entry or else from RobustBench's table."""
+        return self._model(dataset, self.config["datasets"][dataset]["models_of"], threat, model)
+
+    def zoo_model(self, zoo: str, threat: str, model: str) -> PlannedModel:
+        """Model of a zoo, where no data are meant; the name has the zoo in place of a dataset."""
+        return self._model(zoo, zoo, threat, model)
+
+    def _model(self, dataset: str, zoo: str, threat: str, model: str) -> PlannedModel:
+        key = (dataset, zoo, threat, model)
+        if key not in self._models:
+            entry = self.config["models"].get(zoo, {}).get(threat, {}).get(model)
+            if entry is None:
+                entry = leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
+            self._models[key] = PlannedModel(ModelName(dataset, threat, model), zoo, entry)
+        return self._models[key]
+
+    def zoo_models(self, zoo: str, threat: str) -> list[str]:
+        """Names of a zoo's models for one threat model: entries, then those of RobustBench without an entry."""
+        return zoo_models(self.config["models"], zoo, threat)
+
+    def classifier_files(self, model: PlannedModel) -> dict[str, OptionalFile | list[Path]]:
+        """Inputs, by name, of a step in which a model classifies the images of its dataset."""
+        dataset = self.datasets[model.name.dataset]
+        return {
+            "dataset": dataset.manifest,
+            "images": dataset.stored_images(),
+            "checkpoint": model.weights,
+            "model": model.manifest,
+            "architecture": model.architecture_files(),
+        }
+
+    def _entries_from(self, source: str) -> Iterator[PlannedModel]:
+        for zoo, threats in self.config["models"].items():
+            for threat, entries in threats.items():
+                for model, entry in entries.items():
+                    if entry["source"] == source:
+                        yield self.zoo_model(zoo, threat, model)
+
+    # ---- names that a wildcard may have, as regular expressions ----
+
+    def zoo_models_from(self, source: str) -> str:
+        """Matches "zoo/threat/model" of every model from a source."""
+        return one_of(model.zoo_path for model in self._entries_from(source))
+
+    def models_from(self, source: str) -> str:
+        """Matches "dataset/threat/model" of every model from a source, on each dataset that its zoo is evaluated on."""
+        models = list(self._entries_from(source))
+        names = []
+        for dataset, entry in self.config["datasets"].items():
+            for model in models:
+                if model.zoo == entry["models_of"]:
+                    names.append(f"{dataset}/{model.label}")
+        return one_of(names)
+
+    def datasets_from(self, source: str) -> str:
+        """Matches the name of every dataset from a source."""
+        return one_of(dataset.name for dataset in self.datasets.values() if dataset.entry["source"] == source)
+
+    def network_measures(self) -> str:
+        """Matches the names of the measures that need a network."""
+        return one_of(measure.name for measure in self.measures.values() if measure.kind.needs == "network")
+
+    # ---- what a run says before its first job ----
+
+    def uncompared_datasets(self) -> list[str]:
+        """Datasets, sorted, of the selected audits whose published clean accuracies are compared with nothing."""
+        names = set()
+        for audit in self.selected:
+            published = [model.settings.published_clean_accuracy for model in audit.models]
+            if any(accuracy is not None for accuracy in published):
+                names.add(audit.dataset.name)
+        return sorted(name for name in names if self.config["datasets"][name]["published_accuracy"] is None)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedAudit:
+    """One audit of a complete configuration: what it is about, and the files and params of its steps.
+
+    A target of the Snakefile names its file and every file that it depends on: a failed step deletes its output, and
+    files that depend on a deleted one must not count as up to date.
+
+    Parameters
+    ----------
+    name : str
+        Key of the section `audits`.
+    run : Run
+        Configuration that the audit belongs to.
+    entry : mapping
+        Complete settings as plain values, as params and the resolved configuration hold them.
+    """
+
+    name: str
+    run: Run
+    entry: Mapping[str, Any]
+
+    @cached_property
+    def settings(self) -> AuditSettings:
+        """Settings of the audit."""
+        return AuditSettings.model_validate(self.entry)
+
+    @property
+    def title(self) -> str:
+        """Heading of the report."""
+        return self.entry["title"]
+
+    @property
+    def folder(self) -> str:
+        """Folder of the results."""
+        return f"results/audits/{self.name}"
+
+    # ---- datasets, models, measures, mappers ----
+
+    @cached_property
+    def dataset(self) -> PlannedDataset:
+        """Dataset evaluated."""
+        return self.run.datasets[self.entry["dataset"]]
+
+    @cached_property
+    def tasks(self) -> list[PlannedDataset]:
+        """Datasets whose labels the models of the projections predict: the one evaluated, then more of its images."""
+        return [self.dataset, *self.more_tasks]
+
+    @cached_property
+    def more_tasks(self) -> list[PlannedDataset]:
+        """Datasets of the same images with other labels."""
+        return [self.run.datasets[name] for name in self.entry["tasks"]]
+
+    @cached_property
+    def models(self) -> list[PlannedModel]:
+        """Models in the order of the configuration, on the dataset evaluated."""
+        return self.models_on(self.dataset)
+
+    def models_on(self, task: PlannedDataset) -> list[PlannedModel]:
+        """Models of the same names in the zoo of one of the tasks."""
+        models = []
+        for name in self.entry["models"]:
+            _, threat, model = name.split("/")
+            models.append(self.run.model(task.name, threat, model))
+        return models
+
+    @cached_property
+    def task_models(self) -> list[PlannedModel]:
+        """Models of all tasks, the dataset evaluated first."""
+        models = []
+        for task in self.tasks:
+            models += self.models_on(task)
+        return models
+
+    @cached_property
+    def measures(self) -> dict[str, NamedMeasure]:
+        """Measures by name, in the order of the configuration."""
+        return {name: self.run.measures[name] for name in self.entry["measures"]}
+
+    @property
+    def distance_measures(self) -> list[str]:
+        """Names of the measures of l2 attack distances."""
+        names = []
+        for measure in self.measures.values():
+            if measure.kind.name == "minimal" and getattr(measure.settings, "norm", None) == "l2":
+                names.append(measure.name)
+        return names
+
+    @property
+    def calibrating_distances(self) -> str | None:
+        """Measure of l2 attack distances that the audit is calibrated with; None without."""
+        calibration = self.settings.calibration
+        if calibration is None or ATTACK_DISTANCE not in (calibration.objectives or ()):
+            return None
+        names = self.distance_measures
+        return names[0] if names else None
+
+    @property
+    def mapper_names(self) -> list[str]:
+        """Names of the mappers whose latent dimensions predictions are held against."""
+        projection = self.entry["projection"] or []
+        return [projection] if isinstance(projection, str) else projection
+
+    @cached_property
+    def mappers(self) -> list[PlannedMapper]:
+        """Mappers whose latent dimensions predictions are held against."""
+        return [self.run.mappers[name] for name in self.mapper_names]
+
+    @cached_property
+    def datasets(self) -> list[PlannedDataset]:
+        """All datasets for evaluation or training, sorted by name."""
+        names = {task.name for task in self.tasks}
+        entries = [model.entry for model in self.task_models]
+        entries += [mapper.entry for mapper in self.mappers]
+        for entry in entries:
+            names.update(entry[key] for key in ("train_on", "evaluate_on") if key in entry)
+        if self.settings.groups:
+            references = [task.reference_dataset for task in self.tasks]
+            names.update(reference for reference in references if reference)
+        return [self.run.datasets[name] for name in sorted(names)]
+
+    # ---- the gate ----
+
+    @property
+    def rules(self) -> Sequence[RuleSettings]:
+        """Rules of the gate."""
+        return self.settings.gate
+
+    def judged_measures(self) -> list[NamedMeasure]:
+        """Measures that the gate reads: those of its rules, and the attacks that falsify them.
+
+        If none of these is computed from logits, a measure from logits is added, to check that one network gave all
+        values.
+        """
+        names = {rule.measure for rule in self.rules}
+        if any(rule.statistic == FALSIFICATION for rule in self.rules):
+            names.update(self.distance_measures)
+        judged = [measure for measure in self.measures.values() if measure.name in names]
+        if not judged or any(measure.from_logits for measure in judged):
+            return judged
+
+        references = [measure.name for measure in self.measures.values() if measure.from_logits]
+        names.update(references[:1])
+        return [measure for measure in self.measures.values() if measure.name in names]
+
+    def positive_class(self, task: PlannedDataset) -> str | None:
+        """Positive class of one of the tasks; None for each class against the others."""
+        groups = self.settings.groups
+        positive = groups.positive if groups else None
+        if isinstance(positive, Mapping):
+            return positive.get(task.name)
+        return positive if task is self.dataset else None
+
+    # ---- files that the steps read ----
+
+    def logit_files(self) -> list[str]:
+        """Paths of the models' logits, without missing files of the user."""
+        files = [model.logits for model in self.models if model.has_logits]
+        return [file for file in files if file.startswith(RESULTS) or present(file)]
+
+    def sample_files(self, measures: Iterable[NamedMeasure]) -> list[str]:
+        """Paths of the samples tables of these measures, model by model.
+
+        Measures from logits have none where a model has logits: their values are in results/scores.
+        """
+        measures = list(measures)
+        files = []
+        for model in self.models:
+            for measure in measures:
+                if measure.from_logits and model.has_logits:
+                    continue
+                files.append(model.samples(measure.name))
+        return files
+
+    def trained_manifests(self) -> list[str]:
+        """Manifests of the classifiers that the workflow trains, which contain the measured robust accuracy."""
+        return [model.manifest for model in self.models if model.source.name == "trained"]
+
+    def fetched_manifests(self) -> list[str]:
+        """Manifests of the checkpoints and backbones that are downloaded or that the user provides."""
+        return [model.fetched_manifest for model in self.task_models if model.source.fetched]
+
+    def attributes_table(self) -> OptionalFile:
+        """Attributes of the samples; empty without groups."""
+        return self.dataset.attributes_table if self.settings.groups else []
+
+    def judged_attributes(self) -> OptionalFile:
+        """Attributes of the samples; empty unless a rule of the gate judges groups."""
+        judged = any(rule.statistic == GROUP_GAP for rule in self.rules)
+        return self.attributes_table() if judged else []
+
+    def projection_files(self) -> list[str]:
+        """Paths of the projections by mapper, then task, then model, in the order of the configuration."""
+        files = []
+        for mapper in self.mappers:
+            files += [mapper.projection(model) for model in self.task_models]
+        return files
+
+    def task_files(self) -> dict[str, list[str]]:
+        """What the tables read of the tasks that the audit names next to its dataset, by the name of the input.
+
+        `task_manifests` and `task_datasets`, one per task; `task_logits`, one per task and model; `task_attributes`,
+        one per task of an audit that compares groups.
+        """
+        logits = []
+        for task in self.more_tasks:
+            logits += [model.logits for model in self.models_on(task)]
+        compared = self.more_tasks if self.settings.groups else []
+        return {
+            "task_manifests": [task.manifest for task in self.more_tasks],
+            "task_datasets": [task.samples for task in self.more_tasks],
+            "task_attributes": [task.attributes_table for task in compared],
+            "task_logits": logits,
+        }
+
+    # ---- files of the targets ----
+
+    def audit_results(self) -> list[str]:
+        """All files in results/audits/<audit>/, so that any missing one is made again."""
+        names = []
+        for table in TABLES_OF_AUDIT:
+            names += [f"{table}.parquet", f"{table}.csv"]
+        names += ["calibration.json", "comparison.json", "models.json", "verdict.json"]
+        names += ["config.yaml", "figures", "report.html"]
+        return [f"{self.folder}/{name}" for name in names]
+
+    def input_results(self) -> list[str]:
+        """Datasets that are not drawn from a generator, and fetched checkpoints: what may need a network."""
+        files = []
+        for dataset in self.datasets:
+            if not dataset.source.drawn:
+                files += [dataset.manifest, dataset.samples]
+        return files + self.fetched_manifests()
+
+    def logit_results(self) -> list[str]:
+        """Checked logits, all files that they depend on, and the checks of pinned digests."""
+        files = []
+        for dataset in self.datasets:
+            files += [dataset.manifest, dataset.samples]
+            # A digest may be pinned after fetching.
+            if isinstance(dataset.digest_check, str):
+                files.append(dataset.digest_check)
+            if isinstance(dataset.generator_manifest, str):
+                files += [dataset.generated_images, dataset.generator_manifest]
+        files += self.fetched_manifests()
+        for model in self.task_models:
+            if isinstance(model.weights, str):
+                files += [model.weights, model.manifest]
+        files += self.logit_files()
+        files += [f"results/scores/{self.name}.parquet", f"results/sweeps/{self.name}.parquet"]
+        return [*files, f"{self.folder}/models.json"]
+
+    def sample_results(self) -> list[str]:
+        """Values per sample, and all files that they depend on."""
+        files = self.logit_results() + self.sample_files(self.measures.values())
+        attributes = self.attributes_table()
+        if isinstance(attributes, str):
+            files.append(attributes)
+        return files
+
+    def projection_results(self) -> list[str]:
+        """Projections, their mappers, and what the other tasks are compared by."""
+        files = []
+        for mapper in self.mappers:
+            files += [mapper.weights, mapper.manifest, mapper.pictures]
+        files += self.projection_files()
+        for task_files in self.task_files().values():
+            files += task_files
+        return files
+
+    def model_results(self) -> list[str]:
+        """All files per model that the audit depends on."""
+        return self.sample_results() + self.projection_results()
+
+    def verdict_results(self) -> list[str]:
+        """Verdict, and every file that it rests on: of all measures, since it says what attacks say."""
+        tables = [f"{self.folder}/{name}.parquet" for name in TABLES_OF_AUDIT]
+        return [f"{self.folder}/verdict.json", *tables, *self.model_results()]
+
+    def report_results(self) -> list[str]:
+        """Report, and every file that it rests on."""
+        return self.audit_results() + self.model_results()
+
+    # ---- exports ----
+
+    def export_results(self) -> list[str]:
+        """Folders of the exports."""
+        return [f"{self.folder}/exports/{name}" for name in EXPORTS]
+
+    def deposited_inputs(self) -> list[str]:
+        """Manifests of datasets and classifiers, which contain their digests; none of models brought as values."""
+        models = [model for model in self.models if model.source.fitted or model.source.fetched]
+        return [dataset.manifest for dataset in self.datasets] + [model.manifest for model in models]
+
+    def deposited_results(self) -> list[str]:
+        """Results of the audit without the verdict."""
+        return [path for path in self.audit_results() if path != f"{self.folder}/verdict.json"]
+
+    # ---- params of the steps, as plain values ----
+
+    def measure_entries(self) -> dict[str, Any]:
+        """Settings of the measures by name."""
+        return {name: self.run.config["measures"][name] for name in self.entry["measures"]}
+
+    def subject(self) -> dict[str, Any]:
+        """Models, measures, calibrated measure and files of logits.
+
+        `given` maps the labels of models that are brought as values to their source, "logits" or "samples".
+        """
+        calibration = self.settings.calibration
+        return {
+            "models": [model.name.columns() for model in self.models],
+            "measures": self.measure_entries(),
+            "calibrated_measure": calibration.measure if calibration else None,
+            "given": {model.label: model.source.name for model in self.models if model.source.name in VALUES},
+            "logits": {model.label: model.logits for model in self.models if model.has_logits},
+        }
+
+    def judged_subject(self) -> dict[str, Any]:
+        """Subject with the judged measures alone."""
+        subject = self.subject()
+        entries = subject["measures"]
+        subject["measures"] = {measure.name: entries[measure.name] for measure in self.judged_measures()}
+        return subject
+
+    def logit_checks(self) -> list[dict[str, Any]]:
+        """Settings of the check of the logits, for each model that has logits."""
+        samples = self.dataset.entry["published_accuracy"]
+        on_failure = self.run.config["checks"]["published_accuracy"]
+        models = [model for model in self.models if model.has_logits]
+        return [model.logit_check(samples=samples, on_failure=on_failure) for model in models]
+
+    def user_logit_digests(self) -> dict[str, str | None]:
+        """SHA-256 (hex) of the logit files of the user, by path; None for a missing one."""
+        files = [str(model.path) for model in self.models if model.source.name == "logits"]
+        return {file: digest(file) for file in files}
+
+    def described_models(self) -> list[dict[str, Any]]:
+        """Names of the models with their training method and architecture."""
+        return [model.description() for model in self.models]
+
+    def table_settings(self) -> dict[str, Any]:
+        """Settings of the tables."""
+        config = self.run.config
+        baseline = self.settings.corruption_baseline
+        return {
+            "intervals": config["intervals"],
+            "disparity": config["disparity"],
+            "comparison": config["comparison"],
+            "confusions": config["confusions"],
+            "calibration": self._calibration_settings(),
+            # As threat/model, or None.
+            "corruption_baseline": baseline and baseline.partition("/")[2],
+            "groups": self._group_settings(self.dataset),
+            "tasks": [self._task_settings(task) for task in self.tasks],
+            "label_error_rate": self.dataset.entry["label_error_rate"],
+            "published": [model.published for model in self.models],
+            "methods": self.described_models(),
+            "costs": self.cost_records(),
+        }
+
+    def _calibration_settings(self) -> dict[str, Any] | None:
+        calibration, great = self.entry["calibration"], self.run.config["great"]
+        if not calibration:
+            return None
+        return {
+            "temperatures": great["temperatures"],
+            "stability_window": great["stability_window"],
+            "resampling": great["resampling"],
+            "objectives": calibration["objectives"],
+            "split": calibration["split"],
+            "distances": self.calibrating_distances,
+        }
+
+    def _group_settings(self, task: PlannedDataset) -> dict[str, Any] | None:
+        groups = self.entry["groups"]
+        return groups and {**groups, "positive": self.positive_class(task)}
+
+    def _task_settings(self, task: PlannedDataset) -> dict[str, Any]:
+        return {
+            "models": [model.name.columns() for model in self.models_on(task)],
+            "own_attribute": task.label_attribute,
+            "groups": self._group_settings(task),
+        }
+
+    def cost_records(self) -> list[dict[str, Any]]:
+        """Path of the cost record of every job, with step, model and measure, in order."""
+        records = []
+        for model in self.task_models:
+            fitted_by = model.source.fitted_by
+            if fitted_by:
+                records.append(_cost_record(fitted_by, model, f"{fitted_by}/{model.zoo_path}"))
+            if model.source.name not in VALUES:
+                records.append(_cost_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+            if model.name.dataset == self.dataset.name:
+                for measure in self.measures.values():
+                    step = "import_samples" if model.source.name == "samples" else step_of(measure)
+                    path = f"{step}/{measure.name}/{model.name.path}"
+                    records.append(_cost_record(step, model, path, measure=measure.name))
+            for mapper in self.mappers:
+                path = f"project_attributes/{mapper.name}/{model.name.path}"
+                records.append(_cost_record("project_attributes", model, path))
+        return records
+
+
+def _cost_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> dict[str, Any]:
+    # The path of the cost record is that of the log of the job.
+    return {"step": step, **model.name.columns(), "measure": measure, "path": f"results/costs/{path}.json"}

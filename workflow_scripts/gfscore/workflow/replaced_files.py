@@ -1,74 +1,115 @@
-"""Files of users that are others than those that earlier steps read, though neither size nor time tells."""
+"""Files of users that are missing, or are others than those that earlier steps read."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gfscore.core import digests
-from gfscore.workflow import plan
+from gfscore.networks.onnx_files import data_files
+from gfscore.workflow.entries import PlannedDataset, PlannedModel
+from gfscore.workflow.plan import PlannedAudit
 
 
-def replaced_files(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str, str]:
-    """Manifests in results/ that describe other files than there are now, each with the first such file.
+def missing_files(audits: Iterable[PlannedAudit]) -> list[str]:
+    """Files that steps of some audits need and that are neither there nor downloaded, a message for each.
+
+    Files that an earlier run has read, whose results are there, are not needed any more.
+    """
+    messages: dict[str, str] = {}
+    for audit in audits:
+        for dataset in audit.datasets:
+            messages.update(_missing_of_dataset(dataset))
+        for model in audit.models:
+            messages.update(_missing_of_model(model))
+    return list(messages.values())
+
+
+def _missing_of_dataset(dataset: PlannedDataset) -> dict[str, str]:
+    messages: dict[str, str] = {}
+    if Path(dataset.manifest).exists():
+        return messages
+    paths = [dataset.entry.get("path")]
+    for key in ("corrupted", "generator"):
+        paths.append(dataset.entry.get(key, {}).get("path"))
+    for path in paths:
+        if path and not Path(path).exists():
+            messages[path] = f"{path}: there is no such file or folder, of dataset {dataset.name}"
+    return messages
+
+
+def _missing_of_model(model: PlannedModel) -> dict[str, str]:
+    path = model.path
+    if not path or model.is_downloaded or Path(model.fetched_manifest).exists():
+        return {}
+    if not Path(path).exists():
+        return {path: f"{path}: there is no such file, of model {model.label}"}
+    messages: dict[str, str] = {}
+    if model.source.name == "onnx":
+        for file in data_files(path):
+            if not file.exists():
+                message = f"{file}: there is no such file, which holds weights of {path}; put it beside that file"
+                messages[str(file)] = message
+    return messages
+
+
+def replaced_files(audits: Sequence[PlannedAudit]) -> dict[str, str]:
+    """Manifests in results/ that describe other files than there are by now.
 
     Looks at checkpoints and generators by all their files, and at the images that the audits evaluate. What was read
     before and has not changed since (see gfscore.core.digests) is not read again. Checkpoints that are missing and
-    can be downloaded are no replacement, nor is a manifest that cannot be read: the step that needs it says so.
+    can be downloaded are no replacement, nor is a manifest that cannot be read: the step that needs it reports it.
+
+    Returns
+    -------
+    dict
+        The first replaced file by the path of the manifest.
     """
-    names = list(dict.fromkeys(audits))
-    return dict(_replaced_networks(config, names)) | _replaced_images(config, names)
-
-
-def _replaced_networks(config: Mapping[str, Any], audits: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for manifest, entry in fetched_models(config, audits).items():
+    replaced: dict[str, str] = {}
+    for manifest, model in fetched_models(audits).items():
         for file in _content(manifest).get("files", []):
-            if _is_another(file, or_missing=not plan.is_downloaded(entry)):
-                yield manifest, file["path"]
+            if _is_replaced(file, or_missing=not model.is_downloaded):
+                replaced[manifest] = file["path"]
                 break
+
+    tasks: dict[str, PlannedDataset] = {}
     for audit in audits:
-        for dataset in plan.tasks_of(config, audit):
-            manifest = f"results/generated/{dataset}.json"
-            generator = _content(manifest).get("generator")
-            if isinstance(generator, dict) and _is_another(generator, or_missing=True):
-                yield manifest, generator["path"]
+        tasks.update((task.name, task) for task in audit.tasks)
+    for task in tasks.values():
+        manifest = f"results/generated/{task.name}.json"
+        generator = _content(manifest).get("generator")
+        if isinstance(generator, dict) and _is_replaced(generator, or_missing=True):
+            replaced[manifest] = generator["path"]
+    replaced.update(_replaced_images(task.manifest for task in tasks.values()))
+    return replaced
 
 
-def fetched_models(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """Entries of the classifiers and backbones of audits that come from files, by the path of their manifest."""
-    entries = {}
+def fetched_models(audits: Iterable[PlannedAudit]) -> dict[str, PlannedModel]:
+    """Classifiers and backbones of audits that come from files, by the path of their manifest."""
+    models = {}
     for audit in audits:
-        for model in plan.models_of_tasks(config, audit):
-            entry = plan.entry_of(config, **model)
-            if entry["source"] in plan.FETCHED:
-                zoo = plan.zoo_of(config, model["dataset"])
-                entries[f"results/checkpoints/{zoo}/{model['threat']}/{model['model']}.json"] = entry
-    return entries
+        for model in audit.task_models:
+            if model.source.fetched:
+                models[model.fetched_manifest] = model
+    return models
 
 
-def _is_another(file: Mapping[str, str], *, or_missing: bool) -> bool:
+def _is_replaced(file: Mapping[str, str], *, or_missing: bool) -> bool:
     try:
         return digests.sha256(file["path"]) != file["sha256"]
     except FileNotFoundError:
         return or_missing
     except OSError:
-        # The step that opens it says why it cannot be read.
+        # The step that opens it reports why it cannot be read.
         return True
 
 
-def _replaced_images(config: Mapping[str, Any], audits: Iterable[str]) -> dict[str, str]:
-    changed = []
-    for dataset in dict.fromkeys(task for audit in audits for task in plan.tasks_of(config, audit)):
-        manifest = f"results/datasets/{dataset}.json"
-        content = _content(manifest)
-        if reads_files(content):
-            stored = digests.recall(manifest)
-            if stored is None or stored.digest != content.get("digest"):
-                changed.append(manifest)
+def _replaced_images(manifests: Iterable[str]) -> dict[str, str]:
+    changed = [manifest for manifest in manifests if _may_have_changed(manifest)]
     if not changed:
         return {}
     # In a process of its own: reading images needs numpy, which planning does not load.
@@ -77,14 +118,27 @@ def _replaced_images(config: Mapping[str, Any], audits: Iterable[str]) -> dict[s
     try:
         differing: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return dict.fromkeys(changed, f"images that could not be read again ({last[:200]})")
-    return {manifest: words for manifest, words in differing.items() if words is not None}
+        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        return dict.fromkeys(changed, f"images that could not be read again ({lines[-1][:200]})")
+    return {manifest: path for manifest, path in differing.items() if path is not None}
+
+
+def _may_have_changed(manifest: str) -> bool:
+    # Whether images come from files, at least one of which was touched since they were read.
+    content = _content(manifest)
+    if not reads_files(content):
+        return False
+    stored = digests.recall(manifest)
+    return stored is None or stored.digest != content.get("digest")
 
 
 def reads_files(manifest: Mapping[str, Any]) -> bool:
     """Whether the images of a dataset's manifest come from files, not from a package."""
-    return bool(manifest.get("path") or ((manifest.get("settings") or {}).get("corrupted") or {}).get("path"))
+    if manifest.get("path"):
+        return True
+    settings = manifest.get("settings") or {}
+    corrupted = settings.get("corrupted") or {}
+    return bool(corrupted.get("path"))
 
 
 def _content(path: str) -> dict[str, Any]:

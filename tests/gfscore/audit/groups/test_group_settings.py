@@ -2,7 +2,7 @@
 
 import pytest
 
-from gfscore.workflow import plan
+from gfscore.workflow.plan import Run
 from shipped_configuration import completed, refusal, shipped_configuration
 
 
@@ -126,10 +126,15 @@ def test_names_of_ones_own_are_the_classes_that_an_audit_may_call_positive(confi
 def test_each_of_several_tasks_may_be_among_the_attributes_and_has_its_own_positive_class(config):
     groups = config["audits"]["celeba-24"]["groups"]
     assert {"Attractive", "Eyeglasses"} <= set(groups["attributes"])
-    assert plan.positive_of(config, "celeba-24", "celeba-eyeglasses") == "Eyeglasses"
+    assert positive_class(config) == "Eyeglasses"
     groups["positive"] = {"celeba": "Attractive", "celeba-eyeglasses": "Eyeglases"}
     assert "'Eyeglases' is unknown" in refusal(config)
     groups["positive"] = {"celeba-train": "Attractive"}
     assert "task 'celeba-train' is unknown" in refusal(config)
     groups["positive"] = "Attractive"
-    assert plan.positive_of(completed(config), "celeba-24", "celeba-eyeglasses") is None
+    assert positive_class(completed(config)) is None
+
+
+def positive_class(config):
+    run = Run(config)
+    return run.audits["celeba-24"].positive_class(run.datasets["celeba-eyeglasses"])

@@ -31,7 +31,8 @@ from gfscore.show.exports.latex import (
     projection_table,
 )
 from gfscore.statistics.margins import SCALE
-from gfscore.workflow.export_layout import manifests, workflow_files
+from gfscore.workflow.plan import Run
+from gfscore.workflow.sources import workflow_files
 from shipped_configuration import shipped_configuration
 from synthetic import LAM, synthetic_audit
 
@@ -426,7 +427,7 @@ def test_the_workflow_is_whole_and_holds_no_leftovers():
 
 def test_manifests_name_the_data_and_every_classifier():
     config = shipped_configuration()
-    found = manifests(config, "digits")
+    found = Run(config).audits["digits"].deposited_inputs()
     assert found[0] == "results/datasets/digits.json"
     assert "results/trained/digits/none/PGD.json" in found
     assert len(found) == len(set(found))
@@ -435,7 +436,7 @@ def test_manifests_name_the_data_and_every_classifier():
 def test_classifiers_that_come_as_logits_have_no_manifest():
     config = shipped_configuration()
     config["models"]["digits"]["none"]["PGD"] = {"source": "logits", "path": "given.npy"}
-    found = manifests(config, "digits")
+    found = Run(config).audits["digits"].deposited_inputs()
     assert "results/trained/digits/none/ERM.json" in found
     assert not [path for path in found if path.endswith("/PGD.json")]
 

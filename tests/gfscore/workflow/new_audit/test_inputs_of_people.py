@@ -19,10 +19,10 @@ from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
-from gfscore.workflow import plan
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit import command, inspecting, shown_images
+from gfscore.workflow.plan import Run
 
 IMAGE_FOLDER = "--image-folder"
 """Option that says where the files of a list are."""
@@ -372,7 +372,7 @@ def test_an_input_that_works_gives_the_numbers_of_plain_code(case, real, folder,
     (model,) = models
     if config["models"][zoo][threat][model]["source"] != "logits":
         assert any("adversarial" in measure for measure in config["measures"]), lines
-        settings = plan.checkpoint_settings_of(config, zoo, threat, model)
+        settings = Run(config).zoo_model(zoo, threat, model).checkpoint_settings()
         require_model(case, settings, plain)
 
 
@@ -383,7 +383,7 @@ def require_data(config, dataset, plain):
         labels, _, _ = read_labels_file(entry["path"], classes=entry["classes"])
         assert np.array_equal(labels, plain.labels)
         return
-    images = open_images(plan.image_settings_of(config, dataset), entry["path"], classes=entry["classes"])
+    images = open_images(Run(config).datasets[dataset].image_settings(), entry["path"], classes=entry["classes"])
     pixels = np.concatenate(list(images.batches(64)))
     stored = Counter(zip(as_bytes(pixels), images.labels.tolist(), strict=True))
     assert stored == Counter(zip(as_bytes(plain.images), plain.labels.tolist(), strict=True))

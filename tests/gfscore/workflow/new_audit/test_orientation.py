@@ -12,12 +12,12 @@ from torch import nn
 import own_files
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
-from gfscore.workflow import layout, plan
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.data_files import find_data
 from gfscore.workflow.new_audit.looking import inspect
 from gfscore.workflow.new_audit.orientation import in_orientation
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.plan import Run
 
 TAG = 0x0112
 ACCURACY = "57.4%"
@@ -89,8 +89,8 @@ def test_the_step_reads_the_images_as_the_look_did(own, folders, real_data):
     inspection = inspected(own / "net.onnx", folders / "png")
     Path("written.yaml").write_text(inspection.text)
     config = configured(["written.yaml"], {}, thorough=True).config
-    settings = plan.image_settings_of(config, inspection.name)
-    images = open_images(settings, layout.path_of_images(config, inspection.name), classes=list(own_files.CLASSES))
+    dataset = Run(config).datasets[inspection.name]
+    images = open_images(dataset.image_settings(), dataset.images, classes=list(own_files.CLASSES))
     rows = [int(Path(name).stem) for name in images.sample_id]
     expected, _ = own_files.real_images(real_data)
     read = np.concatenate(list(images.batches(100)))

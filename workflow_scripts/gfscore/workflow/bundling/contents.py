@@ -14,9 +14,9 @@ from typing import Any
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.identity import MODEL, label_of
 from gfscore.core.names import printable
-from gfscore.workflow import layout, plan, projection_layout
+from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.user_files import OptionalFile
 
 STATEMENT = "statement.json"
 SIGNATURE = f"{STATEMENT}.sig"
@@ -37,78 +37,77 @@ def name_of(path: str) -> str:
     return path.removeprefix(RESULTS)
 
 
-def files_of_audit(config: Mapping[str, Any], audit: str) -> Files:
-    """The files that every bundle of an audit holds: what it found, and the values per sample that it rests on."""
-    found = [path for path in layout.audit_results(config, audit) if not path.endswith("/figures")]
-    found += layout.sample_files(config, audit)
-    for paths in inputs_of_tables(config, audit).values():
-        found += [paths] if isinstance(paths, str) else paths
-    return {name_of(path): path for path in found}
-
-
-def inputs_of_tables(config: Mapping[str, Any], audit: str) -> dict[str, Any]:
-    """What the tables of an audit are made of besides values per sample, by the names that its step gives it."""
-    return {
-        "selection": f"results/audits/{audit}/models.json",
-        "configuration": f"results/audits/{audit}/config.yaml",
-        "scores": f"results/scores/{audit}.parquet",
-        "sweeps": f"results/sweeps/{audit}.parquet",
-        "manifest": layout.dataset_file(config, audit, extension="json"),
-        "dataset": layout.dataset_file(config, audit, extension="parquet"),
-        "generator": layout.generator_manifest(config, audit),
-        "checkpoints": layout.fetched_manifests(config, audit),
-        "attributes": layout.attributes_table(config, audit),
-        "manifests": layout.trained_manifests(config, audit),
-        "mappers": projection_layout.mapper_files(config, audit, extension="json"),
-        "pictures": projection_layout.mapper_files(config, audit, extension="npz"),
-        "projections": projection_layout.projection_files(config, audit),
-        **projection_layout.task_files(config, audit),
-    }
-
-
-def cost_files(config: Mapping[str, Any], audit: str) -> Files:
-    """Records of what its jobs cost; those that are missing are missing in the table as well."""
-    paths = [record["path"] for record in layout.cost_records(config, audit)]
+def files_of_audit(audit: PlannedAudit) -> Files:
+    """The files that every bundle of an audit holds: its results, and the values per sample that they rest on."""
+    paths = [path for path in audit.audit_results() if not path.endswith("/figures")]
+    paths += audit.sample_files(audit.measures.values())
+    for inputs in inputs_of_tables(audit).values():
+        paths += [inputs] if isinstance(inputs, str) else inputs
     return {name_of(path): path for path in paths}
 
 
-def logit_files(config: Mapping[str, Any], audit: str) -> Files:
+def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
+    """What the tables of an audit are made of besides values per sample, by the names of the inputs of its step."""
+    return {
+        "selection": f"{audit.folder}/models.json",
+        "configuration": f"{audit.folder}/config.yaml",
+        "scores": f"results/scores/{audit.name}.parquet",
+        "sweeps": f"results/sweeps/{audit.name}.parquet",
+        "manifest": audit.dataset.manifest,
+        "dataset": audit.dataset.samples,
+        "generator": audit.dataset.generator_manifest,
+        "checkpoints": audit.fetched_manifests(),
+        "attributes": audit.attributes_table(),
+        "manifests": audit.trained_manifests(),
+        "mappers": [mapper.manifest for mapper in audit.mappers],
+        "pictures": [mapper.pictures for mapper in audit.mappers],
+        "projections": audit.projection_files(),
+        **audit.task_files(),
+    }
+
+
+def cost_files(audit: PlannedAudit) -> Files:
+    """Records of what its jobs cost; records that are missing are missing in the table as well."""
+    paths = [record["path"] for record in audit.cost_records()]
+    return {name_of(path): path for path in paths}
+
+
+def logit_files(audit: PlannedAudit) -> Files:
     """Logits of every model that has any; files of users under the names that the workflow would give them."""
-    found = {}
-    for model in plan.models_of(config, audit):
-        if plan.has_logits(config, **model):
-            path = plan.logits_file(config, **model)
-            suffix = "".join(PurePosixPath(path).suffixes[-2:]) if path.endswith(".gz") else PurePosixPath(path).suffix
-            found[f"logits/{MODEL.format(**model)}{suffix}"] = path
-    return found
+    files = {}
+    for model in audit.models:
+        if not model.has_logits:
+            continue
+        suffixes = PurePosixPath(model.logits).suffixes
+        suffix = "".join(suffixes[-2:] if model.logits.endswith(".gz") else suffixes[-1:])
+        files[f"logits/{model.name.path}{suffix}"] = model.logits
+    return files
 
 
-def network_files(
-    config: Mapping[str, Any], audit: str, read: Callable[[str], Mapping[str, Any]]
-) -> dict[str, tuple[str, Files]]:
+def network_files(audit: PlannedAudit, read: Callable[[str], Mapping[str, Any]]) -> dict[str, tuple[str, Files]]:
     """Of each model that is a file, by label: path of its manifest, and its files, the first the one to open.
 
-    `read` gives the content of a manifest by its path below results/.
+    `read` returns the content of a manifest by its path below results/.
     """
-    zoo, found = plan.zoo_of(config, plan.dataset_of(config, audit)), {}
-    for model in plan.models_of(config, audit):
-        source, place = plan.entry_of(config, **model)["source"], f"{zoo}/{model['threat']}/{model['model']}"
-        if source in plan.FITTED:
-            path = f"results/trained/{place}.safetensors"
-            found[label_of(model)] = (f"results/trained/{place}.json", {name_of(path): path})
-        elif source in plan.FETCHED:
-            manifest = f"results/checkpoints/{place}.json"
-            paths = [str(file["path"]) for file in read(manifest)["files"]]
-            files = {f"checkpoints/{place}/{PurePosixPath(path).name}": path for path in paths}
-            found[label_of(model)] = (manifest, files)
-    return found
+    networks = {}
+    for model in audit.models:
+        if isinstance(model.weights, str):
+            networks[model.label] = (model.manifest, {name_of(model.weights): model.weights})
+        elif model.source.fetched:
+            files = {}
+            for file in read(model.manifest)["files"]:
+                path = str(file["path"])
+                files[f"checkpoints/{model.zoo_path}/{PurePosixPath(path).name}"] = path
+            networks[model.label] = (model.manifest, files)
+    return networks
 
 
-def image_file(config: Mapping[str, Any], audit: str) -> Files:
-    """The file of the images that an audit evaluates; nothing for those that come with a package, or in a folder."""
-    dataset = plan.dataset_of(config, audit)
-    path = layout.path_of_images(config, dataset)
-    return {f"images/{dataset}{PurePosixPath(path).suffix}": path} if path and PurePosixPath(path).suffix else {}
+def image_file(audit: PlannedAudit) -> Files:
+    """The file of the images that an audit evaluates; nothing for images that come with a package, or in a folder."""
+    path = audit.dataset.images
+    if not path or not PurePosixPath(path).suffix:
+        return {}
+    return {f"images/{audit.dataset.name}{PurePosixPath(path).suffix}": path}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from gfscore.audit.table_names import TABLES_OF_AUDIT
@@ -18,9 +18,9 @@ from gfscore.core.software import software, version_in_words
 from gfscore.show.page import judged
 from gfscore.show.page.drawing import drawn_page
 from gfscore.show.page.provenance import versions
-from gfscore.workflow import plan
-from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables
+from gfscore.workflow.bundling.contents import Bundle
 from gfscore.workflow.bundling.differences import differences
+from gfscore.workflow.plan import PlannedAudit
 
 PAGE = "report.html"
 
@@ -64,24 +64,26 @@ def undrawable(bundle: Bundle) -> str | None:
     return None
 
 
-def other_page(bundle: Bundle, config: Mapping[str, Any]) -> Iterator[str]:
+def other_page(bundle: Bundle, audit: PlannedAudit) -> Iterator[str]:
     """Where the page differs from the one that the tables, the verdict and the configuration give.
 
     Compressed numbers may differ as those of tables do; every other letter must be the same.
     """
-    audit = bundle.audit
-    named = inputs_of_tables(config, audit)
+    config = audit.run.config
     files: dict[str, Any] = {name: bundle.path(bundle.of_audit(f"{name}.parquet")) for name in TABLES_OF_AUDIT}
     files |= {f"{name}_json": bundle.path(bundle.of_audit(f"{name}.json")) for name in ("calibration", "comparison")}
-    files |= {"verdict": bundle.path(bundle.of_audit("verdict.json")), "sweeps": bundle.path(named["sweeps"])}
-    files["pictures"] = [bundle.path(path) for path in named["pictures"]]
+    files |= {
+        "verdict": bundle.path(bundle.of_audit("verdict.json")),
+        "sweeps": bundle.path(f"sweeps/{audit.name}.parquet"),
+    }
+    files["pictures"] = [bundle.path(mapper.pictures) for mapper in audit.mappers]
     drawn = drawn_page(
         files,
-        audit=audit,
-        title=config["audits"][audit]["title"],
-        measures=plan.measures_of(config, audit),
-        models=plan.described_models(config, audit),
-        published_samples=config["datasets"][plan.dataset_of(config, audit)]["published_accuracy"],
+        audit=audit.name,
+        title=audit.title,
+        measures=audit.measure_entries(),
+        models=audit.described_models(),
+        published_samples=audit.dataset.entry["published_accuracy"],
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=config["report"]["contact"],
     )

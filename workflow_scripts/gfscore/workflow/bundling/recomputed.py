@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,10 +23,10 @@ from gfscore.core.identity import UNCALIBRATED, ModelName, label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
-from gfscore.workflow import layout, plan, projection_layout
 from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files
 from gfscore.workflow.bundling.differences import differences, different_rows, other_labels, plain, without
 from gfscore.workflow.catalogue import CATALOGUE
+from gfscore.workflow.plan import PlannedAudit
 
 OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
@@ -44,18 +43,18 @@ class Recomputed:
     """
 
     bundle: Bundle
-    config: Mapping[str, Any]
+    audit: PlannedAudit
 
     @cached_property
     def has_logits(self) -> bool:
         """Whether the logits are in the bundle."""
-        names = logit_files(self.config, self.bundle.audit)
+        names = logit_files(self.audit)
         return bool(names) and all(name in self.bundle.digests for name in names)
 
     @cached_property
     def _files(self):
         # Paths in the bundle, by the names that the steps give them; None for a file that the audit does not have.
-        named = inputs_of_tables(self.config, self.bundle.audit)
+        named = inputs_of_tables(self.audit)
         single = {name: named[name] or None for name in ("generator", "attributes")}
         return {
             name: [*map(self.bundle.path, paths)] if isinstance(paths, list) else paths and self.bundle.path(paths)
@@ -65,21 +64,20 @@ class Recomputed:
     def _subject(self, subject):
         # Without logits there is no value at a chosen temperature.
         if self.has_logits:
-            names = logit_files(self.config, self.bundle.audit)
+            names = logit_files(self.audit)
             return subject | {"logits": dict(zip(subject["logits"], map(self.bundle.path, names), strict=True))}
         return subject | {"logits": {}, "calibrated_measure": None}
 
     @cached_property
     def _dataset(self):
-        path = self.bundle.path(layout.dataset_file(self.config, self.bundle.audit, extension="parquet"))
-        manifest = self.bundle.json(layout.dataset_file(self.config, self.bundle.audit, extension="json"))
+        path = self.bundle.path(self.audit.dataset.samples)
+        manifest = self.bundle.json(self.audit.dataset.manifest)
         return path, manifest, read_table(path, DATASET, expect={"dataset_digest": manifest["digest"]})
 
     def dataset(self) -> Iterator[str]:
         """The manifest of the dataset against its samples and the configuration."""
-        config, audit = self.config, self.bundle.audit
         path, manifest, samples = self._dataset
-        name, classes = plan.dataset_of(config, audit), len(manifest["classes"])
+        name, classes = self.audit.dataset.name, len(manifest["classes"])
         labels = samples["label"].to_numpy()
         if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
             yield f"{path.name}: a label is none of the {classes} classes"
@@ -90,8 +88,8 @@ class Recomputed:
             "dataset": name,
             "samples": len(samples),
             "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
-            "classes": config["datasets"][name]["classes"] or manifest["classes"],
-            "settings": plan.image_settings_of(config, name),
+            "classes": self.audit.dataset.entry["classes"] or manifest["classes"],
+            "settings": self.audit.dataset.image_settings(),
         }
         found = {key: manifest.get(key) for key in expected}
         yield from differences(f"datasets/{name}.json", found, expected)
@@ -99,12 +97,12 @@ class Recomputed:
     def labels(self) -> Iterator[str]:
         """Names and labels of the samples in every table of values per sample against those of the dataset."""
         labels_of = cache(self._labels_of)
-        label_of_sample = labels_of(plan.dataset_of(self.config, self.bundle.audit))
-        for path in layout.sample_files(self.config, self.bundle.audit):
+        label_of_sample = labels_of(self.audit.dataset.name)
+        for path in self.audit.sample_files(self.audit.measures.values()):
             file = self.bundle.path(path)
-            kind = self.config["measures"][path.split("/")[2]]["kind"]
+            kind = self.audit.measures[path.split("/")[2]].kind.name
             yield from other_labels(path, read_table(file, table_of(kind)), label_of_sample)
-        for path in projection_layout.projection_files(self.config, self.bundle.audit):
+        for path in self.audit.projection_files():
             frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
             yield from other_labels(path, frame, labels_of(path.split("/")[3]))
         path = f"scores/{self.bundle.audit}.parquet"
@@ -116,13 +114,13 @@ class Recomputed:
 
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
-        config, audit = self.config, self.bundle.audit
+        config, audit = self.audit.run.config, self.audit.name
         great = config["great"]
-        subject = self._subject(plan.subject_of(config, audit))
+        subject = self._subject(self.audit.subject())
         scoring = score(
             self._files,
             subject=AuditSubject.parse(subject),
-            checks=plan.logit_checks(config, audit),
+            checks=self.audit.logit_checks(),
             temperatures={end: great["temperatures"][end] for end in ("low", "high")},
             changes={
                 "shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"],
@@ -150,12 +148,11 @@ class Recomputed:
 
     def selection(self) -> Iterator[str]:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
-        config, audit = self.config, self.bundle.audit
         stated = self.bundle.json(self.bundle.of_audit("models.json"))
         refused = {item["model"]: item["reason"] for item in stated["excluded"]}
         file, checks = ScoresFile(self._files["scores"]), []
         measure_of_label = {label: measure for label, measure in file.identity["parts"]}
-        for asked in plan.logit_checks(config, audit):
+        for asked in self.audit.logit_checks():
             model = asked["model"]
             label = label_of(model)
             if label in refused:
@@ -168,7 +165,7 @@ class Recomputed:
                 checked = check_answers(predicted, labels, names, source=label, gate=asked["gate"])
                 checks.append({**model, **checked})
         if checks:
-            made = selection_of(checks, plan.models_of(config, audit))
+            made = selection_of(checks, [model.name.columns() for model in self.audit.models])
             # Of some warnings only logits tell.
             warned = [*made["warned"], *(item for item in stated["warned"] if item not in made["warned"])]
             unordered = [sorted(map(str, warnings)) for warnings in (stated["warned"], warned)]
@@ -177,17 +174,15 @@ class Recomputed:
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
-        config, audit = self.config, self.bundle.audit
-        settings = layout.table_settings(config, audit)
+        config, audit = self.audit.run.config, self.audit.name
+        settings = self.audit.table_settings()
         costs = [
             record | {"path": self.bundle.folder / name if (name := record["path"].removeprefix("results/"))
             in self.bundle.digests else ""}
             for record in settings["costs"]
         ]  # fmt: skip
-        samples = [self.bundle.path(path) for path in layout.sample_files(config, audit)]
-        inputs = AuditValues.from_params(
-            self._subject(plan.subject_of(config, audit)), self._files | {"samples": samples}
-        )
+        samples = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
+        inputs = AuditValues.from_params(self._subject(self.audit.subject()), self._files | {"samples": samples})
         chosen = config["audits"][audit]["calibration"] and not self.has_logits
         for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
             for name, content in beside.items():
@@ -195,7 +190,7 @@ class Recomputed:
                     found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
                     yield from differences(f"{name}.json", found, content)
             for name, (rows, stated) in tables.items():
-                if not self.has_logits and name in OF_LOGITS and layout.logit_files(config, audit):
+                if not self.has_logits and name in OF_LOGITS and self.audit.logit_files():
                     continue
                 path, table = self._audit_table(name), CATALOGUE[name]
                 identity = read_identity(path)
@@ -209,16 +204,16 @@ class Recomputed:
 
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
-        config, audit = self.config, self.bundle.audit
-        samples = [self.bundle.path(path) for path in layout.sample_files(config, audit, judged=True)]
-        attributes = layout.gate_attributes(config, audit)
+        config, audit = self.audit.run.config, self.audit.name
+        samples = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.judged_measures())]
+        attributes = self.audit.judged_attributes()
         files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
-        inputs = AuditValues.from_params(self._subject(plan.judged_subject_of(config, audit)), files)
-        stated = config["datasets"][plan.dataset_of(config, audit)]["label_error_rate"]
+        inputs = AuditValues.from_params(self._subject(self.audit.judged_subject()), files)
+        stated = self.audit.dataset.entry["label_error_rate"]
         verdict = judgement(
             inputs,
             files,
-            rules=parsed_rules(config["audits"][audit]["gate"]),
+            rules=parsed_rules(self.audit.entry["gate"]),
             intervals=config["intervals"],
             label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
@@ -228,7 +223,7 @@ class Recomputed:
             f"{name}_json": self.bundle.path(self.bundle.of_audit(f"{name}.json"))
             for name in ("calibration", "comparison")
         }
-        made = with_findings(verdict, read_audit_tables(tables, audit=audit), plan.measures_of(config, audit)).as_json()
+        made = with_findings(verdict, read_audit_tables(tables, audit=audit), self.audit.measure_entries()).as_json()
         folder = f"{self.bundle.folder}/"
         made["made_from"] = {
             f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()

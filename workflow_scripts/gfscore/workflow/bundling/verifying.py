@@ -11,12 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.core.identity import label_of
 from gfscore.core.names import printable
 from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
-from gfscore.workflow import layout, plan
 from gfscore.workflow.audit_check import check_audit
 from gfscore.workflow.bundling.contents import (
     SIGNATURE,
@@ -32,6 +30,7 @@ from gfscore.workflow.bundling.page import other_page, other_time_or_version, un
 from gfscore.workflow.bundling.recomputed import Recomputed
 from gfscore.workflow.bundling.signatures import require_signed, signing_key
 from gfscore.workflow.bundling.statement import read_statement, statement_of
+from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolved_file import resolved_configuration
 
 SIGNED = "signature"
@@ -153,9 +152,10 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
     found.check("configuration", "the resolved configuration is whole", lambda: config.update(read()))
     if not config:
         return
-    recomputed = Recomputed(bundle, config)
+    audit = Run(config).audits[bundle.audit]
+    recomputed = Recomputed(bundle, audit)
     # Proofs and counterexamples, once bundles hold any, are checked here as well: one line and one method for each.
-    found.check("files", "the bundle holds what its configuration asks for", lambda: _other_files(bundle, config))
+    found.check("files", "the bundle holds what its configuration asks for", lambda: _other_files(bundle, audit))
     found.check("formats", "tables, CSV, pages and JSON files are as they were written, and of one audit",
                 lambda: check_audit(bundle.folder / "audits" / bundle.audit, figures=False).faults)  # fmt: skip
     found.check("dataset", "number of samples, classes and labels agree in its manifest and table", recomputed.dataset)
@@ -163,7 +163,7 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
     if recomputed.has_logits:
         found.check("logits", "scores, sensitivity and choice of models follow from the logits", recomputed.scores)
     else:
-        if layout.logit_files(config, bundle.audit):
+        if audit.logit_files():
             what = "scores, sensitivity and values at chosen temperatures were not computed from logits"
             found.unchecked["logits"] = f"no logits: {what}"
         found.check("selection", "the choice of models follows from their answers", recomputed.selection)
@@ -172,58 +172,56 @@ def _check_content(found: Verification, bundle: Bundle, statement: Any) -> None:
     found.check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
     said = partial(_other_statement, bundle, config, statement)
     found.check("statement", "the statement says what the files say", said)
-    _check_networks(found, bundle, config)
-    _check_images(found, bundle, config)
+    _check_networks(found, bundle, audit)
+    _check_images(found, bundle, audit)
     if any(name.startswith(bundle.of_audit("figures/")) for name in bundle.digests) and "formats" in found.checked:
         found.checked["figures"] = "figures are as checksums.json beside them says"
     else:
         found.unchecked["figures"] = "no figures as files; the pages show them"
-    _check_page(found, bundle, config)
-    measured = [name for name in plan.measures_of(config, bundle.audit) if plan.step_of(config, name) != "score_models"]
+    _check_page(found, bundle, audit)
+    measured = [measure.name for measure in audit.measures.values() if not measure.from_logits]
     if measured:
         found.unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
     if "statement" in found.checked:
         found.sentence = statement["predicate"]["verdict"]["sentence"]
 
 
-def _other_files(bundle: Bundle, config: Mapping[str, Any]) -> Iterable[str]:
-    audit, there = bundle.audit, bundle.digests.keys()
-    needed = files_of_audit(config, audit).keys()
+def _other_files(bundle: Bundle, audit: PlannedAudit) -> Iterable[str]:
+    there = bundle.digests.keys()
+    needed = files_of_audit(audit).keys()
     yield from (f"{name}: missing" for name in sorted(needed - there))
-    parts = [logit_files(config, audit).keys(), image_file(config, audit).keys(), _network_names(bundle, config)]
+    parts = [logit_files(audit).keys(), image_file(audit).keys(), _network_names(bundle, audit)]
     for part in parts:
         if part & there:
             yield from (f"{name}: missing, unlike others of its kind" for name in sorted(part - there))
     figures = bundle.of_audit("figures/")
-    known = set(needed).union(cost_files(config, audit), *parts, (STATEMENT, SIGNATURE))
+    known = set(needed).union(cost_files(audit), *parts, (STATEMENT, SIGNATURE))
     for name in sorted(there - known):
         if not (name.startswith(figures) and name.count("/") == figures.count("/")):
             yield f"{name}: belongs to no bundle of this audit"
 
 
-def _networks(bundle: Bundle, config: Mapping[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
+def _networks(bundle: Bundle, audit: PlannedAudit) -> dict[str, tuple[str, dict[str, str]]]:
     # None of a bundle without manifests, which name the files, or with others than the workflow writes.
     try:
-        return network_files(config, bundle.audit, bundle.json)
+        return network_files(audit, bundle.json)
     except (InputError, LookupError, TypeError, AttributeError):
         return {}
 
 
-def _network_names(bundle: Bundle, config: Mapping[str, Any]) -> set[str]:
-    return {name for _, files in _networks(bundle, config).values() for name in files} | {
-        manifest.removeprefix("results/") for manifest, _ in _networks(bundle, config).values()
-    } - files_of_audit(config, bundle.audit).keys()
+def _network_names(bundle: Bundle, audit: PlannedAudit) -> set[str]:
+    return {name for _, files in _networks(bundle, audit).values() for name in files} | {
+        manifest.removeprefix("results/") for manifest, _ in _networks(bundle, audit).values()
+    } - files_of_audit(audit).keys()
 
 
-def _check_networks(found: Verification, bundle: Bundle, config: Mapping[str, Any]) -> None:
-    networks = _networks(bundle, config)
+def _check_networks(found: Verification, bundle: Bundle, audit: PlannedAudit) -> None:
+    networks = _networks(bundle, audit)
     if not any(name in bundle.digests for _, files in networks.values() for name in files):
         found.unchecked["networks"] = "no networks: that they are the ones that were measured was not checked"
         return
 
-    sources = {
-        label_of(model): plan.entry_of(config, **model)["source"] for model in plan.models_of(config, bundle.audit)
-    }
+    sources = {model.label: model.source.name for model in audit.models}
 
     def other_digests() -> Iterable[str]:
         made_from = read_identity(bundle.path(bundle.of_audit("class_scores.parquet")))["made_from"]
@@ -243,12 +241,12 @@ def _check_networks(found: Verification, bundle: Bundle, config: Mapping[str, An
     found.check("networks", "the checkpoints are those that were measured, by their digests", other_digests)
 
 
-def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]) -> None:
-    name = next(iter(image_file(config, bundle.audit)), None)
+def _check_images(found: Verification, bundle: Bundle, audit: PlannedAudit) -> None:
+    name = next(iter(image_file(audit)), None)
     if name is None or name not in bundle.digests:
         found.unchecked["images"] = "no images: the digest of the dataset was not computed from them"
         return
-    dataset = plan.dataset_of(config, bundle.audit)
+    dataset = audit.dataset.name
 
     def other_images() -> Iterable[str]:
         import pandas as pd
@@ -256,7 +254,7 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
         from gfscore.audit.samples import SampleList
         from gfscore.images.manifests import image_digests, open_and_describe
 
-        settings, entry = plan.image_settings_of(config, dataset), config["datasets"][dataset]
+        settings, entry = audit.dataset.image_settings(), audit.dataset.entry
         images, described = open_and_describe(
             settings, bundle.path(name), dataset=dataset, classes=entry["classes"], pinned=entry["digest"]
         )
@@ -278,7 +276,7 @@ def _check_images(found: Verification, bundle: Bundle, config: Mapping[str, Any]
     found.check("images", "the dataset has the digest that was computed again from its images", other_images)
 
 
-def _check_page(found: Verification, bundle: Bundle, config: Mapping[str, Any]) -> None:
+def _check_page(found: Verification, bundle: Bundle, audit: PlannedAudit) -> None:
     found.check("verdict on the page", "the page says time and version of its verdict as verdict.json does",
                 lambda: other_time_or_version(bundle))  # fmt: skip
     if found.faults:
@@ -289,7 +287,7 @@ def _check_page(found: Verification, bundle: Bundle, config: Mapping[str, Any]) 
         found.unchecked["page"] = f"the page was not drawn again: {why}"
         return
     found.check("page", "the page is what is drawn again from tables, verdict and configuration",
-                lambda: other_page(bundle, config))  # fmt: skip
+                lambda: other_page(bundle, audit))  # fmt: skip
 
 
 def _other_statement(bundle: Bundle, config: Mapping[str, Any], statement: Any) -> Iterable[str]:

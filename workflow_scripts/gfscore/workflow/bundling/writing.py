@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
@@ -26,6 +25,7 @@ from gfscore.workflow.bundling.parts import PARTS
 from gfscore.workflow.bundling.signatures import sign
 from gfscore.workflow.bundling.statement import write_statement
 from gfscore.workflow.bundling.verifying import verify_bundle
+from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolved_file import resolved_configuration
 
 
@@ -44,10 +44,11 @@ def write_bundle(
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
         raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
     config = resolved_configuration(folder / "config.yaml", audit)
+    planned = Run(config).audits[audit]
     read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
-    files = files_of_audit(config, audit)
-    files |= {name: path for name, path in cost_files(config, audit).items() if Path(path).is_file()}
-    found = {part: _files_of(part, config, audit) for part in parts}
+    files = files_of_audit(planned)
+    files |= {name: path for name, path in cost_files(planned).items() if Path(path).is_file()}
+    found = {part: _files_of(part, planned) for part in parts}
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
@@ -70,15 +71,15 @@ def write_bundle(
     return [f"{part}: the audit has none that could be copied ({PARTS[part]})" for part in found if not found[part]]
 
 
-def _files_of(part: str, config: Mapping[str, Any], audit: str) -> Files:
+def _files_of(part: str, audit: PlannedAudit) -> Files:
     if part == "logits":
-        return logit_files(config, audit)
+        return logit_files(audit)
     if part == "images":
-        return image_file(config, audit)
+        return image_file(audit)
     if part == "figures":
-        folder = Path(f"results/audits/{audit}/figures")
+        folder = Path(audit.folder, "figures")
         return {name_of(str(path)): str(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
     files: Files = {}
-    for manifest, own in network_files(config, audit, read_json).values():
+    for manifest, own in network_files(audit, read_json).values():
         files |= {name_of(manifest): manifest, **own}
     return files

@@ -10,10 +10,10 @@ from typing import Any
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
 from gfscore.measures.names import name_of
+from gfscore.workflow.configuration import path_mistakes
 from gfscore.workflow.new_audit.budget import QUERIES, SEARCH_STEPS, STEPS, Sizes
 from gfscore.workflow.new_audit.found import NEUTRAL
 from gfscore.workflow.resolved_file import flow
-from gfscore.workflow.user_files import path_mistakes
 
 ATTACKED, ACCURATE = 0.3, 0.5
 """Least robust accuracy under attack, and least clean accuracy, of the worst class in the gate of a new audit."""

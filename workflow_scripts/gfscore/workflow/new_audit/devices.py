@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
-from gfscore.measures import kind_of
+from gfscore.measures import kind_of, named_measures
 from gfscore.networks.device_choice import InferenceSettings, Network
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
 from gfscore.workflow.job_devices import choose, planned_logits, planned_measure
@@ -44,8 +44,8 @@ def lines(
     samples = sum(count if clean is None else min(clean, count) for count in counts)
     batch_size = InferenceSettings().batch_size
     work = {"logits": planned_logits(samples)}
-    for name, entry in measures.items():
-        work[name] = planned_measure(entry, samples, len(counts), batch_size)
+    for name, measure in named_measures(measures).items():
+        work[name] = planned_measure(measure, samples, len(counts), batch_size)
 
     said = []
     for model in models:

@@ -1,0 +1,154 @@
+"""Settings of an audit, and the defaults of those that are left out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from gfscore.audit.settings import ATTACK_DISTANCE, OBJECTIVES, CalibrationSettings, GroupSettings
+from gfscore.audit.verdicts.gate_rules import RuleSettings
+from gfscore.core.settings import Closed, Name, Text, Unique
+
+DEFAULT_CLEAN_ACCURACY = 0.5
+"""Least clean accuracy of every class in the default gate."""
+
+DEFAULT_MEASURES = ("clean", "great-softmax")
+"""Default measures of an audit; an attack is added if its models have gradients."""
+
+ATTACK_BY_THREAT = {"L2": "adversarial-l2-0.5"}
+DEFAULT_ATTACK = "adversarial-linf-8of255"
+"""Default attacks, by the threat model that all models are trained for."""
+
+
+class AuditSettings(Closed):
+    """Settings of an audit: models on one dataset that are judged together."""
+
+    title: Text | None = Field(None, description="Heading of the report: its name where it is left out.")
+    dataset: Name = Field(description="Data evaluated.")
+    tasks: Unique[Name] = Field(
+        [],
+        description="More datasets, of the same images with other labels, that projections are about as well; the zoo "
+        "of each has models of the same names.",
+    )
+    models: Unique[Text] = Field(
+        [],
+        min_length=1,
+        description="Models as zoo/threat/name, zoo/threat/* for all of them, or a file that is a model by itself; all "
+        "that have entries in the dataset's zoo where they are left out.",
+    )
+    measures: Unique[Text] = Field(
+        [],
+        min_length=1,
+        description="Names of measures, or their settings. Where they are left out: clean accuracy, the attack-free "
+        "score and, if every model gives gradients, accuracy under attack.",
+    )
+    calibration: CalibrationSettings | None = Field(
+        None,
+        description="Temperature search: of the first score where it is left out; null for none.",
+    )
+    groups: GroupSettings | None = Field(
+        None, description="Fairness between the groups that attributes of the dataset make; null for none."
+    )
+    corruption_baseline: Text | None = Field(
+        None,
+        description="Model of the audit, zoo/threat/name, whose errors under corruptions the mean corruption error "
+        "divides by (Hendrycks and Dietterich 2019: AlexNet); null for none.",
+    )
+    projection: Name | Unique[Name] | None = Field(
+        None,
+        description="Mapper, or mappers, whose latent dimensions predictions are held against, see docs/projection.md; "
+        "null: none.",
+    )
+    gate: list[RuleSettings] = Field(
+        [],
+        min_length=1,
+        description="Rules that give the verdict. Where they are left out: the clean accuracy of every class is at "
+        "least 0.5, with 95% confidence.",
+    )
+
+
+def title_of(name: str) -> str:
+    """Default title of an audit: "cifar10-l2" becomes "Cifar10 l2"."""
+    words = name.replace("-", " ").replace("_", " ").strip() or name
+    return words[:1].upper() + words[1:]
+
+
+def default_measures(threats: Sequence[str], *, gradients: bool, logits: bool) -> list[str]:
+    """Names of the default measures of an audit.
+
+    Parameters
+    ----------
+    threats : sequence of str
+        Threat models of the audit's models.
+    gradients, logits : bool
+        Whether every model has them.
+    """
+    if not logits:
+        return ["clean"]
+    if not gradients:
+        return list(DEFAULT_MEASURES)
+    attack = DEFAULT_ATTACK
+    if len(set(threats)) == 1:
+        attack = ATTACK_BY_THREAT.get(threats[0], DEFAULT_ATTACK)
+    return [*DEFAULT_MEASURES, attack]
+
+
+def explicit_audit(
+    name: str, settings: AuditSettings, models: list[str], measures: Mapping[str, Any], attributes: list[str]
+) -> dict[str, Any]:
+    """Complete settings of an audit as plain values, defaults filled in.
+
+    Parameters
+    ----------
+    name : str
+        Name of the audit.
+    settings : AuditSettings
+        Settings as the user wrote them.
+    models : list of str
+        Names of the models, "zoo/threat/name".
+    measures : mapping
+        Complete settings of the measures by name.
+    attributes : list of str
+        Names of the attributes that the entry of the dataset lists.
+    """
+    groups = settings.groups.model_dump() if settings.groups else None
+    if groups:
+        groups["attributes"] = groups["attributes"] or attributes
+
+    rules = settings.gate or _default_rules(measures)
+    explicit = settings.model_dump()
+    explicit["title"] = settings.title or title_of(name)
+    explicit["models"] = models
+    explicit["measures"] = list(measures)
+    explicit["calibration"] = _explicit_calibration(settings, measures)
+    explicit["groups"] = groups
+    explicit["gate"] = [rule.model_dump(by_alias=True) for rule in rules]
+    return explicit
+
+
+def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, Any]) -> dict[str, Any] | None:
+    calibration = settings.calibration
+    if "calibration" not in settings.model_fields_set:
+        calibration = CalibrationSettings()
+    if calibration is None:
+        return None
+
+    scores = [name for name, entry in measures.items() if entry["kind"] == "great"]
+    measure = calibration.measure
+    if measure is None:
+        if not scores:
+            return None
+        measure = scores[0]
+
+    attacks = [entry for entry in measures.values() if entry["kind"] == "minimal"]
+    objectives = list(OBJECTIVES)
+    if not any(entry["norm"] == "l2" for entry in attacks):
+        objectives.remove(ATTACK_DISTANCE)
+    return {**calibration.model_dump(), "measure": measure, "objectives": calibration.objectives or objectives}
+
+
+def _default_rules(measures: Mapping[str, Any]) -> list[RuleSettings]:
+    for name, entry in measures.items():
+        if entry["kind"] == "clean":
+            return [RuleSettings(measure=name, at_least=DEFAULT_CLEAN_ACCURACY)]
+    return []

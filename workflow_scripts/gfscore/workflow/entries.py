@@ -1,0 +1,428 @@
+"""Models, datasets and mappers of a run: their settings, and the files that steps read and write for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from gfscore.core.identity import ModelName
+from gfscore.images.attribute_source import AttributeSettings, attribute_sources
+from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
+from gfscore.measures import NamedMeasure
+from gfscore.networks.architecture_files import describe_network, folder, network_files
+from gfscore.networks.device_choice import OF_LARGE, threads_for_size
+from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, ModelSettings, ModelSource, model_sources
+from gfscore.networks.onnx_files import data_files
+from gfscore.networks.sources.trained import Trained
+from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
+from gfscore.workflow.user_files import OptionalFile, present, size_of, state
+
+CHECKPOINTS = "checkpoints"
+"""Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
+
+VALUES = ("logits", "samples")
+"""Sources of models that users bring as values, which cannot classify images."""
+
+NOT_OF_IMAGES = (
+    *("classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"),
+    *("attributes", "digest"),
+)
+"""Settings of a dataset that do not determine its images."""
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """A model of a zoo, and the files that define it.
+
+    Parameters
+    ----------
+    name : ModelName
+        With the dataset that the model is evaluated on, or with its zoo where no data are meant.
+    zoo : str
+        Key of the section `models` that the model belongs to.
+    entry : mapping
+        Complete settings as plain values, as params and the resolved configuration hold them.
+    """
+
+    name: ModelName
+    zoo: str
+    entry: Mapping[str, Any]
+
+    @cached_property
+    def source(self) -> ModelSource:
+        """Declaration of the source of the model."""
+        return model_sources()[self.entry["source"]]
+
+    @cached_property
+    def settings(self) -> ModelSettings:
+        """Settings of the source's class."""
+        return self.source.settings.model_validate(self.entry)
+
+    @property
+    def label(self) -> str:
+        """Name within an audit, "threat/model"."""
+        return self.name.label
+
+    @property
+    def zoo_path(self) -> str:
+        """Name within the configuration, "zoo/threat/model", and end of the path of the files that define it."""
+        return f"{self.zoo}/{self.name.threat}/{self.name.model}"
+
+    @property
+    def path(self) -> str | None:
+        """File that the entry names, of RobustBench a folder; None for a model that the workflow trains."""
+        return getattr(self.settings, "path", None)
+
+    # ---- what the model provides ----
+
+    @property
+    def gives(self) -> Gives:
+        """What the model provides: values per sample, logits of the samples, logits of any images, gradients too."""
+        return self.source.given_by(self.entry)
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the model has logits, not only values per sample."""
+        return self.source.name != "samples"
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the model can classify images."""
+        return self.gives in ("gradients", "predictions")
+
+    @property
+    def is_downloaded(self) -> bool:
+        """Whether the workflow downloads files of the model that are missing."""
+        return bool(getattr(self.settings, "url", None)) or self.source.name == "robustbench"
+
+    @property
+    def published(self) -> dict[str, float | None]:
+        """Published clean and robust accuracy by the names of their settings: fractions, None where none is."""
+        return {
+            "published_clean_accuracy": self.settings.published_clean_accuracy,
+            "published_robust_accuracy": self.settings.published_robust_accuracy,
+        }
+
+    def description(self) -> dict[str, str | None]:
+        """Name, training `method` and trained `architecture`; None for what the workflow did not train."""
+        training = self.settings.training if isinstance(self.settings, Trained) else None
+        return {
+            **self.name.columns(),
+            "method": training.method if training else None,
+            "architecture": training.architecture if training else None,
+        }
+
+    # ---- files in results/ ----
+
+    @property
+    def logits(self) -> str:
+        """Path of the logits: in results/, or the file that the entry names."""
+        if self.source.name == "logits":
+            return str(self.path)
+        return f"results/logits/{self.name.path}.parquet"
+
+    @property
+    def fetched_manifest(self) -> str:
+        """Manifest of a classifier or backbone that is downloaded or that the user provides."""
+        return f"results/checkpoints/{self.zoo_path}.json"
+
+    @property
+    def manifest(self) -> str:
+        """Manifest of the classifier, one for all datasets of its zoo."""
+        if self.source.fitted:
+            return f"results/trained/{self.zoo_path}.json"
+        return self.fetched_manifest
+
+    @property
+    def weights(self) -> OptionalFile:
+        """Weights that the workflow fits (safetensors); empty for others, whose manifest names their files."""
+        if self.source.fitted:
+            return f"results/trained/{self.zoo_path}.safetensors"
+        return []
+
+    def samples(self, measure: str) -> str:
+        """Path of the samples table of a measure."""
+        return f"results/samples/{measure}/{self.name.path}.parquet"
+
+    # ---- files of the user ----
+
+    def checkpoint_settings(self) -> dict[str, Any]:
+        """Settings that determine a fetched classifier: its entry without published figures."""
+        return {key: value for key, value in self.entry.items() if key not in PUBLISHED}
+
+    def placed_files(self) -> list[str]:
+        """Files of an entry without url, as inputs, so that their replacement is noticed; empty for other entries.
+
+        An ONNX file comes with the files next to it that hold its weights. Missing files are left out, which
+        fetch_checkpoint reports.
+        """
+        if self.is_downloaded:
+            return []
+        paths = [str(self.path)]
+        if self.source.name == "onnx":
+            paths += [str(file) for file in data_files(paths[0])]
+        return [path for path in paths if present(path)]
+
+    def architecture_files(self) -> list[Path]:
+        """Files of the folder architectures/ that define the network, in order; empty for other networks."""
+        return _code_of(self.entry.get("architecture"))[0]
+
+    def checkpoint_state(self) -> str | list[Any] | None:
+        """State of a user's checkpoint and digest of the code of its network; None without either."""
+        states = [state(path) for path in self.placed_files()]
+        # One file is identified by its state alone, as it always was, so that nothing made from it runs again.
+        files: Any = states
+        if len(states) < 2:
+            files = states[0] if states else None
+
+        code = _code_of(self.entry.get("architecture"))[1]
+        return [files, code] if code else files
+
+    def threads(self) -> int:
+        """Number of threads: one where the model is trained on a CPU, else by the size of its checkpoint."""
+        if isinstance(self.settings, Trained) and self.settings.training.device == "cpu":
+            return 1
+        size = size_of(self.path)
+        return OF_LARGE if size is None else threads_for_size(size)
+
+    def logit_check(self, *, samples: str | None, on_failure: str) -> dict[str, Any]:
+        """Settings of the check of the model's logits, as params.
+
+        Parameters
+        ----------
+        samples : str or None
+            Samples that published accuracies refer to, the setting `published_accuracy` of the dataset.
+        on_failure : str
+            Action where the measured clean accuracy is another than the published one, "stop" or "exclude".
+        """
+        settings = self.settings
+        assert isinstance(settings, LogitsSettings)
+        return {
+            "model": self.name.columns(),
+            "gate": {
+                "published": settings.published_clean_accuracy,
+                "tolerance": settings.clean_accuracy_tolerance,
+                "samples": samples,
+                "on_failure": on_failure,
+            },
+            "member": self.entry.get("member"),
+            "allow_probabilities": self.entry.get("allow_probabilities", False),
+        }
+
+
+@dataclass(frozen=True)
+class PlannedDataset:
+    """A dataset of the configuration, and the files of its images, samples and attributes.
+
+    Parameters
+    ----------
+    name : str
+        Key of the section `datasets`.
+    entry : mapping
+        Complete settings as plain values, as params and the resolved configuration hold them.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+
+    @cached_property
+    def source(self) -> DatasetSource:
+        """Declaration of the source of the images."""
+        return dataset_sources()[self.entry["source"]]
+
+    @cached_property
+    def settings(self) -> DatasetSettings:
+        """Settings of the source's class."""
+        return self.source.settings.model_validate(self.entry)
+
+    @cached_property
+    def attributes(self) -> AttributeSettings | None:
+        """Settings of the attributes of the samples; None for a dataset without."""
+        entry = self.entry["attributes"]
+        if entry is None:
+            return None
+        return attribute_sources()[entry["source"]].settings.model_validate(entry)
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes that the entry lists; empty without attributes, and where all columns are read."""
+        return [] if self.attributes is None else self.attributes.names
+
+    @property
+    def zoo(self) -> str | None:
+        """Zoo whose models are evaluated on the dataset; None for data that are only trained on."""
+        return self.settings.models_of
+
+    @property
+    def label_attribute(self) -> str | None:
+        """Attribute that the labels are, which is no sensitive one; None where they are none."""
+        return self.entry.get("task", self.entry.get("label"))
+
+    # ---- files in results/ ----
+
+    @property
+    def manifest(self) -> str:
+        """Manifest: digest, samples per class, shape of the images."""
+        return f"results/datasets/{self.name}.json"
+
+    @property
+    def samples(self) -> str:
+        """Table of the samples: names and labels."""
+        return f"results/datasets/{self.name}.parquet"
+
+    @property
+    def attributes_table(self) -> str:
+        """Table of the samples' attributes."""
+        return f"results/attributes/{self.name}.parquet"
+
+    @property
+    def digest_check(self) -> OptionalFile:
+        """Result of the check of a pinned digest; empty where none is pinned."""
+        return f"results/checks/{self.name}.json" if self.settings.digest else []
+
+    @property
+    def generated_images(self) -> str:
+        """Images that the workflow draws from a generator (.npz)."""
+        return f"results/generated/{self.name}.npz"
+
+    @property
+    def generator_manifest(self) -> OptionalFile:
+        """Manifest of the generator of the samples, with its digest or label error rates; empty without one."""
+        return f"results/generated/{self.name}.json" if self.source.drawn else []
+
+    # ---- images and attributes ----
+
+    def image_settings(self) -> dict[str, Any]:
+        """Settings that determine the images: the source and the keys of that source."""
+        return {key: value for key, value in self.entry.items() if key not in NOT_OF_IMAGES}
+
+    @property
+    def images(self) -> str | None:
+        """File or folder of the images; None if they are part of a package."""
+        return self.generated_images if self.source.drawn else self.entry.get("path")
+
+    def stored_images(self) -> OptionalFile:
+        """Path of the images as the input of a step; empty for missing ones that the workflow does not make.
+
+        Of a folder, whose modification time says little, the file that lists its images.
+        """
+        if self.source.drawn:
+            return self.generated_images
+        return present(self.images) or present(self.entry.get("list"))
+
+    @property
+    def reference_dataset(self) -> str | None:
+        """Name of the dataset that fixes the thresholds of the attributes; None without one."""
+        return self.attributes.reference_dataset if self.attributes else None
+
+    def attributes_reference(self) -> OptionalFile:
+        """Manifest of the dataset that fixes the thresholds of the attributes; empty without one."""
+        return f"results/datasets/{self.reference_dataset}.json" if self.reference_dataset else []
+
+    def attributes_file(self) -> OptionalFile:
+        """User's file of the attributes; empty if it is missing, or they are part of the dataset."""
+        return present(getattr(self.attributes, "path", None))
+
+    # ---- a user's generator ----
+
+    def generator_files(self) -> list[str | Path]:
+        """File of a user's generator, if it is there, and those of architectures/ that define its network."""
+        generator = self.entry["generator"]
+        files: list[str | Path] = []
+        if present(generator["path"]):
+            files.append(generator["path"])
+        return files + _code_of(generator["architecture"])[0]
+
+    def generator_state(self) -> list[Any]:
+        """State of a user's generator and digest of the code of its network, None without."""
+        generator = self.entry["generator"]
+        return [state(generator["path"]), _code_of(generator["architecture"])[1]]
+
+
+@dataclass(frozen=True)
+class PlannedMapper:
+    """A mapper of the configuration, and the files that its training reads and writes.
+
+    Parameters
+    ----------
+    name : str
+        Key of the section `mappers`.
+    entry : mapping
+        Complete settings as plain values, as params and the resolved configuration hold them.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+
+    @cached_property
+    def kind(self) -> MapperKind:
+        """Declaration of the kind of mapper."""
+        return mapper_kinds()[self.entry["kind"]]
+
+    @cached_property
+    def settings(self) -> MapperSettings:
+        """Settings of the kind's class."""
+        return self.kind.settings.model_validate(self.entry)
+
+    @property
+    def weights(self) -> str:
+        """Weights (safetensors)."""
+        return f"results/mappers/{self.name}.safetensors"
+
+    @property
+    def manifest(self) -> str:
+        """Manifest (JSON)."""
+        return f"results/mappers/{self.name}.json"
+
+    @property
+    def pictures(self) -> str:
+        """Pictures of moves along the latent dimensions (.npz)."""
+        return f"results/mappers/{self.name}.npz"
+
+    def projection(self, model: PlannedModel) -> str:
+        """Table of the boundaries of a model along the latent dimensions."""
+        return f"results/projections/{self.name}/{model.name.path}.parquet"
+
+    def training_settings(self) -> dict[str, Any]:
+        """Settings that determine the mapper: its entry without `search`, which affects projections only."""
+        return {key: value for key, value in self.entry.items() if key != "search"}
+
+    def attributes_of(self, dataset: str) -> OptionalFile:
+        """Table of a dataset's attributes, for a mapper with conditions; empty for other mappers."""
+        return f"results/attributes/{dataset}.parquet" if self.kind.conditions else []
+
+    def inputs(self) -> dict[str, OptionalFile]:
+        """Inputs of the step that trains and evaluates the mapper, by name."""
+        train, test = self.settings.train_on, self.settings.evaluate_on
+        return {
+            "train": f"results/datasets/{train}.json",
+            "test": f"results/datasets/{test}.json",
+            "train_attributes": self.attributes_of(train),
+            "test_attributes": self.attributes_of(test),
+        }
+
+
+def serves(gives: Gives, measure: NamedMeasure) -> bool:
+    """Whether a model that provides `gives` has what a measure needs."""
+    kind, settings = measure.kind, measure.settings
+    if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
+        return False
+    if gives == "samples":
+        return bool(kind.imported)
+    if kind.needs == "logits" or gives == "gradients":
+        return True
+    return gives == "predictions" and not kind.gradients(settings)
+
+
+def _code_of(architecture: str | None) -> tuple[list[Path], str | None]:
+    return _code_in(architecture or "", folder())
+
+
+@cache
+def _code_in(architecture: str, architectures: Path) -> tuple[list[Path], str | None]:
+    # Files and digest of a network's code. Cached, since every job that loads a classifier needs it; the folder is a
+    # key, so that other folders are not mixed up.
+    return network_files(architecture), describe_network(architecture).get("architecture_sha256")
