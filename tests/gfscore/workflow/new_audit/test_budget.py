@@ -2,7 +2,7 @@
 
 import pytest
 
-from gfscore.workflow.new_audit.budget import ENOUGH, STARTING, sizes
+from gfscore.workflow.new_audit.audit_file import ENOUGH, STARTING, sizes
 
 
 def test_everything_is_taken_where_time_suffices():

@@ -7,7 +7,7 @@ import yaml
 
 from gfscore.core.errors import InputError
 from gfscore.networks.installed_gpus import Gpu, InstalledGpus
-from gfscore.workflow.new_audit import audit_file, devices, looking
+from gfscore.workflow.new_audit import audit_file, inspection
 from gfscore.workflow.new_audit.request import Request
 
 H100 = InstalledGpus((Gpu("NVIDIA H100", 81_559, "580.95"),))
@@ -32,7 +32,7 @@ def opened(tmp_path):
 
 def said(model, *, device="auto", installed=H100, shape=(3, 32, 32)):
     how = {"counts": [1000] * 10, "clean": None, "shape": shape}
-    return devices.lines([model], ATTACK, device, installed, **how)
+    return inspection.lines([model], ATTACK, device, installed, **how)
 
 
 def test_a_large_network_runs_on_the_gpu_and_a_tiny_one_on_the_cpu(opened):
@@ -45,7 +45,9 @@ def test_a_large_network_runs_on_the_gpu_and_a_tiny_one_on_the_cpu(opened):
 
 def test_jobs_of_one_network_may_run_apart(opened):
     """On 10,000 images one pass each, on 20 of them many."""
-    line, _ = devices.lines([opened(1_080_000)], ATTACK, "auto", H100, counts=[100] * 10, clean=None, shape=(3, 32, 32))
+    line, _ = inspection.lines(
+        [opened(1_080_000)], ATTACK, "auto", H100, counts=[100] * 10, clean=None, shape=(3, 32, 32)
+    )
     assert "GPU" in line and "for adversarial;" in line and "CPU for the rest" in line
 
 
@@ -73,19 +75,19 @@ def test_without_a_gpu_nothing_is_said_but_why_one_is_not_used(opened):
 )
 def test_a_device_that_is_not_there_is_refused(device, installed, named):
     with pytest.raises(InputError, match=named):
-        devices.require(device, installed)
+        inspection.require(device, installed)
 
 
 @pytest.mark.parametrize(("device", "installed"), [("auto", NONE), ("cpu", OLD), ("cuda", H100), ("auto", H100)])
 def test_a_device_that_is_there_is_not(device, installed):
-    devices.require(device, installed)
+    inspection.require(device, installed)
 
 
 def test_it_is_refused_before_a_model_is_opened(monkeypatch, tmp_path):
-    monkeypatch.setattr(looking, "installed_gpus", lambda: NONE)
-    monkeypatch.setattr(looking, "find_models", lambda request: [SimpleNamespace(has_logits_only=False, entry={})])
+    monkeypatch.setattr(inspection, "installed_gpus", lambda: NONE)
+    monkeypatch.setattr(inspection, "find_models", lambda request: [SimpleNamespace(has_logits_only=False, entry={})])
     with pytest.raises(InputError, match="--device cuda"):
-        looking.inspect(Request(("net.onnx",), str(tmp_path), device="cuda"), print)
+        inspection.inspect(Request(("net.onnx",), str(tmp_path), device="cuda"), print)
 
 
 def test_the_option_stands_in_the_file_of_the_audit():

@@ -21,7 +21,7 @@ from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.new_audit import command, inspecting, shown_images
+from gfscore.workflow.new_audit import command, inspection, shown_images
 from gfscore.workflow.plan import Run
 
 IMAGE_FOLDER = "--image-folder"
@@ -314,7 +314,7 @@ def in_this_process(monkeypatch):
         reply = Path("reply.json")
         with monkeypatch.context() as patched:
             patched.setenv(FOLDER_VARIABLE, "replaced by the look")
-            inspecting.main(reply)
+            inspection.main(reply)
         said = json.loads(reply.read_text(encoding="utf-8"))
         reply.unlink()
         if "error" in said:

@@ -13,7 +13,7 @@ from torch import nn
 import own_files
 from gfscore.core.errors import InputError
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.new_audit.looking import inspect
+from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 
 ACCURACY = "57.4%"

@@ -8,7 +8,7 @@ import torch
 
 from gfscore.core.errors import InputError
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.workflow.new_audit.named_networks import find_named
+from gfscore.workflow.new_audit.model_files import find_named
 
 
 @pytest.fixture

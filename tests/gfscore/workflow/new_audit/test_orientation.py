@@ -14,9 +14,9 @@ from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.data_files import find_data
-from gfscore.workflow.new_audit.looking import inspect
-from gfscore.workflow.new_audit.orientation import in_orientation
+from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.shown_images import in_orientation
 from gfscore.workflow.plan import Run
 
 TAG = 0x0112

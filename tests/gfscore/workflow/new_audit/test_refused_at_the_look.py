@@ -19,7 +19,7 @@ def in_this_process(project, monkeypatch):
     """The look runs here, and so with the limits that a test sets."""
     from gfscore.core.errors import InputError
     from gfscore.workflow.new_audit import command
-    from gfscore.workflow.new_audit.looking import inspect
+    from gfscore.workflow.new_audit.inspection import inspect
 
     def inspected(request):
         inspection = inspect(request, lambda line: None)

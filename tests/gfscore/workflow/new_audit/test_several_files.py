@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import own_files
 from gfscore.core.errors import InputError
-from gfscore.workflow.new_audit.looking import inspect
+from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 
 ACCURACY = "57.4%"

@@ -13,7 +13,7 @@ import yaml
 import own_files
 from gfscore.core.errors import InputError
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.new_audit.looking import inspect
+from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 
 pytestmark = pytest.mark.usefixtures("project")

@@ -216,7 +216,7 @@ def inspected(request: Request) -> Mapping[str, Any]:
     )
     with tempfile.TemporaryDirectory() as folder:
         reply = Path(folder, "reply.json")
-        command = [sys.executable, "-P", "-m", "gfscore.workflow.new_audit.inspecting", str(reply)]
+        command = [sys.executable, "-P", "-m", "gfscore.workflow.new_audit.inspection", str(reply)]
         set_job_variables()
         done = subprocess.run(command, input=request.text(), text=True, stderr=subprocess.PIPE, check=False)
         if not reply.is_file():

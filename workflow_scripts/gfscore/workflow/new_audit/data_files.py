@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few
 from gfscore.images.listing import is_image, left_behind
 from gfscore.networks.batch_invariance import spread_over
-from gfscore.workflow.new_audit.array_data import array_settings
-from gfscore.workflow.new_audit.csv_data import ENDINGS as TABLE_ENDINGS
-from gfscore.workflow.new_audit.csv_data import (
+from gfscore.workflow.new_audit.data_formats import ENDINGS as TABLE_ENDINGS
+from gfscore.workflow.new_audit.data_formats import (
     LABEL_COLUMNS,
+    array_settings,
     column_of,
     csv_settings,
     folder_and_label_of_each,

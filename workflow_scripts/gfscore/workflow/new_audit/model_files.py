@@ -14,15 +14,17 @@ from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
 from gfscore.tables.logit_files import FORMATS
-from gfscore.workflow.new_audit.found import FoundModel, module_name, name_from
-from gfscore.workflow.new_audit.logit_members import find_logits
-from gfscore.workflow.new_audit.named_networks import find_named
+from gfscore.workflow.new_audit.logit_files import find_logits
 from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
-from gfscore.workflow.new_audit.request import Request
-from gfscore.workflow.new_audit.stated import of_graph, of_timm, of_transformers, read_json_file
+from gfscore.workflow.new_audit.pixels import of_graph, of_timm, of_transformers, read_json_file
+from gfscore.workflow.new_audit.request import FoundModel, Request, module_name, name_from
 
 if TYPE_CHECKING:
     import onnx
+import os
+from difflib import get_close_matches
+
+from gfscore.workflow.new_audit.pixels import pixels_of
 
 PROGRAMS = (".pt2", ".torchscript")
 ENDINGS = (*CHECKPOINTS, *PROGRAMS, ".onnx")
@@ -199,3 +201,91 @@ def _labels(about: Mapping[str, Any], where: Path) -> Sequence[str] | None:
         return None
     names = names_in_structure({key: about[key]}, where)[0].names
     return None if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names
+
+
+def find_named(name: str) -> FoundModel:
+    """Model of timm's or torchvision's name (resnet18, timm:resnet18, torchvision:resnet18), weights from the cache.
+
+    Nothing is downloaded. Raises InputError for a name that neither knows, with the nearest, and for missing weights,
+    with the command that downloads them.
+    """
+    from gfscore.networks.compatibility import import_torchvision
+
+    library, _, own = name.rpartition(":")
+    models = import_torchvision().models
+    import timm
+
+    listed = {"timm": timm.list_models(), "torchvision": models.list_models(module=models)}
+    if library not in (*listed, ""):
+        raise InputError(f"{name}: neither a file nor a network; networks are timm:NAME and torchvision:NAME")
+    # timm's tags follow a point: resnet50.a1_in1k.
+    plain = own.split(".")[0]
+    if library != "torchvision" and plain in listed["timm"]:
+        return _of_timm(own)
+    if library != "timm" and own in listed["torchvision"]:
+        return _of_torchvision(own)
+    near = get_close_matches(own, {*listed["timm"], *listed["torchvision"]}, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "check the path"
+    raise InputError(f"{name}: no such file, and no network of timm or torchvision has this name; {hint}")
+
+
+def _of_timm(name):
+    import timm
+
+    config: Any = timm.get_pretrained_cfg(name, allow_unregistered=False)
+    settings = config.to_dict() if config else {}
+    path, place = None, settings.get("hf_hub_id")
+    if place:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(place, "model.safetensors")
+        path = found if isinstance(found, str) else None
+    if path is None and settings.get("url"):
+        path = _downloaded(settings["url"])
+    if path is None:
+        raise InputError(
+            f'{name}: its weights are not on this machine; with a network: .venv/bin/python -c "import timm; '
+            f"timm.create_model('{name}', pretrained=True)\""
+        )
+    labels = settings.get("label_names")
+    entry = {"source": "timm", "path": path, "architecture": name.split(".")[0]}
+    words = f"timm's {name}, weights in {path}"
+    stated = of_timm(settings, f"timm's pretrained_cfg of {name}")
+    return FoundModel(name=name.replace(":", "-"), entry=entry, words=words, labels=labels, **stated)
+
+
+def _of_torchvision(name):
+    from gfscore.networks.compatibility import import_torchvision
+
+    models = import_torchvision().models
+    known = list(models.get_model_weights(name))
+    weights = next((one for one in known if _downloaded(one.url)), None)
+    if weights is None:
+        raise InputError(
+            f'{name}: its weights are not on this machine; with a network: .venv/bin/python -c "import torchvision; '
+            f"torchvision.models.get_model('{name}', weights='DEFAULT')\""
+        )
+    transforms: Any = weights.transforms()
+    size = transforms.crop_size[0]
+    resize = {"method": "center_crop", "resize": transforms.resize_size[0], "size": size}
+    labels = weights.meta["categories"]
+    entry = {
+        "source": "torch", "path": _downloaded(weights.url), "architecture": f"torchvision.models:{name}",
+        "arguments": {"num_classes": len(labels)},
+    }  # fmt: skip
+    return FoundModel(
+        name=name,
+        entry=entry,
+        words=f"torchvision's {name}, weights {weights}",
+        shape=(3, size, size),
+        pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
+        resize=resize,
+        labels=labels,
+    )
+
+
+def _downloaded(url):
+    import torch
+
+    path = Path(torch.hub.get_dir(), "checkpoints", os.path.basename(url))  # noqa: PTH119
+    return str(path) if path.is_file() else None

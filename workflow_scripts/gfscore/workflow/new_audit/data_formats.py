@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, few, unknown
 from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
+from gfscore.images.listing import NamedImages, left_behind, require_inside
+from gfscore.images.sources.image_csv import SEPARATORS
 from gfscore.images.sources.npz import IMAGE, LABEL
+from gfscore.tables.binary_files import ROW_NAMES, unreadable
+from gfscore.tables.csv_files import read_csv
+from gfscore.tables.logit_files import LABELS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 
 IMAGE_NAMES = {"x", "image", "images", "img", "imgs", "data", "input", "inputs", "pixels"}
 LABEL_NAMES = {"y", "label", "labels", "target", "targets", "class", "classes"}
@@ -187,3 +196,155 @@ def _require_image_shape(x: NDArray[Any], where: str) -> None:
             f"{where}: shape {x.shape}, of which {fault}; save grey images as (N, H, W), colour ones as (N, H, W, 3) "
             "or (N, 3, H, W), or as PNG files in class folders"
         )
+
+
+IMAGE_COLUMNS = (
+    "image", "img", "path", "file", "filename", "file_name", "filepath", "file_path", "image_path", "img_path",
+    "image_name", "image_id", "name", "id", "id_code",
+)  # fmt: skip
+LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_name", "class_id")
+
+ENDINGS = (".csv", ".tsv")
+
+MOST_FOLDERS = 2000
+"""Folders below that of a table in which its images are looked for."""
+
+
+def csv_settings(path: Path, *, folder: str | None) -> tuple[dict[str, Any], str]:
+    """Settings of the source image_csv for a table, and what was found in words.
+
+    `folder`: that of the images, as the user says; None for the one in which all names are found, that of the table or
+    one below it. Raises InputError, naming the file and the option that decides, for columns and images that are not
+    found, and for images that may be in two folders.
+    """
+    separator = _separator(path)
+    frame = _table(path, separator)
+    columns = [str(name) for name in frame.columns]
+    words = ""
+    if _counts_rows(frame):
+        columns = columns[1:]
+        words = ", without the first one, which counts the rows"
+    image, label = _columns(columns, path)
+    names = frame[image].tolist()
+    root, root_words = _image_folder(names, path, folder)
+
+    settings = {"source": "image_csv", "path": str(path)}
+    if root is not None:
+        settings["images"] = str(root)
+    settings |= other_than_usual(image=image, label=label)
+    if separator != "comma":
+        settings["separator"] = separator
+    return settings, f"images listed in {path.name}, columns {image} and {label}{words}{root_words}"
+
+
+def column_of(path: Path, columns: Sequence[str], names: Sequence[str]) -> str:
+    """The column with the first of these names, in any case; InputError where there is none."""
+    column = _first_of(columns, names)
+    if column is None:
+        raise InputError(f"{path}: no column {', '.join(names[:4])} or the like; it has {few(columns)}: rename one")
+    return column
+
+
+def other_than_usual(**columns: str) -> dict[str, str]:
+    """Settings for columns that are not called by their usual names."""
+    return {key: name for key, name in columns.items() if name != key}
+
+
+def folder_and_label_of_each(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """First folder of the path, and label, of each image that a table of these settings lists."""
+    frame = _table(Path(settings["path"]), settings.get("separator", "comma"))
+    names, labels = frame[settings.get("image", "image")], frame[settings.get("label", "label")]
+    return [(name.partition("/")[0], label) for name, label in zip(names, labels, strict=True)]
+
+
+# ---- the table ----
+
+
+def _separator(path: Path) -> str:
+    """The first of SEPARATORS that stands in the header; a tab in files that say so by their ending."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = file.readline(1 << 20)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); write it again as UTF-8") from error
+    if path.suffix == ".tsv":
+        return "tab"
+    for separator, character in SEPARATORS.items():
+        if character in header:
+            return separator
+    return "comma"
+
+
+def _table(path: Path, separator: str) -> DataFrame:
+    """Table whose cells are texts."""
+    character = SEPARATORS[separator]
+    try:
+        columns = list(read_csv(path, separator=character).columns)
+        return read_csv(path, separator=character, text=columns)
+    # Damaged files raise errors of many types.
+    except Exception as error:
+        raise unreadable(path, path.suffix, error) from error
+
+
+def _counts_rows(frame: DataFrame) -> bool:
+    """Whether the first column has no name and counts the rows, from 0 or 1, as pandas writes its index."""
+    if frame.shape[1] < 3 or not ROW_NAMES.match(str(frame.columns[0])):
+        return False
+    numbers = [str(number) for number in range(len(frame) + 1)]
+    return frame.iloc[:, 0].astype(str).tolist() in (numbers[:-1], numbers[1:])
+
+
+def _columns(columns: Sequence[str], path: Path) -> tuple[str, str]:
+    """Columns of the images and of the labels; of two columns one is enough to tell the other."""
+    image, label = _first_of(columns, IMAGE_COLUMNS), _first_of(columns, LABEL_COLUMNS)
+    if len(columns) == 2 and (image is None) != (label is None):
+        (other,) = (name for name in columns if name not in (image, label))
+        return image or other, label or other
+    return column_of(path, columns, IMAGE_COLUMNS), column_of(path, columns, LABEL_COLUMNS)
+
+
+def _first_of(columns, names):
+    # Exact names first.
+    by_name = {name.strip().casefold(): name for name in reversed(columns)} | {name: name for name in columns}
+    return next((by_name[name] for name in names if name in by_name), None)
+
+
+# ---- the folder ----
+
+
+def _image_folder(names: Sequence[str], path: Path, asked: str | None) -> tuple[Path | None, str]:
+    """Folder of the images, None for that of the table, and words on it."""
+    require_inside(names, path)
+    if asked:
+        if not Path(asked).is_dir():
+            raise InputError(f"{asked}: there is no such folder; correct --image-folder")
+        NamedImages(asked).files_of(names, path)
+        return Path(asked), f", in {asked}"
+    here = path.parent
+    missing = NamedImages(here).first_missing(names)
+    if missing is None:
+        return None, ""
+    fitting = [folder for folder in _folders_below(here) if NamedImages(folder).first_missing(names) is None]
+    if len(fitting) == 1:
+        return fitting[0], f", in {fitting[0]}"
+    if fitting:
+        options = " or ".join(f"--image-folder {folder}" for folder in fitting[:4])
+        raise InputError(
+            f"{path}: its images are in {len(fitting)} folders ({few([str(folder) for folder in fitting])}); add "
+            f"{options} (make: IMAGE_FOLDER=)"
+        )
+    raise InputError(
+        f"{path}: row {missing} names {names[missing]!r}, and no folder beside it has an image of that name and of all "
+        "others; complete the images, or add --image-folder (make: IMAGE_FOLDER=), the folder that the names count from"
+    )
+
+
+def _folders_below(folder: Path) -> list[Path]:
+    """Folders in a folder and in these, in the order of their names."""
+    inside = _folders_in(folder)
+    deeper = [below for one in inside for below in islice(_folders_in(one), MOST_FOLDERS)]
+    return [*inside, *deeper][:MOST_FOLDERS]
+
+
+def _folders_in(folder):
+    return sorted(entry for entry in folder.iterdir() if entry.is_dir() and not left_behind(entry.name))
