@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_rows
-from gfscore.audit.classwise.confusion_rows import Predicted, confusions_and_errors, similarity_rows
+from gfscore.audit.classwise.confusion import Predictions, confusion_tables
+from gfscore.audit.classwise.similarity import similarity_table
+from gfscore.core.identity import ModelName
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.tables.table import ALL, ALL_NAME
 from gfscore.workflow.catalogue import CATALOGUE
@@ -51,15 +53,11 @@ def error_tables(
                 {"sample_id": [f"s{i}" for i in range(len(labels))], "label": labels, "prediction": guesses}
             )
             parts.append(part.assign(corruption=condition[0], severity=condition[1]) if condition else part)
-        key = model | {"measure": "corruption" if corrupted else "clean"}
-        predicted.append(Predicted(key, pd.concat(parts, ignore_index=True), corrupted, corrupted))
-    found = [confusions_and_errors(item, class_names(classes)) for item in predicted]
-    rows = {
-        "confusions": pd.concat([part for parts, _ in found for part in parts]),
-        "class_errors": [row for _, rows in found for row in rows],
-        "similarities": similarity_rows(predicted, class_names(classes), shuffles=39, models=20, seed=0),
-    }
-    return {table: frame_of(CATALOGUE[table], found) for table, found in rows.items()}
+        measure, samples = "corruption" if corrupted else "clean", pd.concat(parts, ignore_index=True)
+        predicted.append(Predictions(ModelName.from_columns(model), measure, samples, corrupted, corrupted))
+    confusions, errors = confusion_tables(predicted, class_names(classes))
+    similarities = similarity_table(predicted, class_names(classes), shuffles=39, models=20, seed=0)
+    return {"confusions": confusions, "class_errors": errors, "similarities": similarities}
 
 
 def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names=None, seed=0):

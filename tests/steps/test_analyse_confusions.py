@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, frames_of, models_named
-from gfscore.audit.classwise.confusion_rows import confusion_tables
+from audit_inputs import audit_inputs, models_named
+from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
+from gfscore.audit.classwise.similarity import similarity_table
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {
@@ -30,7 +31,10 @@ def tables(tmp_path_factory):
     samples = {(model["model"], measure): frame for model in models for measure, frame in frames.items()}
     folder = tmp_path_factory.mktemp("confusions")
     inputs = audit_inputs(folder, models, MEASURES, samples, included=["none/A", "none/B"])
-    return SimpleNamespace(**frames_of(confusion_tables(inputs, NAMES, shuffles=19, models=5, seed=0)))
+    predictions = list(predictions_of(inputs))
+    confusions, errors = confusion_tables(predictions, NAMES)
+    similarities = similarity_table(predictions, NAMES, shuffles=19, models=5, seed=0)
+    return SimpleNamespace(confusions=confusions, class_errors=errors, similarities=similarities)
 
 
 def test_only_models_that_take_part_and_measures_that_predict(tables):

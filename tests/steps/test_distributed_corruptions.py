@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, frames_of, models_named
+from audit_inputs import audit_inputs, models_named
 from distributed_copies import write_copies
 from fetch_dataset import fetch_dataset
-from gfscore.audit.classwise.corruptions import ModelErrors, corruption_tables
+from gfscore.audit.classwise.corruptions import ModelErrors, corruption_errors
 from gfscore.core.files import write_json
-from gfscore.measures import complete
+from gfscore.measures import complete, measure_of
 from gfscore.measures.job import MeasuringJob
 from gfscore.measures.samples import table_of
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
@@ -107,7 +107,7 @@ def errors_of(folder, baseline):
     tables = {("model", "c"): HALF, ("base", "c"): BASE}
     inputs = audit_inputs(folder, models, {"c": {"kind": "corruption"}}, tables)
     how = {"intervals": INTERVALS, "label_error_rates": None, "baseline": baseline}
-    frame = frames_of(corruption_tables(inputs, 2, **how))["corruption_errors"]
+    frame = corruption_errors(inputs, 2, **how)
     return frame[frame["model"] == "model"].drop(columns=["dataset", "threat", "model", "measure"])
 
 
@@ -145,13 +145,13 @@ def test_a_baseline_without_errors_under_a_corruption_gives_no_mean(tmp_path):
     tables = {("model", "c"): samples_of([("fog", 1, [0]), ("snow", 1, [0])]), ("base", "c"): perfect}
     inputs = audit_inputs(tmp_path, models, {"c": {"kind": "corruption"}}, tables)
     how = {"intervals": INTERVALS, "label_error_rates": None, "baseline": "none/base"}
-    frame = frames_of(corruption_tables(inputs, 2, **how))["corruption_errors"]
+    frame = corruption_errors(inputs, 2, **how)
     means = frame[frame["severity"].isna() & (frame["model"] == "model")].set_index("corruption")["corruption_error"]
     assert means["snow"] == 1 and means.drop("snow").isna().all()
 
 
 def test_the_interval_of_the_mean_corruption_error_holds_in_repeated_samples():
-    rng, settings = np.random.default_rng(5), {"kind": "corruption"}
+    rng, measure = np.random.default_rng(5), measure_of({"kind": "corruption"})
     how = {"intervals": INTERVALS, "label_error_rates": None}
     base, truth, covered, width = {"fog": 0.4, "snow": 0.8}, {"fog": 0.3, "snow": 0.5}, 0, []
     for _ in range(200):
@@ -164,10 +164,10 @@ def test_the_interval_of_the_mean_corruption_error_holds_in_repeated_samples():
                 part = pd.DataFrame({"sample_id": [f"{i:02d}" for i in range(60)], "label": np.arange(60) % 2})
                 part = part.assign(value=value, predicted=0, correct=value > 0)
                 parts.append(part.assign(corruption=corruption, severity=severity))
-        model = ModelErrors({}, pd.concat(parts, ignore_index=True), settings, 2, how)
-        found = model.relative({}, base)
-        covered += found["corruption_error_low"] <= (0.3 / 0.4 + 0.5 / 0.8) / 2 <= found["corruption_error_high"]
-        width.append(found["corruption_error_high"] - found["corruption_error_low"])
+        model = ModelErrors(pd.concat(parts, ignore_index=True), measure, 2, **how)
+        _, low, high = model.mean_corruption_error(base)
+        covered += low <= (0.3 / 0.4 + 0.5 / 0.8) / 2 <= high
+        width.append(high - low)
     assert covered >= 0.95 * 200
     # By copies the interval would be half as wide, by samples it is no wider than a range of 1.9 allows.
     assert 0.1 < np.mean(width) < 1

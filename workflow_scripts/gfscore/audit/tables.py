@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
+from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
+from gfscore.audit.classwise.corruptions import CORRUPTION_ERRORS
+from gfscore.audit.classwise.similarity import SIMILARITIES
 from gfscore.audit.comparison import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.model_summary import MODEL_SUMMARY, SENSITIVITY
@@ -27,11 +30,6 @@ if TYPE_CHECKING:
 
     from gfscore.tables.table import Table
 
-
-_CONDITION: tuple[Column, ...] = (
-    ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
-    ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
-)
 
 _COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "sweeps": (
@@ -81,60 +79,10 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         ),
         ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
     ),
-    "confusions": (
-        *MEASURED,
-        *_CONDITION,
-        ("true_index", pa.int32(), "true class, 0..K-1"),
-        ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
-        ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
-    ),
-    "class_errors": (
-        *MEASURED,
-        *_CONDITION,
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
-        ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
-        ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
-        ("precision", pa.float64(), "share of the predictions of the class that are right"),
-        ("f1", pa.float64(), "harmonic mean of recall and precision"),
-        ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
-        ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
-        ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
-        ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
-        ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
-        ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
-    ),
-    "corruption_errors": (
-        *MEASURED,
-        *_CONDITION,
-        ("n", pa.int64(), "samples"),
-        ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
-        ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
-        ("high", pa.float64(), "upper bound, likewise"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
-        (
-            "corruption_error",
-            pa.float64(),
-            "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
-            "single severities, without a baseline, and where that makes no error",
-        ),
-        ("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
-        ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
-    ),
-    "similarities": (
-        MEASURED[0],
-        MEASURED[3],
-        ("first", pa.string(), "threat/model"),
-        ("second", pa.string(), "threat/model"),
-        ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
-        ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
-        ("class_name", pa.string(), "name of the class; null likewise"),
-        ("n", pa.int64(), "samples that both models were measured on"),
-        ("value", pa.float64(), "similarity; null where undefined"),
-        ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
-        ("p_value", pa.float64(), "share of the shuffles that reach the value"),
-    ),
+    "confusions": CONFUSION_TABLE.columns,
+    "class_errors": CLASS_ERRORS.columns,
+    "corruption_errors": CORRUPTION_ERRORS.columns,
+    "similarities": SIMILARITIES.columns,
     "class_pairs": (
         *SUMMARISED,
         ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),

@@ -20,8 +20,9 @@ from gfscore.audit.class_scores import (
     resolve_label_error_rates,
     vulnerability_rows,
 )
-from gfscore.audit.classwise.confusion_rows import confusion_tables
-from gfscore.audit.classwise.corruptions import corruption_tables
+from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
+from gfscore.audit.classwise.corruptions import corruption_errors
+from gfscore.audit.classwise.similarity import similarity_table
 from gfscore.audit.classwise.targets import target_tables
 from gfscore.audit.comparison import comparison_tables
 from gfscore.audit.costs import cost_rows
@@ -45,7 +46,7 @@ from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import frame_of, typed_frame
 
-Rows = dict[str, list[dict[str, Any]]]
+Rows = dict[str, Any]
 """Rows by the names of the tables; a table that an audit does not measure for is left out."""
 
 
@@ -182,9 +183,19 @@ class Tabulation:
         how = {"settings": settings["comparison"], "fp_lambda": settings["disparity"]["fp_lambda"]}
         rows, about = comparison_tables(measured, names, **how)
         yield rows, {"comparison": about}
-        yield confusion_tables(inputs, names, **settings["confusions"]), {}
-        corrupted = {"intervals": settings["intervals"], "label_error_rates": self.label_error_rates}
-        yield corruption_tables(inputs, len(names), baseline=settings["corruption_baseline"], **corrupted), {}
+        predictions = list(predictions_of(inputs))
+        confusions, class_errors = confusion_tables(predictions, names)
+        similarities = similarity_table(predictions, names, **settings["confusions"])
+        yield {"confusions": confusions, "class_errors": class_errors, "similarities": similarities}, {}
+        if inputs.subject.of_kind("corruption"):
+            errors = corruption_errors(
+                inputs,
+                len(names),
+                intervals=settings["intervals"],
+                label_error_rates=self.label_error_rates,
+                baseline=settings["corruption_baseline"],
+            )
+            yield {"corruption_errors": errors}, {}
         yield radius_tables(inputs, names, **self._ranking()), {}
         yield class_share_rows(inputs, names, confidence=settings["intervals"]["confidence"]), {}
         yield target_tables(inputs, names), {}

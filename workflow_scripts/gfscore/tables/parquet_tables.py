@@ -326,3 +326,10 @@ class KeptFrames:
         if time.monotonic() - started > WORTH_KEEPING:
             write_table(path, table, frame, identity={"key": key})
         return frame
+
+
+def stacked(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of all frames, one below the other, with the columns of a table; those that no frame has are null."""
+    if not frames:
+        return pd.DataFrame(columns=table.column_names)
+    return pd.concat(frames, ignore_index=True).reindex(columns=table.column_names)

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from gfscore.audit.classwise.targets import TARGET_MATRIX, TARGET_PREDICTORS, TARGET_SUCCESS
 from gfscore.tables.table import MEASURED
 
 ALL = -1
@@ -92,33 +93,9 @@ AGREEMENT_COLUMNS = {
         ("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
         ("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
     ),
-    "target_success": (
-        *MEASURED,
-        ("class_index", pa.int32(), "target, 0..K-1"),
-        ("class_name", pa.string(), "name of the target"),
-        ("n", pa.int64(), "samples of the other classes"),
-        ("success", pa.float64(), "share of these classified as the target under attack"),
-        ("clean", pa.float64(), "share classified as the target without attack"),
-        ("excess", pa.float64(), "success minus clean"),
-        ("among_misclassified", pa.float64(), "share of the target among those misclassified under attack"),
-        ("cfps", pa.float64(), "class false positive score of the target, without attack"),
-        ("miss_rate", pa.float64(), "1 - recall of the target class, without attack"),
-    ),
-    "target_matrix": (
-        *MEASURED,
-        ("source_index", pa.int32(), "true class, 0..K-1"),
-        ("target_index", pa.int32(), "target class of the attack"),
-        ("success", pa.float64(), "share of the true class's samples classified as the target; null without samples"),
-    ),
-    "target_predictors": (
-        *MEASURED,
-        ("errors_of", pa.string(), "measure whose clean predictions give CFPS and recall"),
-        ("definition", pa.string(), "column of target_success that is predicted"),
-        ("classes", pa.int64(), "classes compared"),
-        ("rho_cfps", pa.float64(), "Spearman over classes of CFPS and success; null where undefined"),
-        ("rho_miss_rate", pa.float64(), "Spearman over classes of 1 - recall and success; null where undefined"),
-        ("difference", pa.float64(), "rho_cfps - rho_miss_rate; positive: CFPS predicts better"),
-    ),
+    "target_success": TARGET_SUCCESS.columns,
+    "target_matrix": TARGET_MATRIX.columns,
+    "target_predictors": TARGET_PREDICTORS.columns,
     "measure_agreement": (
         ("dataset", pa.string(), "data evaluated"),
         ("over", pa.string(), "classes (of one model) or models (by aggregate)"),

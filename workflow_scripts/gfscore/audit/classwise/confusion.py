@@ -1,20 +1,125 @@
-"""Confusion matrices and the errors of each class."""
+"""Confusions between classes and the errors of each class: tables `confusions` and `class_errors`."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
+
+from gfscore.core.identity import ModelName
+from gfscore.core.names import model_labels
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Column, Table
+
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+CONDITION: tuple[Column, ...] = (
+    ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+    ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+)
+
+CONFUSION_TABLE = Table(
+    name="confusions",
+    version=2,
+    columns=(
+        *MEASURED,
+        *CONDITION,
+        ("true_index", pa.int32(), "true class, 0..K-1"),
+        ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+        ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+    ),
+)
+
+CLASS_ERRORS = Table(
+    name="class_errors",
+    version=1,
+    columns=(
+        *MEASURED,
+        *CONDITION,
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+        ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+        ("precision", pa.float64(), "share of the predictions of the class that are right"),
+        ("f1", pa.float64(), "harmonic mean of recall and precision"),
+        ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+        ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
+        ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+        ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+        ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+        ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
+    ),
+)
+
+
+# ---- matrices ----
+
+
+def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) -> NDArray[np.int64]:
+    """Samples by true class and predicted class.
+
+    Parameters
+    ----------
+    labels : array of int, shape (N,)
+        True classes in 0..K-1.
+    predictions : array of int, shape (N,)
+        Predicted classes. One outside 0..K-1 (an abstention) is counted in no column.
+    classes : int
+        Number of classes K.
+
+    Returns
+    -------
+    array of int64, shape (K, K)
+        True classes in rows, predicted ones in columns. The sum of a row may be less than the number of samples.
+    """
+    labels = np.asarray(labels, dtype=np.int64)
+    predictions = np.asarray(predictions, dtype=np.int64)
+    inside = (predictions >= 0) & (predictions < classes)
+    cells = labels[inside] * classes + predictions[inside]
+    return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
+
+
+def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:
+    """Confusion matrix (K, K) with rows that sum to 1; NaN for classes without samples."""
+    matrix = np.asarray(matrix, dtype=np.float64)
+    totals = np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape)
+    return share(matrix, totals)
+
+
+def share(counts: NDArray[np.number], totals: NDArray[np.number]) -> NDArray[np.float64]:
+    """Quotients of arrays of one shape, NaN where the total is 0."""
+    return np.divide(counts, totals, out=np.full(np.shape(counts), np.nan), where=totals > 0)
 
 
 @dataclass(frozen=True)
 class ClassErrors:
     """Errors of K classes by a confusion matrix, each (K,) float64, NaN where undefined.
 
-    `recall` TP / (TP + FN), usually called class accuracy; `precision` TP / (TP + FP); `f1`, their harmonic mean;
-    `one_vs_rest_accuracy` (TP + TN) / N, the class-wise accuracy of the class-wise analysis paper, which is about
-    1 - 1/K for a class that is never predicted; `false_positive_rate` FP / (FP + TN); `cfps`, the class false positive
-    score FP / all errors, which sums to 1 over classes; `cfps_relative`, K times cfps, which is 1 if errors are evenly
-    distributed over classes; `false_positives` FP.
+    Parameters
+    ----------
+    recall
+        TP / (TP + FN), usually called class accuracy.
+    precision
+        TP / (TP + FP).
+    f1
+        Harmonic mean of recall and precision.
+    one_vs_rest_accuracy
+        (TP + TN) / N, the class-wise accuracy of the class-wise analysis paper, about 1 - 1/K for a class that is
+        never predicted.
+    false_positive_rate
+        FP / (FP + TN).
+    cfps
+        Class false positive score, FP / all errors, which sums to 1 over classes.
+    cfps_relative
+        K times cfps: 1 if errors are evenly distributed over classes.
+    false_positives
+        FP.
     """
 
     recall: NDArray[np.float64]
@@ -27,28 +132,27 @@ class ClassErrors:
     false_positives: NDArray[np.float64]
 
 
-def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) -> NDArray[np.int64]:
-    """Samples by true class (rows) and predicted class (columns), (K, K) int64.
-
-    A prediction outside 0..K-1 (an abstention) is counted in no column, so the sum of a row may be less than the number
-    of samples of the class.
-    """
-    labels, predictions = np.asarray(labels, dtype=np.int64), np.asarray(predictions, dtype=np.int64)
-    inside = (predictions >= 0) & (predictions < classes)
-    cells = labels[inside] * classes + predictions[inside]
-    return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
-
-
 def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
-    """ClassErrors of a confusion matrix (K, K) whose classes have `n` (K,) samples, abstentions included.
+    """Errors of each class.
 
-    Source: class-wise analysis paper, section 3; where its definitions differ from common use, both are included.
+    Parameters
+    ----------
+    matrix : array, shape (K, K)
+        Confusion matrix.
+    n : array, shape (K,)
+        Samples of the classes, abstentions included.
+
+    References
+    ----------
+    Class-wise analysis paper, section 3. Where its definitions differ from common use, both are included.
     """
-    matrix, n = np.asarray(matrix, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    matrix = np.asarray(matrix, dtype=np.float64)
+    n = np.asarray(n, dtype=np.float64)
     correct = np.diag(matrix)
     false_positives = matrix.sum(axis=0) - correct
     total = n.sum()
-    cfps = share(false_positives, np.full(len(n), (n - correct).sum()))
+    errors = (n - correct).sum()
+    cfps = share(false_positives, np.full(len(n), errors))
     return ClassErrors(
         recall=share(correct, n),
         precision=share(correct, correct + false_positives),
@@ -63,20 +167,142 @@ def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
 
 
 def strong_and_weak(recall: ArrayLike, accuracy: float) -> NDArray[np.str_]:
-    """Group of each class, (K,) str: "strong" above the overall accuracy, "weak" below, else "neither".
+    """Group of each class: "strong" above the overall accuracy, "weak" below, else "neither".
 
-    Source: class-wise analysis paper, section 3. The groups exist in every model, however small the differences are.
+    The groups exist in every model, however small the differences are.
+
+    Parameters
+    ----------
+    recall : array of float, shape (K,)
+        Recall of each class.
+    accuracy : float
+        Share of all samples that are classified correctly.
+
+    Returns
+    -------
+    array of str, shape (K,)
+
+    References
+    ----------
+    Class-wise analysis paper, section 3.
     """
     recall = np.asarray(recall, dtype=np.float64)
     return np.select([recall > accuracy, recall < accuracy], ["strong", "weak"], default="neither")
 
 
-def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:
-    """Confusion matrix (K, K) with rows that sum to 1; NaN for classes without samples."""
-    matrix = np.asarray(matrix, dtype=np.float64)
-    return share(matrix, np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape))
+# ---- tables ----
 
 
-def share(part: NDArray[np.number], whole: NDArray[np.number]) -> NDArray[np.float64]:
-    """Quotients of arrays of one shape, NaN where `whole` is 0."""
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of one model under one measure.
+
+    Parameters
+    ----------
+    model : ModelName
+    measure : str
+        Name of the measure.
+    samples : DataFrame
+        Rows with sample_id, label and prediction; those of corrupted copies also with corruption and severity.
+    corrupted : bool
+        Whether the rows are of corrupted copies.
+    several_copies : bool
+        Whether there are several rows per sample.
+    """
+
+    model: ModelName
+    measure: str
+    samples: pd.DataFrame
+    corrupted: bool = False
+    several_copies: bool = False
+
+    def columns(self) -> dict[str, str]:
+        """Columns of a table that name the model and the measure."""
+        return {**self.model.columns(), "measure": self.measure}
+
+
+def predictions_of(values: AuditValues) -> Iterator[Predictions]:
+    """Yield the predictions of each model of an audit under each measure that predicts."""
+    for model in values.included:
+        for name, measure in values.subject.measures.items():
+            if measure.kind.predicts:
+                yield Predictions(
+                    model=model,
+                    measure=name,
+                    samples=values.table(model, name),
+                    corrupted=measure.kind.name == "corruption",
+                    several_copies=measure.measure.several_copies,
+                )
+
+
+def confusion_tables(
+    predictions: Sequence[Predictions], class_names: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables `confusions` and `class_errors`; of corruptions also for each corruption and severity.
+
+    Parameters
+    ----------
+    predictions : sequence of Predictions
+        All predictions of an audit.
+    class_names : sequence of str
+        Names of the K classes.
+    """
+    confusions = []
+    errors = []
+    for predicted in predictions:
+        conditions = [["corruption", "severity"]] if predicted.corrupted else []
+        for condition, samples in conditions_of(predicted.samples, *conditions):
+            labels = samples["label"].to_numpy()
+            n = np.bincount(labels, minlength=len(class_names))
+            matrix = confusion_matrix(labels, samples["prediction"], len(class_names))
+            key = {**predicted.columns(), **condition}
+            confusions.append(_non_zero_cells(matrix).assign(**key))
+            errors.append(_errors_frame(matrix, n, class_names).assign(**key))
+    return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
+
+
+def conditions_of(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Yield a samples table as it is, then its rows by the values of each list of columns, with these values."""
+    yield {}, samples
+    for columns in conditions:
+        for values, rows in samples.groupby(columns, sort=False):
+            yield dict(zip(columns, values, strict=True)), rows
+
+
+def _non_zero_cells(matrix: NDArray[np.int64]) -> pd.DataFrame:
+    # 95 conditions of 1,000 classes have millions of cells.
+    true, predicted = np.nonzero(matrix)
+    return pd.DataFrame({"true_index": true, "predicted_index": predicted, "count": matrix[true, predicted]})
+
+
+def _errors_frame(matrix: NDArray[np.int64], n: NDArray[np.int64], class_names: Sequence[str]) -> pd.DataFrame:
+    errors = class_errors(matrix, n)
+    frame = pd.DataFrame(asdict(errors))
+    frame["class_index"] = np.arange(len(class_names))
+    frame["class_name"] = list(class_names)
+    frame["n"] = n
+    frame["group"] = strong_and_weak(errors.recall, np.trace(matrix) / n.sum())
+    return frame
+
+
+def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:
+    """Confusion matrices of counts by the label of the model.
+
+    Parameters
+    ----------
+    confusions : DataFrame
+        Rows of the table `confusions` of one measure and condition.
+    classes : int
+        Number of classes K.
+
+    Returns
+    -------
+    dict
+        Arrays (K, K) by label.
+    """
+    matrices = {}
+    for label, rows in confusions.assign(label=model_labels(confusions)).groupby("label", sort=False):
+        matrix = np.zeros((classes, classes))
+        matrix[rows["true_index"], rows["predicted_index"]] = rows["count"]
+        matrices[str(label)] = matrix
+    return matrices

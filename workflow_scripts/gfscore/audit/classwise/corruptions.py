@@ -1,132 +1,215 @@
-"""Rows of the table corruption_errors: errors by corruption and severity, and the mean corruption error."""
+"""Errors by corruption and severity, and the mean corruption error: table `corruption_errors`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
+from gfscore.audit.classwise.confusion import CONDITION, conditions_of
 from gfscore.audit.values import one_row_per_sample
-from gfscore.core.identity import label_of
-from gfscore.measures import measure_of
+from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues
 
+CORRUPTION_ERRORS = Table(
+    name="corruption_errors",
+    version=2,
+    columns=(
+        *MEASURED,
+        *CONDITION,
+        ("n", pa.int64(), "samples"),
+        ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
+        ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
+        (
+            "corruption_error",
+            pa.float64(),
+            "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
+            "single severities, without a baseline, and where that makes no error",
+        ),
+        ("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
+        ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
+    ),
+)
 
-def corruption_tables(
-    inputs: AuditValues,
+
+def corruption_errors(
+    values: AuditValues,
     classes: int,
     *,
     intervals: Mapping[str, Any],
     label_error_rates: Sequence[float] | None,
     baseline: str | None,
-) -> dict[str, list[dict[str, Any]]]:
-    """Rows of corruption_errors by that name, of every measure of kind corruption; nothing without one.
+) -> pd.DataFrame:
+    """Table `corruption_errors` of every measure of kind corruption.
 
-    Takes config's section `intervals`, the shares of wrong labels (K,) to allow for, and the label of the model that
-    corruption errors are relative to, None for none.
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    classes : int
+        Number of classes K.
+    intervals : mapping
+        The configuration's section `intervals`.
+    label_error_rates : sequence of float, length K, or None
+        Shares of wrong labels to allow for; None where labels are assumed right.
+    baseline : str or None
+        Label of the model that corruption errors are relative to; None for none.
     """
-    chosen = [measure.name for measure in inputs.subject.of_kind("corruption")]
-    how = {"intervals": intervals, "label_error_rates": label_error_rates}
-    models = [
-        ModelErrors(
-            {**model.columns(), "measure": measure},
-            inputs.table(model, measure),
-            inputs.subject.measures[measure].entry(),
-            classes,
-            how,
-        )
-        for measure in chosen
-        for model in inputs.included
-    ]
-    base = {model.key["measure"]: model.by_corruption for model in models if label_of(model.key) == baseline}
-    rows = [
-        {**model.key, **row, "baseline": baseline, **model.relative(row, base.get(model.key["measure"], {}))}
-        for model in models
-        for row in model.rows
-    ]
-    return {"corruption_errors": rows} if chosen else {}
+    frames = []
+    for measure in values.subject.of_kind("corruption"):
+        errors = {}
+        for model in values.included:
+            errors[model] = ModelErrors(
+                values.table(model, measure.name),
+                measure.measure,
+                classes,
+                intervals=intervals,
+                label_error_rates=label_error_rates,
+            )
+        baseline_errors: Mapping[str, float] = {}
+        for model, errors_of_model in errors.items():
+            if model.label == baseline:
+                baseline_errors = errors_of_model.by_corruption
+        for model, errors_of_model in errors.items():
+            frame = errors_of_model.table(baseline_errors)
+            frames.append(frame.assign(baseline=baseline, measure=measure.name, **model.columns()))
+    return stacked(CORRUPTION_ERRORS, frames)
 
 
 class ModelErrors:
-    """Errors of one model by corruption and severity, and relative to those of another."""
+    """Errors of one model by corruption and severity, and relative to those of a baseline.
+
+    An error is a mean over samples of each sample's mean over its copies, so that its bounds, of each row alone, rest
+    on as many samples as there are images.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Samples table of a measure of kind corruption.
+    measure : Measure
+        Describes its values.
+    classes : int
+        Number of classes K.
+    intervals : mapping
+        The configuration's section `intervals`.
+    label_error_rates : array of float, shape (K,), or None
+        Shares of wrong labels to allow for.
+    """
 
     def __init__(
         self,
-        key: Mapping[str, str],
         samples: pd.DataFrame,
-        settings: Mapping[str, Any],
+        measure: Measure,
         classes: int,
-        how: Mapping[str, Any],
+        *,
+        intervals: Mapping[str, Any],
+        label_error_rates: ArrayLike | None,
     ) -> None:
-        """Takes the model and its measure, a samples table, and what corruption_tables takes."""
-        self.key, self._how, self._classes = key, how, classes
-        self._measure = measure_of(settings)
-        self.rows: list[dict[str, Any]] = []
-        """Errors of all copies, of each corruption, and of each of its severities.
+        """See the class."""
+        self._measure = measure
+        self._classes = classes
+        self._intervals = intervals
+        self._label_error_rates = label_error_rates
+        self._rows: list[dict[str, Any]] = []
+        self._samples_by_corruption: dict[str, pd.DataFrame] = {}
+        self.by_corruption: dict[str, float] = {}
+        """Error of each corruption."""
 
-        `error` is a mean over samples of each sample's mean over its copies, so that the bounds, of each row alone,
-        rest on as many samples as there are images.
-        """
-        self._of_corruption: dict[str, pd.DataFrame] = {}
-        for condition, part in conditions_of(samples, ["corruption"], ["corruption", "severity"]):
-            whole = one_row_per_sample(part)
-            if [*condition] == ["corruption"]:
-                self._of_corruption[condition["corruption"]] = whole
-            # One copy of each is right or wrong.
-            low, high = self._error_bounds(whole["value"], whole["label"], binary=len(whole) == len(part))
-            bounds = {"low": low, "high": high, "confidence": how["intervals"]["confidence"]}
-            self.rows.append({**condition, "n": len(whole), "error": 1 - float(whole["value"].mean()), **bounds})
+        for condition, copies in conditions_of(samples, ["corruption"], ["corruption", "severity"]):
+            images = one_row_per_sample(copies)
+            error = 1 - float(images["value"].mean())
+            if list(condition) == ["corruption"]:
+                corruption = str(condition["corruption"])
+                self._samples_by_corruption[corruption] = images
+                self.by_corruption[corruption] = error
+            # One copy of each image is right or wrong.
+            binary = len(images) == len(copies)
+            low, high = self._error_bounds(images["value"], images["label"], binary=binary)
+            row = {"n": len(images), "error": error, "low": low, "high": high, "confidence": intervals["confidence"]}
+            self._rows.append({**condition, **row})
 
-    def _error_bounds(self, values, labels, *, binary):
-        described, alpha = replace(self._measure, binary=binary), 1 - self._how["intervals"]["confidence"]
-        bounds = bounds_of(values, labels, self._classes, measure=described, **self._how)
+    def _error_bounds(self, values: ArrayLike, labels: ArrayLike, *, binary: bool) -> tuple[float, float]:
+        alpha = 1 - self._intervals["confidence"]
+        bounds = bounds_of(
+            values,
+            labels,
+            self._classes,
+            measure=replace(self._measure, binary=binary),
+            intervals=self._intervals,
+            label_error_rates=self._label_error_rates,
+        )
         return 1 - bounds.upper_aggregate(alpha / 2), 1 - bounds.lower_aggregate(alpha / 2)
 
-    @property
-    def by_corruption(self) -> dict[str, float]:
-        """Error of each corruption."""
-        return {row["corruption"]: row["error"] for row in self.rows if "corruption" in row and "severity" not in row}
+    def table(self, baseline_errors: Mapping[str, float]) -> pd.DataFrame:
+        """Errors of all copies, of each corruption and of each of its severities, and the corruption errors.
 
-    def relative(self, row: Mapping[str, Any], base: Mapping[str, float]) -> dict[str, float]:
-        """`corruption_error` of a row and its bounds, relative to the errors `base` of a baseline by corruption.
-
-        Of a corruption its error over the baseline's (CE), of all the mean of these (mCE); NaN of single severities,
-        and where the baseline makes no error. Bounds take the baseline's errors as they are, as published ones would
-        be. Source: Hendrycks and Dietterich 2019, section 4; as a fraction, where they give percent.
+        Parameters
+        ----------
+        baseline_errors : mapping
+            Error of the baseline by corruption; empty without one.
         """
-        names = [row["corruption"]] if "corruption" in row else [*self._of_corruption]
-        if "severity" in row or not names or not all(base.get(name, 0) > 0 for name in names):
-            ends = (np.nan, np.nan, np.nan)
-        elif "corruption" in row:
-            ends = tuple(row[end] / base[names[0]] for end in ("error", "low", "high"))
-        else:
-            ends = self._mean_ratio({name: 1 / (len(names) * base[name]) for name in names})
-        return dict(zip(("corruption_error", "corruption_error_low", "corruption_error_high"), ends, strict=True))
+        rows = []
+        for row in self._rows:
+            if "severity" in row:
+                ratios = (np.nan, np.nan, np.nan)
+            elif "corruption" in row:
+                ratios = self._ratio(row, baseline_errors.get(row["corruption"], 0.0))
+            else:
+                ratios = self.mean_corruption_error(baseline_errors)
+            ce, low, high = ratios
+            rows.append({**row, "corruption_error": ce, "corruption_error_low": low, "corruption_error_high": high})
+        return pd.DataFrame(rows)
 
-    def _mean_ratio(self, weights):
-        # A weighted mean of a sample's errors is one number of the sample, and so is the share that is right.
+    def _ratio(self, row: Mapping[str, Any], baseline_error: float) -> tuple[float, float, float]:
+        # Corruption error (CE) and its bounds.
+        if baseline_error <= 0:
+            return np.nan, np.nan, np.nan
+        return row["error"] / baseline_error, row["low"] / baseline_error, row["high"] / baseline_error
+
+    def mean_corruption_error(self, baseline_errors: Mapping[str, float]) -> tuple[float, float, float]:
+        """Mean over corruptions of the error over the baseline's (mCE), as a fraction, with bounds.
+
+        Parameters
+        ----------
+        baseline_errors : mapping
+            Error of the baseline by corruption, which is taken as it is, as a published one would be.
+
+        Returns
+        -------
+        mean, low, high : float
+            NaN where the baseline makes no error under some corruption.
+
+        References
+        ----------
+        Hendrycks and Dietterich 2019, section 4, in percent.
+        """
+        corruptions = list(self._samples_by_corruption)
+        if not corruptions or min(baseline_errors.get(name, 0.0) for name in corruptions) <= 0:
+            return np.nan, np.nan, np.nan
+        weights = {name: 1 / (len(corruptions) * baseline_errors[name]) for name in corruptions}
         total = sum(weights.values())
-        right = pd.DataFrame(
-            {
-                name: whole.set_index("sample_id")["value"] * weights[name] / total
-                for name, whole in self._of_corruption.items()
-            }
-        ).dropna()
-        labels = next(iter(self._of_corruption.values())).set_index("sample_id")["label"].loc[right.index]
+
+        # A weighted mean of a sample's errors is one number of the sample, and so is the share that is right.
+        weighted = {}
+        for name, images in self._samples_by_corruption.items():
+            weighted[name] = images.set_index("sample_id")["value"] * weights[name] / total
+        right = pd.DataFrame(weighted).dropna()
+        first = self._samples_by_corruption[corruptions[0]].set_index("sample_id")
+        labels = first["label"].loc[right.index]
         low, high = self._error_bounds(right.sum(axis=1).clip(upper=1.0), labels, binary=False)
+
         mean = sum(weights[name] * error for name, error in self.by_corruption.items())
         return mean, total * low, total * high
-
-
-def conditions_of(samples: pd.DataFrame, *keys: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield a samples table whole, without a condition, and its rows by the values of each of some lists of columns."""
-    yield {}, samples
-    for columns in keys:
-        for values, part in samples.groupby(columns, sort=False):
-            yield dict(zip(columns, values, strict=True)), part

@@ -1,19 +1,54 @@
-"""Similarity of the predictions and errors of two classifiers, with a baseline by chance."""
+"""Similarity of the predictions and errors of two classifiers, with a baseline by chance: table `similarities`."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import confusion_matrix, row_shares, share
+from gfscore.audit.classwise.confusion import Predictions, confusion_matrix, row_shares, share
+from gfscore.audit.values import row_generator
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Table
+
+SIMILARITIES = Table(
+    name="similarities",
+    version=2,
+    columns=(
+        MEASURED[0],
+        MEASURED[3],
+        ("first", pa.string(), "threat/model"),
+        ("second", pa.string(), "threat/model"),
+        ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
+        ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
+        ("class_name", pa.string(), "name of the class; null likewise"),
+        ("n", pa.int64(), "samples that both models were measured on"),
+        ("value", pa.float64(), "similarity; null where undefined"),
+        ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+        ("p_value", pa.float64(), "share of the shuffles that reach the value"),
+    ),
+)
+
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Similarity:
     """Similarity of two classifiers on the same samples.
 
-    `value` of the pair; `baseline`, its mean over random permutations; `p_value`, the share of permutations that reach
-    the value (one-sided, the observed order included), NaN where the value is undefined.
+    Parameters
+    ----------
+    value : float
+        Similarity of the pair, NaN where undefined.
+    baseline : float
+        Its mean over random permutations.
+    p_value : float
+        Share of the permutations that reach the value (one-sided, the observed order included).
     """
 
     value: float
@@ -24,94 +59,195 @@ class Similarity:
 def similarities(
     labels: ArrayLike, first: ArrayLike, second: ArrayLike, classes: int, *, shuffles: int, rng: np.random.Generator
 ) -> tuple[dict[str, Similarity], list[Similarity]]:
-    """Similarities of two classifiers' predictions of the same N samples: `(by_name, by_class)`.
+    """Similarities of two classifiers' predictions of the same N samples.
 
-    Takes `labels`, `first`, `second` (N,) int, K and a numpy Generator. `by_class` holds for each of the K classes the
-    agreement on its samples, NaN without samples. `by_name` maps these names to the Similarity on all samples, each
-    with a baseline, since cosines of non-negative vectors are always near 1:
-    confusion_cosine  of the row-normalised confusion matrices; permuted by renaming the classes of the second in rows
-                      and columns, which keeps its diagonal
-    error_cosine      the same without the diagonal
-    recall_cosine     of the recalls; permuted likewise
-    agreement         share of samples with equal predictions; permuted among the samples of each true class
-    kappa             Cohen's kappa of the predictions; permuted likewise
-    error_overlap     samples misclassified by both over those misclassified by either; permuted likewise
-    The identity is one of K! renamings, so p-values of the cosines are hardly below 1/K!.
-    Source: class-wise analysis paper, appendix B, which reports the first without a baseline.
+    Each has a baseline, since cosines of non-negative vectors are always near 1. The identity is one of K! renamings
+    of classes, so p-values of the cosines are hardly below 1/K!.
+
+    Parameters
+    ----------
+    labels, first, second : array of int, shape (N,)
+        True classes, and predictions of both classifiers.
+    classes : int
+        Number of classes K.
+    shuffles : int
+        Number of permutations.
+    rng : Generator
+        Draws the permutations.
+
+    Returns
+    -------
+    by_name : dict
+        Similarity on all samples by name:
+
+        - ``confusion_cosine`` of the row-normalised confusion matrices; permuted by renaming the classes of the second
+          in rows and columns, which keeps its diagonal
+        - ``error_cosine`` the same without the diagonal
+        - ``recall_cosine`` of the recalls; permuted likewise
+        - ``agreement`` share of samples with equal predictions; permuted among the samples of each true class
+        - ``kappa`` Cohen's kappa of the predictions; permuted likewise
+        - ``error_overlap`` samples misclassified by both over those misclassified by either; permuted likewise
+    by_class : list
+        Agreement on the samples of each of the K classes, NaN without samples.
+
+    References
+    ----------
+    Class-wise analysis paper, appendix B, which reports the first without a baseline.
     """
-    labels, first, second = (np.asarray(values, dtype=np.int64) for values in (labels, first, second))
-    matrices = [row_shares(confusion_matrix(labels, predicted, classes)) for predicted in (first, second)]
-    matrices = [np.nan_to_num(matrix) for matrix in matrices]
-    observed = _of_matrices(*matrices) | _of_samples(labels, first, second, classes)
-    of_classes = _of_classes(labels, first, second, classes)
+    labels = np.asarray(labels, dtype=np.int64)
+    first = np.asarray(first, dtype=np.int64)
+    second = np.asarray(second, dtype=np.int64)
+    first_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, first, classes)))
+    second_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, second, classes)))
+    observed = _matrix_cosines(first_matrix, second_matrix) | _sample_similarities(labels, first, second, classes)
+    observed_by_class = _class_agreement(labels, first, second, classes)
+
     members = _members(labels)
-    shuffled, shuffled_classes = [], []
-    for _ in range(shuffles):
+    shuffled: dict[str, list[float]] = {name: [] for name in observed}
+    shuffled_by_class = np.empty((shuffles, classes))
+    for shuffle in range(shuffles):
         order = rng.permutation(classes)
-        renamed = _of_matrices(matrices[0], matrices[1][np.ix_(order, order)])
-        moved = second[_within_classes(members, rng)]
-        shuffled.append(renamed | _of_samples(labels, first, moved, classes))
-        shuffled_classes.append(_of_classes(labels, first, moved, classes))
-    by_name = {
-        name: Similarity(value, *_against([other[name] for other in shuffled], value))
-        for name, value in observed.items()
-    }
-    others = np.transpose(shuffled_classes) if shuffles else np.empty((classes, 0))
-    by_class = [
-        Similarity(float(value), *_against(found, value)) for value, found in zip(of_classes, others, strict=True)
-    ]
+        renamed = _matrix_cosines(first_matrix, second_matrix[np.ix_(order, order)])
+        moved = second[_permuted_within_classes(members, rng)]
+        for name, value in (renamed | _sample_similarities(labels, first, moved, classes)).items():
+            shuffled[name].append(value)
+        shuffled_by_class[shuffle] = _class_agreement(labels, first, moved, classes)
+
+    by_name = {name: _against_chance(value, np.array(shuffled[name])) for name, value in observed.items()}
+    by_class = []
+    for value, chance in zip(observed_by_class, shuffled_by_class.T, strict=True):
+        by_class.append(_against_chance(float(value), chance))
     return by_name, by_class
 
 
-def _of_matrices(a, b):
-    off = ~np.eye(len(a), dtype=bool)
+def _matrix_cosines(first: NDArray[np.float64], second: NDArray[np.float64]) -> dict[str, float]:
+    errors = ~np.eye(len(first), dtype=bool)
     return {
-        "confusion_cosine": _cosine(a.ravel(), b.ravel()),
-        "error_cosine": _cosine(a[off], b[off]),
-        "recall_cosine": _cosine(np.diag(a), np.diag(b)),
+        "confusion_cosine": _cosine(first.ravel(), second.ravel()),
+        "error_cosine": _cosine(first[errors], second[errors]),
+        "recall_cosine": _cosine(np.diag(first), np.diag(second)),
     }
 
 
-def _of_samples(labels, first, second, classes):
+def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    length = np.linalg.norm(first) * np.linalg.norm(second)
+    return float(first @ second / length) if length > 0 else np.nan
+
+
+def _sample_similarities(
+    labels: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], classes: int
+) -> dict[str, float]:
     either = (first != labels) | (second != labels)
     both = (first != labels) & (second != labels)
     agreement = float(np.mean(first == second))
-    # Abstentions count as an additional class.
-    counts = [np.bincount(np.where(p < 0, classes, p), minlength=classes + 1) / len(p) for p in (first, second)]
-    chance = float(counts[0] @ counts[1])
+    chance = float(_prediction_shares(first, classes) @ _prediction_shares(second, classes))
     return {
         "agreement": agreement,
-        "kappa": (agreement - chance) / (1 - chance) if chance < 1 else float("nan"),
-        "error_overlap": float(both.sum() / either.sum()) if either.any() else float("nan"),
+        "kappa": (agreement - chance) / (1 - chance) if chance < 1 else np.nan,
+        "error_overlap": float(both.sum() / either.sum()) if either.any() else np.nan,
     }
 
 
-def _of_classes(labels, first, second, classes):
-    same, n = (np.bincount(labels[chosen], minlength=classes) for chosen in (first == second, slice(None)))
-    return share(same, n)
+def _prediction_shares(predictions: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
+    # Abstentions count as an additional class.
+    counted = np.where(predictions < 0, classes, predictions)
+    return np.bincount(counted, minlength=classes + 1) / len(predictions)
 
 
-def _cosine(a, b):
-    length = np.linalg.norm(a) * np.linalg.norm(b)
-    return float(a @ b / length) if length > 0 else float("nan")
+def _class_agreement(
+    labels: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], classes: int
+) -> NDArray[np.float64]:
+    same = np.bincount(labels[first == second], minlength=classes)
+    return share(same, np.bincount(labels, minlength=classes))
 
 
-def _members(labels):
+def _members(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     # Rows of each class, ascending.
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
 
 
-def _within_classes(members, rng):
+def _permuted_within_classes(members: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:
     order = np.empty(sum(map(len, members)), dtype=np.int64)
     for rows in members:
         order[rows] = rng.permutation(rows)
     return order
 
 
-def _against(others, value):
-    others = np.asarray(others, dtype=np.float64)
-    if np.isnan(value) or not len(others):
-        return float("nan"), float("nan")
+def _against_chance(value: float, chance: NDArray[np.float64]) -> Similarity:
+    if np.isnan(value) or len(chance) == 0:
+        return Similarity(value, np.nan, np.nan)
     # Tolerance for permutations that give the observed value up to rounding.
-    reached = np.count_nonzero(others >= value - 1e-12)
-    return float(np.nanmean(others)), (1 + reached) / (1 + len(others))
+    reached = np.count_nonzero(chance >= value - ROUNDING)
+    return Similarity(value, float(np.nanmean(chance)), (1 + reached) / (1 + len(chance)))
+
+
+# ---- table ----
+
+
+def similarity_table(
+    predictions: Iterable[Predictions], class_names: Sequence[str], *, shuffles: int, models: int, seed: int
+) -> pd.DataFrame:
+    """Table `similarities` of all pairs of models, by measure.
+
+    Compares the samples that both models have: all together, and, for the agreement, also by class. Measures with
+    several rows per sample are left out.
+
+    Parameters
+    ----------
+    predictions : iterable of Predictions
+        All predictions of an audit.
+    class_names : sequence of str
+        Names of the K classes.
+    shuffles : int
+        Permutations for the baseline and p-value of each similarity.
+    models : int
+        Number of models, the first of the audit, that are compared.
+    seed : int
+        Seed of the permutations.
+    """
+    by_measure: dict[str, list[Predictions]] = {}
+    for predicted in predictions:
+        if not predicted.several_copies:
+            by_measure.setdefault(predicted.measure, []).append(predicted)
+
+    frames = []
+    for of_models in by_measure.values():
+        for first, second in combinations(of_models[:models], 2):
+            frame = _pair_frame(first, second, class_names, shuffles=shuffles, seed=seed)
+            if not frame.empty:
+                frames.append(frame)
+    return stacked(SIMILARITIES, frames)
+
+
+def _pair_frame(
+    first: Predictions, second: Predictions, class_names: Sequence[str], *, shuffles: int, seed: int
+) -> pd.DataFrame:
+    samples = first.samples[["sample_id", "label", "prediction"]].merge(
+        second.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_second"), validate="one_to_one"
+    )
+    if samples.empty:
+        return samples
+    key = {
+        "dataset": first.model.dataset,
+        "measure": first.measure,
+        "first": first.model.label,
+        "second": second.model.label,
+    }
+    labels = samples["label"].to_numpy()
+    by_name, by_class = similarities(
+        labels,
+        samples["prediction"].to_numpy(),
+        samples["prediction_second"].to_numpy(),
+        len(class_names),
+        shuffles=shuffles,
+        rng=row_generator(seed, key),
+    )
+    whole = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
+    whole["similarity"] = list(by_name)
+    whole["n"] = len(samples)
+    classes = pd.DataFrame([asdict(similarity) for similarity in by_class])
+    classes["similarity"] = "agreement"
+    classes["class_index"] = np.arange(len(class_names))
+    classes["class_name"] = list(class_names)
+    classes["n"] = np.bincount(labels, minlength=len(class_names))
+    return pd.concat([whole, classes], ignore_index=True).assign(**key)

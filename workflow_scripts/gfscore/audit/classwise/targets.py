@@ -1,118 +1,252 @@
-"""Rows of the tables on targeted attacks, and whether CFPS or recall better predicts their success by class."""
+"""Success of targeted attacks by class, and whether CFPS or recall better predicts it.
+
+Tables `target_success`, `target_matrix` and `target_predictors`.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import class_errors, confusion_matrix, share
-from gfscore.audit.values import AuditValues
+from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix, share
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Table
+
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+TARGET_SUCCESS = Table(
+    name="target_success",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("class_index", pa.int32(), "target, 0..K-1"),
+        ("class_name", pa.string(), "name of the target"),
+        ("n", pa.int64(), "samples of the other classes"),
+        ("success", pa.float64(), "share of these classified as the target under attack"),
+        ("clean", pa.float64(), "share classified as the target without attack"),
+        ("excess", pa.float64(), "success minus clean"),
+        ("among_misclassified", pa.float64(), "share of the target among those misclassified under attack"),
+        ("cfps", pa.float64(), "class false positive score of the target, without attack"),
+        ("miss_rate", pa.float64(), "1 - recall of the target class, without attack"),
+    ),
+)
+
+TARGET_MATRIX = Table(
+    name="target_matrix",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("source_index", pa.int32(), "true class, 0..K-1"),
+        ("target_index", pa.int32(), "target class of the attack"),
+        ("success", pa.float64(), "share of the true class's samples classified as the target; null without samples"),
+    ),
+)
+
+TARGET_PREDICTORS = Table(
+    name="target_predictors",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("errors_of", pa.string(), "measure whose clean predictions give CFPS and recall"),
+        ("definition", pa.string(), "column of target_success that is predicted"),
+        ("classes", pa.int64(), "classes compared"),
+        ("rho_cfps", pa.float64(), "Spearman over classes of CFPS and success; null where undefined"),
+        ("rho_miss_rate", pa.float64(), "Spearman over classes of 1 - recall and success; null where undefined"),
+        ("difference", pa.float64(), "rho_cfps - rho_miss_rate; positive: CFPS predicts better"),
+    ),
+)
 
 DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
 
 
-def target_tables(inputs: AuditValues, class_names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of target_success, target_matrix and target_predictors by table name, from AuditValues and K names.
+@dataclass(frozen=True)
+class TargetSuccess:
+    """Success of targeted attacks by target class t, over the samples of all other classes.
 
-    Empty without a measure of kind targeted. CFPS and recall are those of the audit's first measure of kind clean, or
-    else of the clean predictions of the attacked samples.
+    Parameters
+    ----------
+    n : array of float64, shape (K,)
+        Samples with y != t.
+    success : array of float64, shape (K,)
+        P(f(x') = t | y != t), in [0, 1]. NaN where undefined, as the following.
+    clean : array of float64, shape (K,)
+        P(f(x) = t | y != t), in [0, 1].
+    excess : array of float64, shape (K,)
+        success minus clean, in [-1, 1].
+    among_misclassified : array of float64, shape (K,)
+        P(f(x') = t | y != t, f(x') != y), in [0, 1].
+    matrix : array of float64, shape (K, K)
+        P(f(x') = t | y = s) in row s (source) and column t; NaN on the diagonal and in rows without samples.
     """
-    targeted, clean = ([measure.name for measure in inputs.subject.of_kind(kind)] for kind in ("targeted", "clean"))
-    tables = ("target_success", "target_matrix", "target_predictors") if targeted else ()
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
-    for model in inputs.included:
-        for measure in targeted:
-            samples = inputs.table(model, measure)
-            plain = inputs.table(model, clean[0]) if clean else samples.drop_duplicates("sample_id")
-            errors = _errors(plain, "prediction" if clean else "clean_prediction", len(class_names))
-            found = _of_one(
-                {**model.columns(), "measure": measure}, samples, errors, class_names, clean[0] if clean else measure
-            )
-            for table, listed in found.items():
-                rows[table] += listed
-    return rows
 
-
-def _errors(samples, column, classes):
-    labels = samples["label"].to_numpy()
-    return class_errors(confusion_matrix(labels, samples[column], classes), np.bincount(labels, minlength=classes))
-
-
-def _of_one(key, samples, errors, class_names, errors_of):
-    classes, names = len(class_names), ("label", "target", "prediction", "clean_prediction")
-    labels, targets, predictions, clean = (samples[name].to_numpy() for name in names)
-    columns = target_success(labels, targets, predictions, clean, classes)
-    matrix = columns.pop("matrix")
-    predictors_of = {"cfps": errors.cfps, "miss_rate": 1 - errors.recall}
-    return {
-        "target_success": [
-            {**key, "class_index": k, "class_name": class_names[k]}
-            | {name: column[k] for name, column in (columns | predictors_of).items()}
-            for k in range(classes)
-        ],
-        "target_matrix": [
-            {**key, "source_index": source, "target_index": target, "success": matrix[source, target]}
-            for source, target in permutations(range(classes), 2)
-        ],
-        "target_predictors": [
-            {**key, "errors_of": errors_of, "definition": name, **predictors(columns[name], **predictors_of)}
-            for name in DEFINITIONS
-        ],
-    }
+    n: NDArray[np.float64]
+    success: NDArray[np.float64]
+    clean: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    among_misclassified: NDArray[np.float64]
+    matrix: NDArray[np.float64]
 
 
 def target_success(
     labels: ArrayLike, targets: ArrayLike, predictions: ArrayLike, clean_predictions: ArrayLike, classes: int
-) -> dict[str, NDArray[np.float64]]:
-    """Success of targeted attacks by target class t, over the samples of all other classes, by name.
+) -> TargetSuccess:
+    """Success of targeted attacks by target class.
 
-    Takes arrays (R,) int, one row per sample and target: label y, target, prediction under attack f(x') and without it
-    f(x); `classes` K. Each (K,) float64, NaN where undefined: `n` samples with y != t; `success` P(f(x') = t | y != t),
-    in [0, 1]; `clean` P(f(x) = t | y != t); `excess`, success minus clean, in [-1, 1]; `among_misclassified`
-    P(f(x') = t | y != t, f(x') != y), in [0, 1]; and `matrix` (K, K): P(f(x') = t | y = s) in row s (source) and column
-    t, NaN on the diagonal and in rows without samples. Raises InputError for a row whose target is its label. Source:
-    class-wise analysis paper, section 5.
+    Parameters
+    ----------
+    labels, targets : array of int, shape (R,)
+        Label y and target t, one row per sample and target.
+    predictions, clean_predictions : array of int, shape (R,)
+        Predictions under attack f(x') and without it f(x).
+    classes : int
+        Number of classes K.
+
+    Raises
+    ------
+    InputError
+        For a row whose target is its label.
+
+    References
+    ----------
+    Class-wise analysis paper, section 5.
     """
-    labels, targets, predictions, clean = (
-        np.asarray(values, dtype=np.int64) for values in (labels, targets, predictions, clean_predictions)
-    )
+    labels = np.asarray(labels, dtype=np.int64)
+    targets = np.asarray(targets, dtype=np.int64)
+    predictions = np.asarray(predictions, dtype=np.int64)
+    clean_predictions = np.asarray(clean_predictions, dtype=np.int64)
     same = labels == targets
     if same.any():
         raise InputError(f"row {int(same.argmax())}: target {targets[same][0]} is the label; give another target")
-    reached, misclassified = predictions == targets, predictions != labels
 
-    def counted(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(targets[chosen], minlength=classes)
+    reached = predictions == targets
+    misclassified = predictions != labels
+    n = np.bincount(targets, minlength=classes)
+    hits = np.bincount(targets[reached], minlength=classes)
+    clean_hits = np.bincount(targets[clean_predictions == targets], minlength=classes)
+    misses = np.bincount(targets[misclassified], minlength=classes)
+    success = share(hits, n)
+    clean = share(clean_hits, n)
 
-    n = counted(~same)
-    success, without = share(counted(reached), n), share(counted(clean == targets), n)
     cells = labels * classes + targets
-    pairs, hits = (
-        np.bincount(cells[rows], minlength=classes**2).reshape(classes, classes) for rows in (~same, reached)
+    n_by_source = np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+    hits_by_source = np.bincount(cells[reached], minlength=classes**2).reshape(classes, classes)
+    return TargetSuccess(
+        n=n.astype(np.float64),
+        success=success,
+        clean=clean,
+        excess=success - clean,
+        among_misclassified=share(hits, misses),
+        matrix=share(hits_by_source, n_by_source),
     )
-    return {
-        "n": n.astype(np.float64),
-        "success": success,
-        "clean": without,
-        "excess": success - without,
-        "among_misclassified": share(counted(reached), counted(misclassified)),
-        "matrix": share(hits, pairs),
-    }
 
 
 def predictors(
     success: NDArray[np.float64], *, cfps: NDArray[np.float64], miss_rate: NDArray[np.float64]
 ) -> dict[str, int | float]:
-    """Columns of target_predictors: Spearman correlation over classes of CFPS and of 1 - recall with targeted success.
+    """Spearman correlation over classes of CFPS, and of 1 - recall, with targeted success.
 
-    All arguments are (K,). Only classes where all three are defined count.
+    Parameters
+    ----------
+    success, cfps, miss_rate : array of float64, shape (K,)
+        Only classes where all three are defined count.
+
+    Returns
+    -------
+    dict
+        Columns classes, rho_cfps, rho_miss_rate and difference of target_predictors.
     """
-    known = ~(np.isnan(success) | np.isnan(cfps) | np.isnan(miss_rate))
-    by_cfps, by_miss = (float(spearman(values[known], success[known])) for values in (cfps, miss_rate))
-    counts = {"classes": int(known.sum()), "rho_cfps": by_cfps, "rho_miss_rate": by_miss}
-    return {**counts, "difference": by_cfps - by_miss}
+    defined = ~(np.isnan(success) | np.isnan(cfps) | np.isnan(miss_rate))
+    rho_cfps = float(spearman(cfps[defined], success[defined]))
+    rho_miss_rate = float(spearman(miss_rate[defined], success[defined]))
+    return {
+        "classes": int(defined.sum()),
+        "rho_cfps": rho_cfps,
+        "rho_miss_rate": rho_miss_rate,
+        "difference": rho_cfps - rho_miss_rate,
+    }
+
+
+def target_tables(values: AuditValues, class_names: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Tables of all measures of kind targeted, by name; empty without one.
+
+    CFPS and recall are those of the audit's first measure of kind clean, or else of the clean predictions of the
+    attacked samples.
+
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    class_names : sequence of str
+        Names of the K classes.
+    """
+    targeted = values.subject.of_kind("targeted")
+    clean = values.subject.of_kind("clean")
+    if not targeted:
+        return {}
+
+    frames: dict[str, list[pd.DataFrame]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
+    for model in values.included:
+        for measure in targeted:
+            attacked = values.table(model, measure.name)
+            if clean:
+                undisturbed = values.table(model, clean[0].name)
+                errors = _class_errors(undisturbed, "prediction", len(class_names))
+            else:
+                once = attacked.drop_duplicates("sample_id")
+                errors = _class_errors(once, "clean_prediction", len(class_names))
+            key = {**model.columns(), "measure": measure.name}
+            success = target_success(
+                attacked["label"], attacked["target"], attacked["prediction"], attacked["clean_prediction"],
+                len(class_names),
+            )  # fmt: skip
+            frames["target_success"].append(_success_frame(success, errors, class_names).assign(**key))
+            frames["target_matrix"].append(_matrix_frame(success.matrix).assign(**key))
+            errors_of = clean[0].name if clean else measure.name
+            frames["target_predictors"].append(_predictor_frame(success, errors).assign(errors_of=errors_of, **key))
+    tables = (TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS)
+    return {table.name: stacked(table, frames[table.name]) for table in tables}
+
+
+def _class_errors(samples: pd.DataFrame, column: str, classes: int) -> ClassErrors:
+    labels = samples["label"].to_numpy()
+    matrix = confusion_matrix(labels, samples[column], classes)
+    return class_errors(matrix, np.bincount(labels, minlength=classes))
+
+
+def _success_frame(success: TargetSuccess, errors: ClassErrors, class_names: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "class_index": np.arange(len(class_names)),
+            "class_name": list(class_names),
+            "n": success.n,
+            "success": success.success,
+            "clean": success.clean,
+            "excess": success.excess,
+            "among_misclassified": success.among_misclassified,
+            "cfps": errors.cfps,
+            "miss_rate": 1 - errors.recall,
+        }
+    )
+
+
+def _matrix_frame(matrix: NDArray[np.float64]) -> pd.DataFrame:
+    source, target = np.nonzero(~np.eye(len(matrix), dtype=bool))
+    return pd.DataFrame({"source_index": source, "target_index": target, "success": matrix[source, target]})
+
+
+def _predictor_frame(success: TargetSuccess, errors: ClassErrors) -> pd.DataFrame:
+    rows = []
+    for definition in DEFINITIONS:
+        values = getattr(success, definition)
+        rows.append({"definition": definition, **predictors(values, cfps=errors.cfps, miss_rate=1 - errors.recall)})
+    return pd.DataFrame(rows)

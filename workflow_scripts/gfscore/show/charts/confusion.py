@@ -27,7 +27,7 @@ def mean_shares(subject: Subject) -> Frame | None:
 
 def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:
     """Counts (K, K) by model, the names of the classes, and the fewest samples of each; None beyond 40 classes."""
-    from gfscore.audit.classwise.confusion_rows import confusion_matrices
+    from gfscore.audit.classwise.confusion import confusion_matrices
 
     found = rows_of_errors(subject)
     if found is None:
