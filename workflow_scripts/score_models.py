@@ -12,7 +12,7 @@ from gfscore.audit.tables import TABLES
 from gfscore.audit.values import AuditSubject
 from gfscore.core.files import read_json, write_json
 from gfscore.tables.csv_files import write_table_and_csv
-from gfscore.tables.parquet_tables import KeptFrames, write_table
+from gfscore.tables.parquet_tables import FrameCache, write_table
 from gfscore.workflow.jobs import logged_job
 
 
@@ -35,7 +35,7 @@ def score_models(
     takes long is kept in the folder `cache`. Raises InputError for logits that cannot be audited.
     """
     how: dict[str, Any] = {"subject": subject, "checks": checks, "temperatures": temperatures, "changes": changes}
-    scored = score(given, **how | {"subject": AuditSubject.parse(subject)}, kept=KeptFrames(cache, code=given["code"]))
+    scored = score(given, **how | {"subject": AuditSubject.parse(subject)}, kept=FrameCache(cache, code=given["code"]))
     manifest = read_json(given["manifest"])
     write_json(made["selection"], selection_of(scored.checks, subject["models"]))
     about = {"audit": audit, "dataset_digest": manifest["digest"]}

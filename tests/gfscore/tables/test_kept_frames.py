@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from gfscore.tables import parquet_tables
-from gfscore.tables.parquet_tables import KeptFrames
+from gfscore.tables.parquet_tables import FrameCache
 from gfscore.tables.table import DATASET
 
 FRAME = pd.DataFrame({"sample_id": ["a", "b"], "label": [0, 1], "image_digest": ["c", "d"], "pixel_digest": ["e", "f"]})
@@ -18,11 +18,11 @@ def code(tmp_path):
 @pytest.fixture
 def made(tmp_path, code, monkeypatch):
     """Function that asks for a frame, made of a number, and says whether it was made for that."""
-    monkeypatch.setattr(parquet_tables, "WORTH_KEEPING", -1.0)
+    monkeypatch.setattr(parquet_tables, "WORTH_STORING", -1.0)
 
     def ask(number):
         calls = []
-        frame = KeptFrames(tmp_path / "cache", code=[code]).get(
+        frame = FrameCache(tmp_path / "cache", code=[code]).get(
             DATASET, {"number": number}, lambda: calls.append(number) or FRAME
         )
         pd.testing.assert_frame_equal(frame, FRAME, check_dtype=False)
@@ -45,6 +45,6 @@ def test_a_damaged_frame_is_made_again(made, tmp_path):
 
 
 def test_what_is_quickly_made_is_not_kept(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_tables, "WORTH_KEEPING", 60.0)
+    monkeypatch.setattr(parquet_tables, "WORTH_STORING", 60.0)
     assert [made(1), made(1)] == [True, True]
     assert not (tmp_path / "cache").exists()

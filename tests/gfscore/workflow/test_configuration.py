@@ -313,6 +313,7 @@ def test_a_test_that_can_decide_nothing_is_refused_in_an_audit_that_runs(changes
     completed(config | {"run": ["other"], "audits": {**config["audits"], "other": {"dataset": "digits"}}})
     # Where Snakemake stands alone, the step itself finds such a test.
     monkeypatch.setitem(sys.modules, "scipy.special", None)
+    monkeypatch.delitem(sys.modules, "gfscore.statistics.sequential_tests")
     completed(config)
 
 

@@ -18,7 +18,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import KeptFrames, frame_of, read_table
+from gfscore.tables.parquet_tables import FrameCache, frame_of, read_table
 from gfscore.tables.table import DATASET
 
 
@@ -45,7 +45,7 @@ def score(
     checks: Sequence[Mapping[str, Any]],
     temperatures: Mapping[str, float],
     changes: Mapping[str, Any],
-    kept: KeptFrames | None = None,
+    kept: FrameCache | None = None,
 ) -> Scored:
     """Check the logits of every model of an audit, and score those that are accepted.
 

@@ -21,7 +21,7 @@ from gfscore.images.dataset_source import Part, Preprocessing
 from gfscore.images.encoded import Blob, from_encoded
 from gfscore.images.image_set import ImageSet, whole_labels
 from gfscore.images.subsets import in_test_part
-from gfscore.tables.binary_files import opened_parquet
+from gfscore.tables.binary_files import open_parquet
 
 BATCH = 64
 """Rows read from Parquet at a time."""
@@ -125,7 +125,7 @@ def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
 def _opened_file(file: Path | str) -> ParquetFile:
     # Not around the yield above, since the caller may raise ValueError for other reasons.
     try:
-        return opened_parquet(file)
+        return open_parquet(file)
     except InputError:
         raise
     except ValueError as error:

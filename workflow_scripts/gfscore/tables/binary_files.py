@@ -1,23 +1,24 @@
-"""Errors of users' tables whose remedy is known."""
+"""Reading of .npy, .npz and .parquet files of others, in bounded memory and without unpickling.
 
-from __future__ import annotations
+A file may claim far more values than it holds; its header is compared with its size before its data are read.
+"""
 
 import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import unpacks_too_far
 
-if TYPE_CHECKING:
-    from pyarrow import DataType, Table
-    from pyarrow.parquet import ParquetFile
-
+Header = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and type of an array, as its header declares them."""
 
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
 """Names that pandas and Parquet give to an unnamed column of row names."""
@@ -25,8 +26,26 @@ ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
 WITHOUT_ROW_NAMES = "write the file without row names (R: row.names = FALSE, pandas: index=False)"
 """Remedy for a table with such a column."""
 
-AS_UTF_8 = "save it as UTF-8"
-"""Remedy for text in another encoding, such as Latin-1 or the UTF-16 of some spreadsheets."""
+PLAIN_ROWS = 10_000_000
+"""Rows that a Parquet file of any size may have; runs of equal values compress to almost nothing."""
+
+ROWS_PER_BYTE = 10
+"""Rows per byte of the file that a larger table may have."""
+
+PLAIN_VALUES = 25_000_000
+"""Values in all columns together that a Parquet file of any size may have: 200 MB as 64-bit numbers."""
+
+VALUES_PER_BYTE = 100
+"""Values per byte of the file that a larger table may have; a column may repeat one value."""
+
+BYTES_PER_VALUE = 4
+"""Bytes per value of lists, which hold logits in float32."""
+
+BATCH = 64
+"""Rows per batch when reading lists."""
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+"""Readers of array headers by version; version 3 is only for field names outside ASCII, which are not supported."""
 
 
 class MalformedError(ValueError):
@@ -40,16 +59,35 @@ class MalformedError(ValueError):
 
 def unreadable(path: Path | str, kind: str, error: Exception) -> InputError:
     """InputError for a file of format `kind` (".csv") that a reader rejected, with the error's remedy if it has one."""
-    return InputError(f"{path}: not readable as {kind} ({error}); {getattr(error, 'remedy', 'write the file again')}")
+    remedy = getattr(error, "remedy", "write the file again")
+    return InputError(f"{path}: not readable as {kind} ({error}); {remedy}")
 
 
-# ---- Reading of untrusted .npy and .npz files in bounded memory, without unpickling.
+# ---- .npy and .npz ----
 
 
-def opened(path: Path | str, **how: Any) -> Any:
-    """Result of numpy.load for a .npy or .npz file, without unpickling; ValueError for any other file."""
+def opened(path: Path | str, *, mmap_mode: Literal["r"] | None = None) -> Any:
+    """Open a .npy or .npz file with numpy.load, without unpickling.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to open.
+    mmap_mode : "r", optional
+        Maps an array into memory, which also compares the size in its header with the size of the file.
+
+    Returns
+    -------
+    ndarray or NpzFile
+        An archive is to be closed.
+
+    Raises
+    ------
+    ValueError
+        For a file of another format; MalformedError for Python objects.
+    """
     try:
-        return np.load(path, allow_pickle=False, **how)
+        return np.load(path, allow_pickle=False, mmap_mode=mmap_mode)
     except ValueError as error:
         # For an unknown format numpy assumes a pickle, and its message advises to allow pickles.
         if "unsafely" in str(error):
@@ -60,12 +98,24 @@ def opened(path: Path | str, **how: Any) -> Any:
         raise
 
 
-def declared_array(
-    archive: np.lib.npyio.NpzFile, name: str, *, with_objects: bool = False
-) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def declared_array(archive: np.lib.npyio.NpzFile, name: str, *, with_objects: bool = False) -> Header:
     """Shape and type of an array of an open .npz file by its header, before any of its data are read.
 
-    `with_objects`: also of an array of Python objects, which is not to be read.
+    Parameters
+    ----------
+    archive : NpzFile
+        The open file.
+    name : str
+        Name of the array.
+    with_objects : bool
+        Whether an array of Python objects, which is not to be read, has an answer too.
+
+    Returns
+    -------
+    shape : tuple of int
+        Shape of the array.
+    dtype : numpy.dtype
+        Its type.
 
     Raises
     ------
@@ -81,19 +131,18 @@ def declared_array(
             "save it uncompressed, with numpy.savez"
         )
     with archive.zip.open(member) as file:
-        # Version 3 is only for field names outside ASCII, which are not supported.
         shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-        expected = file.tell() + math.prod(shape) * dtype.itemsize
-    if dtype.hasobject and with_objects:
-        return tuple(shape), dtype
+        expected_size = file.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject:
+        if with_objects:
+            return tuple(shape), dtype
         raise _of_objects(f"array {name}")
-    if expected != member.file_size:
-        raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected}")
+    if expected_size != member.file_size:
+        raise ValueError(f"array {name} has {member.file_size} bytes, but its header implies {expected_size}")
     return tuple(shape), dtype
 
 
-def declared_header(path: Path | str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def declared_header(path: Path | str) -> Header:
     """Shape and type of the array of a .npy file by its header; ValueError where that cannot be read."""
     with Path(path).open("rb") as file:
         version = np.lib.format.read_magic(file)
@@ -121,52 +170,43 @@ def _of_objects(array: str) -> MalformedError:
     )
 
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# ---- .parquet ----
 
 
-# ---- Reading of untrusted Parquet files in bounded memory: a file may claim far more values than it holds.
+def open_parquet(path: Path | str) -> pq.ParquetFile:
+    """Open a Parquet file if its size is plausible, with verification of page checksums.
 
+    Parameters
+    ----------
+    path : Path or str
+        File to open.
 
-PLAIN_ROWS = 10_000_000
-"""Rows that a file of any size may have; runs of equal values compress to almost nothing."""
+    Returns
+    -------
+    pyarrow.parquet.ParquetFile
+        To be closed.
 
-ROWS_PER_BYTE = 10
-"""Rows per byte of the file that a larger table may have."""
-
-PLAIN_VALUES = 25_000_000
-"""Values in all columns together that a file of any size may have: 200 MB as 64-bit numbers."""
-
-VALUES_PER_BYTE = 100
-"""Values per byte of the file that a larger table may have; a column may repeat one value."""
-
-BYTES_PER_VALUE = 4
-"""Bytes per value of lists, which hold logits in float32."""
-
-BATCH = 64
-"""Rows per batch when reading lists."""
-
-
-def opened_parquet(path: Path | str) -> ParquetFile:
-    """pyarrow's ParquetFile, with verification of page checksums, if its size is plausible.
-
-    Raises ValueError for a footer that claims more rows than PLAIN_ROWS and ROWS_PER_BYTE allow or more values than
-    most_values, and pyarrow's errors for a file that is missing or damaged.
+    Raises
+    ------
+    ValueError
+        For a footer that claims more rows than PLAIN_ROWS and ROWS_PER_BYTE allow, or more values than most_values;
+        pyarrow's errors for a file that is missing or damaged.
     """
-    import pyarrow.parquet as pq
-
     # Reading ahead slows small files by a tenth, and does not speed up large ones.
     parquet = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     # The metadata of single columns is not read: with a damaged footer, that crashes the process.
-    rows, columns, size = parquet.metadata.num_rows, parquet.metadata.num_columns, Path(path).stat().st_size
-    groups = sum(parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups))
-    fault = None
-    if not 0 <= rows <= max(PLAIN_ROWS, ROWS_PER_BYTE * size) or groups != rows:
-        fault = f"{rows} rows, {groups} in all row groups,"
+    rows = parquet.metadata.num_rows
+    columns = parquet.metadata.num_columns
+    size = Path(path).stat().st_size
+    rows_of_groups = sum(parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups))
+    claim = None
+    if not 0 <= rows <= max(PLAIN_ROWS, ROWS_PER_BYTE * size) or rows_of_groups != rows:
+        claim = f"{rows} rows, {rows_of_groups} in all row groups,"
     elif rows * columns > most_values(path):
-        fault = f"{rows} rows of {columns} columns"
-    if fault:
+        claim = f"{rows} rows of {columns} columns"
+    if claim:
         parquet.close()
-        raise ValueError(f"its footer claims {fault} in a file of {size} bytes")
+        raise ValueError(f"its footer claims {claim} in a file of {size} bytes")
     return parquet
 
 
@@ -175,34 +215,39 @@ def most_values(path: Path | str) -> int:
     return max(PLAIN_VALUES, VALUES_PER_BYTE * Path(path).stat().st_size)
 
 
-def read_parquet(path: Path | str) -> Table:
-    """Arrow table of a whole file.
+def read_parquet(path: Path | str) -> pa.Table:
+    """Arrow table of a whole Parquet file.
 
-    Raises ValueError as opened_parquet does; MalformedError for repeated column names, and for lists or other nested
-    values of more than BYTES_PER_VALUE * most_values bytes.
+    Raises
+    ------
+    ValueError
+        As open_parquet; MalformedError for repeated column names, and for lists or other nested values of more than
+        BYTES_PER_VALUE * most_values bytes.
     """
-    import pyarrow as pa
-
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         schema = file.schema_arrow
-        repeated = next((name for name, times in Counter(schema.names).items() if times > 1), None)
-        if repeated is not None:
-            raise MalformedError(f"two columns {repeated!r}", "rename one")
+        require_different_names(schema.names)
         if not any(pa.types.is_nested(kind) for kind in schema.types):
             return file.read()
         # Equal lists compress to almost nothing: their size is known only after reading.
-        batches, left = [], BYTES_PER_VALUE * most_values(path)
+        allowance = BYTES_PER_VALUE * most_values(path)
+        batches = []
         for batch in file.iter_batches(BATCH):
-            left -= batch.nbytes
-            if left < 0:
+            allowance -= batch.nbytes
+            if allowance < 0:
                 fault = "its lists hold more values than allowed for a file of its size"
                 raise MalformedError(fault, "write it without compression and dictionary (use_dictionary=False)")
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=schema)
 
 
-def is_list(kind: DataType) -> bool:
-    """Whether an Arrow type is a list, of variable or fixed length."""
-    import pyarrow as pa
+def require_different_names(names: list[str]) -> None:
+    """Raise MalformedError for two columns of one name."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise MalformedError(f"two columns {name!r}", "rename one")
 
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is a list, of variable or fixed length."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)

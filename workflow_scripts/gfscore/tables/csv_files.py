@@ -1,28 +1,19 @@
-"""Reading of untrusted CSV files, plain or gzipped, in bounded memory."""
-
-from __future__ import annotations
+"""CSV files: users' files, plain or gzipped, read in bounded memory; and copies of the tables of results/."""
 
 import csv
 import gzip
+import re
 import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gfscore.tables.binary_files import AS_UTF_8, WITHOUT_ROW_NAMES, MalformedError
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-import re
-from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 from gfscore.core.files import atomic
 from gfscore.core.names import REPLACEMENT, harmless, visible
+from gfscore.tables.binary_files import WITHOUT_ROW_NAMES, MalformedError, require_different_names
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.tables.table import Table
 
@@ -44,47 +35,88 @@ MISSING = (
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 """Separators of cells and their names."""
 
+AS_UTF_8 = "save it as UTF-8"
+"""Remedy for text in another encoding, such as Latin-1 or the UTF-16 of some spreadsheets."""
+
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet treat a text as a formula."""
+
+_CELLS = re.compile("([;\n])")
+"""Where spreadsheets of many locales begin another cell, quoted or not."""
+
+
+# ---- reading ----
+
 
 def read_csv(
     path: Path | str, *, separator: str = ",", text: Sequence[str] = (), missing: Sequence[str] = MISSING
-) -> DataFrame:
+) -> pd.DataFrame:
     """Data frame of a CSV file in which every row has as many fields as the header.
 
-    Columns called as `text` says are read as text whatever they hold ("NA" and "007" are sample names); the texts in
-    `missing` are missing values in all other columns. Names ending in .gz are decompressed. Raises ValueError for a
-    longer or shorter row and for more text than a file of its size may hold; MalformedError, which has a remedy, for
-    another separator or encoding, row names without a header, repeated column names and a blank line in one column;
-    pandas' errors for damaged bytes.
-    """
-    import pandas as pd
+    Parameters
+    ----------
+    path : Path or str
+        File to read; a name ending in .gz is decompressed.
+    separator : str
+        A key of SEPARATORS.
+    text : sequence of str
+        Columns that are read as text whatever they hold ("NA" and "007" are sample names).
+    missing : sequence of str
+        Texts that are missing values in all other columns.
 
+    Returns
+    -------
+    DataFrame
+        The rows.
+
+    Raises
+    ------
+    ValueError
+        For a longer or shorter row, and for more text than a file of its size may hold; MalformedError, which has a
+        remedy, for another separator or encoding, row names without a header, repeated column names and a blank line in
+        one column; pandas' errors for damaged bytes.
+    """
     with _opened(path) as file:
-        header = _require_rectangle(_lines(file, _most(path)), separator)
+        header = _require_rectangle(_lines(file, _most_characters(path)), separator)
+
     # Per column, because a converter does not keep pandas from replacing names such as "NA" by missing values.
-    missing_by_column = {name or f"Unnamed: {place}": missing for place, name in enumerate(header) if name not in text}
-    names = {"dtype": {name: str for name in text if name in header}, "na_values": missing_by_column}
-    # Without index_col=False, pandas takes surplus fields for row names and shifts every column by one.
+    types: dict[str, type] = {}
+    missing_by_column: dict[str, Sequence[str]] = {}
+    for position, name in enumerate(header):
+        if name in text:
+            types[name] = str
+        else:
+            missing_by_column[name or f"Unnamed: {position}"] = missing
     with warnings.catch_warnings(), _opened(path) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(file, sep=separator, index_col=False, keep_default_na=False, **names)
+        return pd.read_csv(
+            file,
+            sep=separator,
+            dtype=types,
+            na_values=missing_by_column,
+            keep_default_na=False,
+            # Otherwise pandas takes surplus fields for row names and shifts every column by one.
+            index_col=False,
+        )
 
 
-def _opened(path):
+def _opened(path: Path | str) -> IO[str]:
     # newline="" leaves line ends to the parsers, since a quoted field may hold one.
-    opened = gzip.open if Path(path).name.endswith(".gz") else open
-    return opened(path, "rt", encoding="utf-8-sig", newline="")
+    if Path(path).name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return Path(path).open(encoding="utf-8-sig", newline="")
 
 
-def _most(path):
+def _most_characters(path):
     return max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
 
 
-def _lines(file, most):
+def _lines(file: IO[str], most: int) -> Iterator[str]:
     # A single line may hold the whole text, so each is read up to the remaining allowance.
-    left = most
-    while line := _line(file, left + 1):
-        left -= len(line)
-        if left < 0:
+    allowance = most
+    while line := _line(file, allowance + 1):
+        allowance -= len(line)
+        if allowance < 0:
             raise ValueError(f"more than {most} characters, which are too many for the size of this file")
         yield line
 
@@ -100,10 +132,11 @@ def _line(file, most):
     return line
 
 
-def _require_rectangle(lines, separator):
-    # Header (list of names) of lines that all have as many fields as it.
+def _require_rectangle(lines: Iterator[str], separator: str) -> list[str]:
+    # Header of lines that all have as many fields as it.
     header: list[str] = []
-    row, blank = 0, None
+    row = 0
+    blank = None
     for number, line in enumerate(lines, 1):
         if not line.strip(" \r\n"):
             blank = blank or number
@@ -111,15 +144,21 @@ def _require_rectangle(lines, separator):
         # pandas skips blank lines, which assigns the rows below an empty cell to other samples.
         if blank and len(header) == 1:
             raise MalformedError(f"line {blank} is blank", "write what belongs there, or take the line out")
-        row, blank = row + 1, None
+        row += 1
+        blank = None
+
         # Quotes are rare, and counting is ten times as fast as parsing.
         if header and '"' not in line:
             fields = line.count(separator) + 1
         else:
             cells = next(csv.reader(chain([line], lines), delimiter=separator))
-            header, fields = header or _separated(cells, separator), len(cells)
+            fields = len(cells)
+            if not header:
+                _require_separator(cells, separator)
+                header = cells
         if fields != len(header):
-            if row == 2 and fields == len(header) + 1 and not line.rstrip("\r\n").endswith(separator):
+            surplus_is_a_name = not line.rstrip("\r\n").endswith(separator)
+            if row == 2 and fields == len(header) + 1 and surplus_is_a_name:
                 raise MalformedError(
                     f"row 2 has {fields} fields, the header {len(header)}, as in files with row names",
                     WITHOUT_ROW_NAMES,
@@ -127,29 +166,24 @@ def _require_rectangle(lines, separator):
             raise ValueError(f"row {row} has {fields} fields, the header {len(header)}")
         if fields > MOST_COLUMNS:
             raise ValueError(f"{fields} columns, more than {MOST_COLUMNS}")
-    repeated = [name for name, times in Counter(header).items() if name and times > 1]
-    if repeated:
-        raise MalformedError(f"two columns {repeated[0]!r}", "rename one")
+    require_different_names([name for name in header if name])
     return header
 
 
-def _separated(header, separator):
-    # The header, unless it is a single cell that holds another separator.
-    for other, name in SEPARATORS.items():
-        if len(header) == 1 and other in header[0] and other != separator:
+def _require_separator(header, separator):
+    # A header of a single cell that holds another separator was split at the wrong one.
+    if len(header) != 1:
+        return
+    for candidate, name in SEPARATORS.items():
+        if candidate in header[0] and candidate != separator:
             expected = SEPARATORS[separator]
             raise MalformedError(
                 f"its cells are separated by {name}, not {expected}",
                 f"write it with {expected} between cells and points in numbers",
             )
-    return header
 
 
-# ---- CSV copies of the tables of results/, safe to open in a spreadsheet.
-
-
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet treat a text as a formula."""
+# ---- writing ----
 
 
 def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
@@ -168,7 +202,18 @@ def write_csv_beside(path_to_parquet: Path | str, frame: pd.DataFrame) -> None:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Data frame as CSV: lists joined by '|', numbers in full precision, texts made safe by as_cell."""
+    """Data frame as CSV, safe to open in a spreadsheet.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns of numbers, texts and lists of texts.
+
+    Returns
+    -------
+    str
+        Lists joined by '|', numbers in full precision, texts made safe by as_cell.
+    """
     plain = frame.copy()
     for column in plain.select_dtypes(exclude=["number", "bool"]):
         items = plain[column].astype(object)
@@ -176,25 +221,31 @@ def csv_text(frame: pd.DataFrame) -> str:
             plain[column] = items.map(as_cell)
         else:
             # Names recur: each is converted once.
-            plain[column] = items.map({item: as_cell(item) for item in items.dropna().unique()})
+            cells = {item: as_cell(item) for item in items.dropna().unique()}
+            plain[column] = items.map(cells)
     return plain.to_csv(index=False, lineterminator="\n")
 
 
 def as_cell(item: Any) -> Any:
-    """Value of a CSV cell without control characters; text that a spreadsheet takes for a formula gets an apostrophe.
+    """Value of a CSV cell, safe to open in a spreadsheet.
 
-    The same holds after a semicolon or a line break, where spreadsheets of many locales begin another cell, quoted or
-    not. Numbers stored as text, such as a group "-1", are unchanged.
+    Parameters
+    ----------
+    item : object
+        A value, or a list of texts.
+
+    Returns
+    -------
+    object
+        Text without control characters; where a spreadsheet takes it for a formula, with an apostrophe before it, also
+        after a semicolon or a line break. Numbers, stored as text too, such as a group "-1", are unchanged.
     """
     text = "|".join(item) if isinstance(item, list) else item
     if not isinstance(text, str) or _is_number(text):
         return text
+    cells = [f"'{cell}" if _is_formula(cell) else cell for cell in _CELLS.split(text)]
     # Most readers end a row at a lone carriage return, which the writer does not quote.
-    parts = (f"'{part}" if _is_formula(part) else part for part in _CELLS.split(text))
-    return harmless("".join(parts)).replace("\r", REPLACEMENT)
-
-
-_CELLS = re.compile("([;\n])")
+    return harmless("".join(cells)).replace("\r", REPLACEMENT)
 
 
 def _is_formula(text):

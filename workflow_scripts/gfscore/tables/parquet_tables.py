@@ -1,17 +1,14 @@
-"""Writer and reader of the Parquet tables of results/.
+"""Writer and reader of the Parquet tables of results/, and a cache of data frames.
 
 Each file holds its identity (dataset, model, digests, versions) as key-value metadata, and the reader refuses a file
 whose identity differs from the expected one.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +20,51 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
-from gfscore.tables.binary_files import opened_parquet
+from gfscore.tables.binary_files import open_parquet
 from gfscore.tables.table import ATTRIBUTES, LOGITS, Table
 
+Identity = Mapping[str, Any]
+"""What a table is about: names and values that JSON can hold."""
+
 IDENTITY_KEY = b"gfscore"
+"""Key of the identity in a file's metadata."""
+
 GROUP_ELEMENTS = 1 << 24
 """Logits per row group, 64 MiB: larger files are read group by group."""
 
+WORTH_STORING = 1.0
+"""Seconds of computation from which a frame is stored in a FrameCache."""
 
-def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
-    """Write a data frame as a Table, atomically.
 
-    `identity` maps names to plain values; it is stored in the file's metadata together with the table's name and
-    version. Raises KeyError for a missing or unknown column, which is an error of the code, not of the input.
+# ---- writing ----
+
+
+def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Identity) -> None:
+    """Write a data frame as a table, atomically.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to write.
+    table : Table
+        Its columns are those of `frame`, in their order.
+    frame : DataFrame
+        The rows.
+    identity : mapping
+        Stored in the file's metadata, together with the table's name and version.
+
+    Raises
+    ------
+    KeyError
+        For a missing or unknown column, which is an error of the code, not of the input.
     """
-    _write(path, table, [_arrays(table, frame)], identity)
+    write_parts(path, table, [frame], identity=identity)
 
 
-def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Mapping[str, Any]) -> None:
-    """Write data frames as one Table, atomically, each as a row group that TableFile can read alone."""
-    _write(path, table, [_arrays(table, frame) for frame in frames], identity)
+def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Identity) -> None:
+    """Write data frames as one table, atomically, each as a row group that TableFile can read alone."""
+    groups = [_arrays(table, frame) for frame in frames]
+    _write(path, table, table.schema, groups, identity)
 
 
 def _arrays(table, frame):
@@ -50,7 +72,7 @@ def _arrays(table, frame):
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
         raise KeyError(f"columns of table {table.name!r} differ: {different}")
-    return [pa.array(frame[column].to_numpy(), type=kind, from_pandas=True) for column, kind, _ in table.columns]
+    return [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in table.columns]
 
 
 def write_logits(
@@ -59,9 +81,21 @@ def write_logits(
     sample_id: ArrayLike,
     label: ArrayLike,
     logits: NDArray[np.floating],
-    identity: Mapping[str, Any],
+    identity: Identity,
 ) -> None:
-    """Write logits (N, K) float32 with sample ids (N,) and labels (N,), atomically."""
+    """Write logits, atomically.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to write.
+    sample_id, label : array_like of shape (N,)
+        Names and true classes of the samples.
+    logits : ndarray of shape (N, K)
+        Stored as float32.
+    identity : mapping
+        Stored in the file's metadata.
+    """
     n, k = logits.shape
     rows = max(1, GROUP_ELEMENTS // max(1, k))
     lists = [_list_array(logits[start : start + rows]) for start in range(0, n, rows)]
@@ -70,37 +104,221 @@ def write_logits(
         pa.array(np.asarray(label), type=pa.int32()),
         pa.chunked_array(lists, type=pa.list_(pa.float32())),
     ]
-    _write(path, LOGITS, [arrays], identity, rows_per_group=rows)
+    _write(path, LOGITS, LOGITS.schema, [arrays], identity, rows_per_group=rows)
 
 
 def _list_array(rows):
     n, k = rows.shape
     flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
-    return pa.ListArray.from_arrays(pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32)), flat)
+    offsets = pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32))
+    return pa.ListArray.from_arrays(offsets, flat)
 
 
-def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
+def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Identity) -> None:
     """Write the attributes of a dataset's samples, atomically.
 
-    `frame` holds sample_id and one column per attribute: categories as str, None where missing. `identity` must hold
-    `categories`, which maps each attribute to the ordered list of its categories.
+    Parameters
+    ----------
+    path : Path or str
+        File to write.
+    frame : DataFrame
+        sample_id and one column per attribute: categories as str, None where missing.
+    identity : mapping
+        Must hold `categories`, which maps each attribute to the ordered list of its categories.
     """
     names = list(frame.columns)
-    columns = tuple((name, pa.string(), "category") for name in names)
+    schema = pa.schema([pa.field(name, pa.string()) for name in names])
     arrays = [pa.array(frame[name].to_numpy(dtype=object), type=pa.string(), from_pandas=True) for name in names]
-    _write(path, ATTRIBUTES, [arrays], identity, columns=columns)
+    _write(path, ATTRIBUTES, schema, [arrays], identity)
 
 
-def read_attributes(
-    path: Path | str, *, expect: Mapping[str, Any] | None = None
-) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Read attributes: `(frame, categories)`, in the form that write_attributes takes.
+def _write(path, table, schema, groups, identity, *, rows_per_group=None):
+    # `groups`: for each row group, the arrays of the columns.
+    metadata = {**identity, "table": table.name, "table_version": table.version}
+    schema = schema.with_metadata({IDENTITY_KEY: json.dumps(metadata, sort_keys=True)})
+    floats = []
+    dictionaries = []
+    for field in schema:
+        if pa.types.is_floating(field.type):
+            floats.append(field.name)
+        elif field.type == pa.list_(pa.float32()):
+            floats.append(f"{field.name}.list.element")
+        # Sample identifiers do not recur.
+        elif pa.types.is_string(field.type) and field.name != "sample_id":
+            dictionaries.append(field.name)
 
-    Rows are in the order of the dataset. Raises InputError as read_table does, and for a value outside the categories.
+    with atomic(path) as temporary:
+        writer = pq.ParquetWriter(
+            temporary,
+            schema,
+            compression="zstd",
+            # Without checksums a flipped bit in a number would go unnoticed.
+            write_page_checksum=True,
+            use_dictionary=dictionaries,
+            # Floats compress a tenth better with their bytes split into streams.
+            column_encoding=dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
+        )
+        with writer:
+            for arrays in groups:
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=rows_per_group)
+
+
+# ---- reading ----
+
+
+def read_table(path: Path | str, table: Table, *, expect: Identity | None = None) -> pd.DataFrame:
+    """Read a table as a data frame.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to read.
+    table : Table
+        The table that it must hold.
+    expect : mapping, optional
+        Names and values of the identity that the file must have.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the table; lists where their type is a list, empty for a missing one.
+
+    Raises
+    ------
+    InputError
+        Naming the file, when it is missing, damaged, another table or version, or of another identity.
+    """
+    return TableFile(path, table, expect=expect).read()
+
+
+class TableFile:
+    """An open table, whose rows are read together or one part of write_parts at a time.
+
+    Parameters
+    ----------
+    path, table, expect
+        Those of read_table.
+
+    Attributes
+    ----------
+    identity : dict
+        The identity of the file.
+
+    Raises
+    ------
+    InputError
+        As read_table.
+    """
+
+    def __init__(self, path: Path | str, table: Table, *, expect: Identity | None = None) -> None:
+        """Open the file, and check its identity and columns."""
+        self._path = path
+        self._table = table
+        self._file = _checked(path, table, expect)
+        self.identity: dict[str, Any] = _identity(self._file, path)
+
+    def read(self) -> pd.DataFrame:
+        """All rows as a data frame; raises InputError if the file is damaged."""
+        return _frame(_decoded(self._path, self._file.read), self._table)
+
+    def read_part(self, part: int) -> pd.DataFrame:
+        """Rows of one part as a data frame; raises InputError if it is damaged."""
+        return _frame(_row_group(self._file, self._path, part), self._table)
+
+
+def read_logits(
+    path: Path | str, *, expect: Identity | None = None
+) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]:
+    """Read a file of logits.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to read.
+    expect : mapping, optional
+        Names and values of the identity that the file must have.
+
+    Returns
+    -------
+    sample_id : ndarray of shape (N,), str
+        Names of the samples.
+    label : ndarray of shape (N,), int32
+        True classes.
+    logits : ndarray of shape (N, K), float32
+        Logits.
+
+    Raises
+    ------
+    InputError
+        As read_table, for a file without rows, and for rows that differ in length.
+    """
+    file = _checked(path, LOGITS, expect)
+    n = file.metadata.num_rows
+    if not n:
+        raise InputError(f"{path}: no samples; {_remedy(path)}")
+    sample_id, label, logits = _logits_columns(_row_group(file, path, 0), path)
+    if len(sample_id) == n:
+        return sample_id, label, logits
+
+    # Row group by row group, so that only one copy of the logits is in memory.
+    classes = logits.shape[1]
+    start = len(sample_id)
+    columns = []
+    for first in (sample_id, label, logits):
+        column = np.empty((n, *first.shape[1:]), first.dtype)
+        column[:start] = first
+        columns.append(column)
+    for group in range(1, file.num_row_groups):
+        arrays = _logits_columns(_row_group(file, path, group), path, classes, start)
+        stop = start + len(arrays[0])
+        for column, array in zip(columns, arrays, strict=True):
+            column[start:stop] = array
+        start = stop
+    return columns[0], columns[1], columns[2]
+
+
+def _logits_columns(rows, path, classes=None, start=0):
+    # `(sample_id, label, logits)` of an Arrow table, the first row of which is row `start` of the file.
+    lists = rows.column("logits").combine_chunks()
+    lengths = np.diff(lists.offsets.to_numpy())
+    classes = lengths[0] if classes is None else classes
+    wrong = np.flatnonzero(lengths != classes)
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(f"{path}: row {start + row} has {lengths[row]} logits, row 0 has {classes}; {_remedy(path)}")
+    return (
+        rows.column("sample_id").to_numpy(zero_copy_only=False),
+        rows.column("label").to_numpy(),
+        lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1),
+    )
+
+
+def read_attributes(path: Path | str, *, expect: Identity | None = None) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Read the attributes of a dataset's samples.
+
+    Parameters
+    ----------
+    path : Path or str
+        File that write_attributes wrote.
+    expect : mapping, optional
+        Names and values of the identity that the file must have.
+
+    Returns
+    -------
+    frame : DataFrame
+        sample_id and one column per attribute, in the order of the dataset; None where a category is missing.
+    categories : dict of str to list of str
+        Ordered categories of each attribute.
+
+    Raises
+    ------
+    InputError
+        As read_table, and for a value outside the categories.
     """
     file = _open(path)
-    _require_identity(file, path, ATTRIBUTES, expect or {})
-    categories, schema = _identity(file, path).get("categories"), file.schema_arrow
+    _require_identity(file, path, ATTRIBUTES, expect)
+    categories = _identity(file, path).get("categories")
+    schema = file.schema_arrow
     # Keys of the identity are in alphabetical order, the columns in the order of config.yaml.
     names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
     if sorted(schema.names) != names or not all(pa.types.is_string(field.type) for field in schema):
@@ -115,36 +333,28 @@ def read_attributes(
     return frame, categories
 
 
-def _write(path, table, parts, identity, *, columns=None, rows_per_group=None):
-    # `parts`: for each row group, the arrays of the columns.
-    declared = columns or table.columns
-    metadata = {**identity, "table": table.name, "table_version": table.version}
-    schema = pa.schema([pa.field(name, kind) for name, kind, _ in declared]).with_metadata(
-        {IDENTITY_KEY: json.dumps(metadata, sort_keys=True)}
-    )
-    floats = [name for name, kind, _ in declared if pa.types.is_floating(kind)]
-    floats += [f"{name}.list.element" for name, kind, _ in declared if kind == pa.list_(pa.float32())]
-    with (
-        atomic(path) as temporary,
-        pq.ParquetWriter(
-            temporary,
-            schema,
-            compression="zstd",
-            # Without checksums a flipped bit in a number would go unnoticed.
-            write_page_checksum=True,
-            # Sample identifiers do not recur.
-            use_dictionary=[name for name, kind, _ in declared if pa.types.is_string(kind) and name != "sample_id"],
-            # Floats compress a tenth better with their bytes split into streams.
-            column_encoding={name: "BYTE_STREAM_SPLIT" for name in floats},
-        ) as writer,
-    ):
-        for arrays in parts:
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=rows_per_group)
-
-
 def read_identity(path: Path | str) -> dict[str, Any]:
-    """Identity metadata of a table; raises InputError when this workflow did not write the file."""
+    """Identity of a table; raises InputError when this workflow did not write the file."""
     return _identity(_open(path), path)
+
+
+def _open(path):
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file; run the workflow to create it")
+    try:
+        return open_parquet(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
+
+
+def _checked(path, table, expect):
+    # The open file, if its identity and columns are those of the table.
+    file = _open(path)
+    _require_identity(file, path, table, expect)
+    columns = [(field.name, field.type) for field in file.schema_arrow]
+    if columns != [(name, kind) for name, kind, _ in table.columns]:
+        raise InputError(f"{path}: its columns are not those of table {table.name!r}; {_remedy(path)}")
+    return file
 
 
 def _identity(file, path):
@@ -160,104 +370,18 @@ def _identity(file, path):
     return identity
 
 
-def read_table(path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """Read a Table as a data frame.
-
-    `expect` maps names of the identity to the values that the file must have. Raises InputError, naming the file, when
-    it is missing, damaged, another table or version, or of another identity.
-    """
-    return TableFile(path, table, expect=expect).read()
-
-
-def _frame(read, table):
-    frame = read.to_pandas()
-    for name, kind, _ in table.columns:
-        if pa.types.is_list(kind):
-            frame[name] = [list(items) if items is not None else [] for items in frame[name]]
-    return frame
+def _require_identity(file, path, table, expect):
+    identity = _identity(file, path)
+    expected = {"table": table.name, "table_version": table.version, **(expect or {})}
+    for name, value in expected.items():
+        if identity.get(name) != value:
+            raise InputError(
+                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is expected; {_remedy(path)}"
+            )
 
 
-class TableFile:
-    """An open table: its `identity`, and its rows, together or one part of write_parts at a time."""
-
-    def __init__(self, path: Path | str, table: Table, *, expect: Mapping[str, Any] | None = None) -> None:
-        """Takes the arguments of read_table, and raises InputError as it does."""
-        self._path, self._table, self._file = path, table, _checked(path, table, expect)
-        self.identity: dict[str, Any] = _identity(self._file, path)
-
-    def read(self) -> pd.DataFrame:
-        """All rows as a data frame; raises InputError if the file is damaged."""
-        return _frame(_decoded(self._path, self._file.read), self._table)
-
-    def read_part(self, part: int) -> pd.DataFrame:
-        """Rows of one part as a data frame; raises InputError if it is damaged."""
-        return _frame(_decoded(self._path, partial(self._file.read_row_group, part, use_threads=False)), self._table)
-
-
-def read_logits(
-    path: Path | str, *, expect: Mapping[str, Any] | None = None
-) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]:
-    """Read a logits file: `(sample_id (N,) str, label (N,) int32, logits (N, K) float32)`.
-
-    Raises InputError as read_table does, for a file without rows, and for rows that differ in length.
-    """
-    file = _checked(path, LOGITS, expect)
-    n = file.metadata.num_rows
-    if not n:
-        raise InputError(f"{path}: no samples; {_remedy(path)}")
-    groups = (
-        _decoded(path, partial(file.read_row_group, group, use_threads=False)) for group in range(file.num_row_groups)
-    )
-    first = _columns_of(next(groups), path)
-    if len(first[0]) == n:
-        return first
-    # Row group by row group, so that only one copy of the logits is in memory.
-    columns = [np.empty((n, *column.shape[1:]), column.dtype) for column in first]
-    start = 0
-    for part in chain([first], (_columns_of(group, path, columns[2].shape[1], start) for group in groups)):
-        for column, values in zip(columns, part, strict=True):
-            column[start : start + len(values)] = values
-        start += len(part[0])
-    sample_id, label, logits = columns
-    return sample_id, label, logits
-
-
-def _columns_of(table, path, classes=None, start=0):
-    # `(sample_id, label, logits)` of rows, the first of which is row `start` of the file.
-    rows = table.column("logits").combine_chunks()
-    lengths = np.diff(rows.offsets.to_numpy())
-    classes = lengths[0] if classes is None else classes
-    if (lengths != classes).any():
-        row = int(np.flatnonzero(lengths != classes)[0])
-        raise InputError(f"{path}: row {start + row} has {lengths[row]} logits, row 0 has {classes}; {_remedy(path)}")
-    return (
-        table.column("sample_id").to_numpy(zero_copy_only=False),
-        table.column("label").to_numpy(),
-        rows.flatten().to_numpy(zero_copy_only=False).reshape(len(lengths), -1),
-    )
-
-
-def _remedy(path):
-    return f"delete it and run the same command again, or add -R {path} to the command"
-
-
-def _open(path):
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file; run the workflow to create it")
-    try:
-        return opened_parquet(path)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
-
-
-def _checked(path, table, expect):
-    # The open file, if its identity and columns are those of the table.
-    file = _open(path)
-    _require_identity(file, path, table, expect or {})
-    schema = file.schema_arrow
-    if [(field.name, field.type) for field in schema] != [(column, kind) for column, kind, _ in table.columns]:
-        raise InputError(f"{path}: its columns are not those of table {table.name!r}; {_remedy(path)}")
-    return file
+def _row_group(file, path, group):
+    return _decoded(path, partial(file.read_row_group, group, use_threads=False))
 
 
 def _decoded(path, read):
@@ -267,44 +391,51 @@ def _decoded(path, read):
         raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
 
 
-def _require_identity(file, path, table, expect):
-    identity = _identity(file, path)
-    expected = {"table": table.name, "table_version": table.version, **expect}
-    for name, value in expected.items():
-        if identity.get(name) != value:
-            raise InputError(
-                f"{path}: its {name} is {identity.get(name)!r}, but {value!r} is expected; {_remedy(path)}"
-            )
+def _remedy(path):
+    return f"delete it and run the same command again, or add -R {path} to the command"
+
+
+def _frame(rows, table):
+    frame = rows.to_pandas()
+    for name, kind, _ in table.columns:
+        if pa.types.is_list(kind):
+            frame[name] = [[] if items is None else list(items) for items in frame[name]]
+    return frame
+
+
+# ---- frames ----
 
 
 def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     """Data frame of rows (mappings) as read_table would return it after they were written."""
-    schema = pa.schema([pa.field(name, kind) for name, kind, _ in table.columns])
-    return _frame(pa.Table.from_arrays(_arrays(table, frame_of(table, rows)), schema=schema), table)
+    arrays = _arrays(table, frame_of(table, rows))
+    return _frame(pa.Table.from_arrays(arrays, schema=table.schema), table)
 
 
 def frame_of(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     """Data frame of a table from mappings or another frame; missing keys become null, unknown ones raise KeyError."""
-    names = table.column_names
-    foreign = set(rows) if isinstance(rows, pd.DataFrame) else {key for row in rows for key in row}
-    foreign -= set(names)
+    names = set(rows) if isinstance(rows, pd.DataFrame) else set().union(*rows)
+    foreign = names.difference(table.column_names)
     if foreign:
         raise KeyError(f"table {table.name!r} has no column {', '.join(sorted(foreign))}")
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=table.column_names)
 
 
-# ---- Cache of data frames from run to run, keyed by a digest of their inputs and code; it may be deleted at any time.
+class FrameCache:
+    """Folder of data frames from run to run, each named after the SHA-256 of its inputs and of the code that makes it.
 
+    It may be deleted at any time.
 
-WORTH_KEEPING = 1.0
-"""Seconds of computation from which a frame is stored."""
-
-
-class KeptFrames:
-    """Folder of frames, each named after the SHA-256 of its inputs and of the code that computes it."""
+    Parameters
+    ----------
+    folder : Path or str
+        Need not exist.
+    code : iterable of Path or str
+        Source files that compute the frames.
+    """
 
     def __init__(self, folder: Path | str, *, code: Iterable[Path | str]) -> None:
-        """`folder` need not exist; `code` are the source files that compute the frames."""
+        """Read the code, whose digest is part of every key."""
         self._folder = Path(folder)
         state = hashlib.sha256()
         for path in sorted(map(str, code)):
@@ -312,9 +443,24 @@ class KeptFrames:
         self._code = state.hexdigest()
 
     def get(self, table: Table, made_of: Mapping[str, Any], make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Frame of `table`: the stored one with the inputs `made_of` (plain values), else the result of `make`."""
-        described = json.dumps([self._code, table.name, table.version, made_of], sort_keys=True)
-        key = hashlib.sha256(described.encode()).hexdigest()
+        """Frame of a table: the stored one, or the result of `make`.
+
+        Parameters
+        ----------
+        table : Table
+            Its columns.
+        made_of : mapping
+            The inputs, as values that JSON can hold.
+        make : callable
+            Computes the frame; the result is stored where that took longer than WORTH_STORING.
+
+        Returns
+        -------
+        DataFrame
+            The rows.
+        """
+        inputs = json.dumps([self._code, table.name, table.version, made_of], sort_keys=True)
+        key = hashlib.sha256(inputs.encode()).hexdigest()
         path = self._folder / f"{key}.parquet"
         if path.is_file():
             try:
@@ -323,7 +469,7 @@ class KeptFrames:
                 print(f"{path}: damaged; computed again")
         started = time.monotonic()
         frame = make()
-        if time.monotonic() - started > WORTH_KEEPING:
+        if time.monotonic() - started > WORTH_STORING:
             write_table(path, table, frame, identity={"key": key})
         return frame
 

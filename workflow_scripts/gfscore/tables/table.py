@@ -1,4 +1,4 @@
-"""Declaration of the tables of results/, and the tables that belong to no measure and no audit."""
+"""Declaration of the tables of results/: key columns that many share, and the tables of a dataset and its logits."""
 
 from dataclasses import dataclass
 
@@ -21,10 +21,42 @@ class Table:
         """Names of the columns, in order."""
         return [name for name, _, _ in self.columns]
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, as Arrow describes them."""
+        return pa.schema([pa.field(name, kind) for name, kind, _ in self.columns])
+
+
+# ---- key columns ----
+
+ALL = -1
+"""Value of class_index, or of dimension_index, for all of them together, with ALL_NAME as the name."""
+
+ALL_NAME = "all"
+
+MODEL = (
+    ("dataset", pa.string(), "data evaluated"),
+    ("threat", pa.string(), "threat model the classifier was made for"),
+    ("model", pa.string(), "classifier"),
+)
+"""Key columns of values of one model."""
+
+MEASURED = (*MODEL, ("measure", pa.string(), "key of config.yaml's measures"))
+"""Key columns of values of one model and measure."""
+
+SUMMARISED = (
+    *MEASURED,
+    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+)
+"""Key columns of values of one model, measure and temperature."""
 
 SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
 
 LABEL = ("label", pa.int32(), "true class, 0..K-1")
+
+
+# ---- tables that belong to no measure and no audit ----
 
 LOGITS = Table(
     name="logits",
@@ -35,6 +67,7 @@ LOGITS = Table(
         ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
     ),
 )
+
 DATASET = Table(
     name="dataset",
     version=3,
@@ -53,27 +86,3 @@ DATASET = Table(
 
 ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))
 """Further columns, one string per attribute, are named by config.yaml."""
-
-
-# ---- Key columns that many tables share.
-
-
-ALL = -1
-"""Value of class_index, or of dimension_index, for all of them together, with ALL_NAME as the name."""
-
-ALL_NAME = "all"
-
-MODEL = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
-)
-
-MEASURED = (*MODEL, ("measure", pa.string(), "key of config.yaml's measures"))
-
-SUMMARISED = (
-    *MEASURED,
-    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
-    ("temperature", pa.float64(), "temperature of the score; null except for great"),
-)
-"""Key columns of values of one model, measure and temperature."""
