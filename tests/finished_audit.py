@@ -178,7 +178,7 @@ def _steps(audit):
         f"{folder}/verdict.json",
         tables=read_audit_tables(scored | tables, audit=AUDIT),
         measures=audit.measure_entries(),
-        rules=audit.entry["gate"],
+        rules=audit.rules,
         intervals=config["intervals"],
         label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),
         fp_lambda=config["disparity"]["fp_lambda"],

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gfscore import VERSION
 from gfscore.core.errors import InputError
@@ -16,9 +16,23 @@ from gfscore.core.names import harmless, printable
 from gfscore.workflow.bundling.parts import PARTS
 from gfscore.workflow.new_audit import command as new_audit
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
-REFUSED, WORSE, ERROR = 1, 1, 3
+"""Exit status of the gate by verdict."""
+
+REFUSED = 1
+"""Exit status of verify for an inconsistent folder."""
+
+WORSE = 1
+"""Exit status of compare where something is worse."""
+
+ERROR = 3
+"""Exit status of every command that could not do what it is for."""
+
 AUDITS = Path("results/audits")
+BUNDLES = Path("results/bundles")
 
 GATE = """\
 Stop a pipeline unless an audit in results/ passes. Every file that the verdict rests on is read and hashed first.
@@ -80,10 +94,21 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, or those of the process; returns the exit status."""
-    given = _parser().parse_args(arguments)
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        Arguments; None for those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    options = _parser().parse_args(arguments)
     try:
-        return int(given.run(given))
+        return int(options.run(options))
     except InputError as error:
         return _error(str(error))
     except MemoryError:
@@ -96,9 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ERROR
 
 
-def _error(words):
-    print(f"error: {harmless(words)}", file=sys.stderr)
+def _error(message: str) -> int:
+    print(f"error: {harmless(message)}", file=sys.stderr)
     return ERROR
+
+
+# ---- options ----
 
 
 class _Parser(argparse.ArgumentParser):
@@ -114,113 +142,148 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     form = argparse.RawDescriptionHelpFormatter
-    new = commands.add_parser(
+    audit = commands.add_parser(
         "audit", help="models and data of your own, audited", description=new_audit.DESCRIPTION, formatter_class=form
     )
-    new_audit.add_options(new)
+    new_audit.add_options(audit)
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")
     compare = commands.add_parser(
         "compare", help="what changed between two audits", description=COMPARE, formatter_class=form
     )
-    compare.set_defaults(run=_compare)
-    compare.add_argument("earlier", metavar="EARLIER")
-    compare.add_argument("later", metavar="LATER")
-    compare.add_argument(
-        "--calibration", default="none", metavar="OBJECTIVE",
-        help="scores at the temperature that this objective chose in both audits; by default at T = 1",
-    )  # fmt: skip
-    compare.add_argument("--csv", type=Path, metavar="FILE", help="every row, with its bounds, as CSV")
+    _add_compare_options(compare)
     bundle = commands.add_parser(
         "bundle", help="an audit as one folder, to hand on", description=BUNDLE, formatter_class=form
     )
-    bundle.set_defaults(run=_bundle)
-    bundle.add_argument("audit", metavar="AUDIT")
-    bundle.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
-    whats = "; ".join(f"{part}: {words}" for part, words in PARTS.items())
-    bundle.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=whats)
-    bundle.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
+    _add_bundle_options(bundle)
     verify = commands.add_parser(
         "verify", help="check a folder that was handed on", description=VERIFY, formatter_class=form
     )
-    verify.set_defaults(run=_verify)
-    verify.add_argument("folder", type=Path, metavar="FOLDER")
-    verify.add_argument(
-        "--require", nargs="+", choices=[*PARTS, "signature"], default=[], metavar="PART",
-        help=f"refuse a folder in which one of these could not be checked: {', '.join(PARTS)}, signature",
-    )  # fmt: skip
-    verify.add_argument(
-        "--allowed-signers", type=Path, metavar="FILE", help="whose keys you trust, as ssh-keygen takes"
-    )
-    verify.add_argument("--identity", metavar="NAME", help="who of these must have signed")
+    _add_verify_options(verify)
     return parser
 
 
-def _gate(given):
+def _add_compare_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_compare)
+    parser.add_argument("earlier", metavar="EARLIER")
+    parser.add_argument("later", metavar="LATER")
+    parser.add_argument(
+        "--calibration", default="none", metavar="OBJECTIVE",
+        help="scores at the temperature that this objective chose in both audits; by default at T = 1",
+    )  # fmt: skip
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="every row, with its bounds, as CSV")
+
+
+def _add_bundle_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_bundle)
+    parser.add_argument("audit", metavar="AUDIT")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
+    parts = "; ".join(f"{part}: {description}" for part, description in PARTS.items())
+    parser.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=parts)
+    parser.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
+
+
+def _add_verify_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_verify)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument(
+        "--require", nargs="+", choices=[*PARTS, "signature"], default=[], metavar="PART",
+        help=f"refuse a folder in which one of these could not be checked: {', '.join(PARTS)}, signature",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allowed-signers", type=Path, metavar="FILE", help="whose keys you trust, as ssh-keygen takes"
+    )
+    parser.add_argument("--identity", metavar="NAME", help="who of these must have signed")
+
+
+# ---- commands; what they compute with is imported late, so that the help is there at once ----
+
+
+def _gate(options: argparse.Namespace) -> int:
     from gfscore.workflow.gate import current_verdict
 
-    verdict = current_verdict(given.audit)
-    print(harmless(f"{given.audit}: {verdict.sentence}"))
+    verdict = current_verdict(options.audit)
+    print(harmless(f"{options.audit}: {verdict.sentence}"))
     return STATES[verdict.verdict] if verdict.stops else 0
 
 
-def _compare(given):
+def _compare(options: argparse.Namespace) -> int:
     from gfscore.audit.audit_changes import audit_changes
     from gfscore.core.files import write_text
-    from gfscore.core.numbers import number
     from gfscore.tables.csv_files import csv_text
 
-    earlier, later = (Path(a) if os.sep in a else AUDITS / a for a in (given.earlier, given.later))
-    changes = audit_changes(earlier, later, calibration=given.calibration)
-    if given.csv:
-        write_text(given.csv, csv_text(changes))
-    for row in changes[changes["verdict"].isin(["better", "worse"])].itertuples():
-        what = f"{row.threat}/{row.model}, {row.measure}, {row.statistic}"
-        print(f"{row.verdict:6}  {printable(what)}: {number(row.first)}, then {number(row.second)}")
-    counts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only").value_counts()
-    print("; ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    for audit, missing in ((given.earlier, changes["first"].isna()), (given.later, changes["second"].isna())):
-        lacking = missing.groupby([changes["threat"], changes["model"]]).all()
-        if lacking.any():
-            names = ", ".join(printable("/".join(name)) for name in lacking[lacking].index)
-            print(f"Not in {printable(audit)}: {names}")
-    if not {"better", "worse", "undecided"} & set(counts.index):
+    changes = audit_changes(
+        _audit_folder(options.earlier), _audit_folder(options.later), calibration=options.calibration
+    )
+    if options.csv:
+        write_text(options.csv, csv_text(changes))
+    _print_changes(changes)
+    _print_missing(changes, options.earlier, "first")
+    _print_missing(changes, options.later, "second")
+
+    verdicts = set(changes["verdict"].dropna())
+    if not {"better", "worse", "undecided"} & verdicts:
         raise InputError("no statistic of the two audits can be compared; measure both with the same settings")
-    return WORSE if "worse" in counts else 0
+    return WORSE if "worse" in verdicts else 0
 
 
-def _bundle(given):
+def _audit_folder(name: str) -> Path:
+    return Path(name) if os.sep in name else AUDITS / name
+
+
+def _print_changes(changes: pd.DataFrame) -> None:
+    from gfscore.core.numbers import number
+
+    for row in changes[changes["verdict"].isin(["better", "worse"])].itertuples():
+        statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
+        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
+    verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
+    counts = [f"{count} {verdict}" for verdict, count in verdicts.value_counts().items()]
+    print("; ".join(counts))
+
+
+def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
+    # Models that one of the audits lacks: no statistic of theirs has a value in the column of that audit.
+    is_missing = changes[column].isna().groupby([changes["threat"], changes["model"]]).all()
+    if is_missing.any():
+        names = [printable("/".join(name)) for name in is_missing[is_missing].index]
+        print(f"Not in {printable(audit)}: {', '.join(names)}")
+
+
+def _bundle(options: argparse.Namespace) -> int:
     from gfscore.workflow.bundling.writing import write_bundle
 
-    target = given.to or Path("results/bundles") / given.audit
-    for words in write_bundle(given.audit, target, parts=given.parts, key=given.sign):
-        print(words)
+    target = options.to or BUNDLES / options.audit
+    for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign):
+        print(message)
     print(f"{printable(target)}: written and checked; check it again with: gfscore verify {printable(target)}")
     return 0
 
 
-def _verify(given):
+def _verify(options: argparse.Namespace) -> int:
     from gfscore.core.numbers import counted
     from gfscore.workflow.bundling.verifying import verify_bundle
 
-    if (given.allowed_signers is None) != (given.identity is None):
+    if (options.allowed_signers is None) != (options.identity is None):
         raise InputError("--allowed-signers and --identity belong together; give both")
-    found = verify_bundle(
-        given.folder, required=given.require, allowed_signers=given.allowed_signers, identity=given.identity
+    verification = verify_bundle(
+        options.folder,
+        required=options.require,
+        allowed_signers=options.allowed_signers,
+        identity=options.identity,
     )
-    for mark, lines in (
-        ("checked    ", found.checked.values()),
-        ("not checked", found.unchecked.values()),
-        ("REFUSED    ", found.faults),
-    ):
-        for line in lines:
-            print(f"{mark}  {printable(line)}")
-    if found.faults:
-        print(f"Refused: {counted(len(found.faults), 'fault')}.")
+    for message in verification.checked.values():
+        print(f"checked      {printable(message)}")
+    for message in verification.unchecked.values():
+        print(f"not checked  {printable(message)}")
+    for message in verification.faults:
+        print(f"REFUSED      {printable(message)}")
+    if verification.faults:
+        print(f"Refused: {counted(len(verification.faults), 'fault')}.")
         return REFUSED
-    print(f"Consistent. The verdict in it: {printable(found.sentence)}")
-    if "signature" not in found.checked:
+    print(f"Consistent. The verdict in it: {printable(verification.sentence)}")
+    if "signature" not in verification.checked:
         print("Nobody whom you named has signed it: this shows consistency, not origin.")
     return 0
 

@@ -21,6 +21,9 @@ MAX_INTEGER = 2**63 - 1
 MAX_DEPTH = 200
 """Nesting depth of brackets, or of dashes in a line, beyond which libyaml is not used, since it would crash."""
 
+LONGEST_SHOWN = 80
+"""Characters of a value that a message shows."""
+
 DEFAULT = "default"
 COMMAND_LINE = "--config"
 
@@ -57,20 +60,35 @@ class MarkedList(list[Any]):
         self.marks: list[Mark] = list(marks)
 
 
-def read_configuration(paths: Iterable[Path | str], given: Mapping[str, Any]) -> Marked:
-    """Configuration from files, later ones overriding earlier ones, and the command line (`given`), overriding all.
+def read_configuration(paths: Iterable[Path | str], overrides: Mapping[str, Any]) -> Marked:
+    """Configuration from files and the command line.
 
-    Mappings are merged key by key, all other values are replaced. Raises InputError, naming file and line, for files
-    that cannot be read, are not YAML in UTF-8, have no keys at the top or a duplicate key; for more than MAX_VALUES
-    values, aliases expanded; and for numbers that are not finite or too large.
+    Mappings are merged key by key, all other values are replaced.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        Files, later ones overriding earlier ones.
+    overrides : mapping
+        Values of the command line, overriding all files.
+
+    Raises
+    ------
+    InputError
+        Naming file and line, for files that cannot be read, are not YAML in UTF-8, have no keys at the top or a
+        duplicate key; for more than MAX_VALUES values, aliases expanded; and for numbers that are not finite or too
+        large.
     """
     config = Marked()
     for path in paths:
         config = merge(config, read_file(path))
-    config = merge(config, marked(_parsed_scalars(given), Mark(COMMAND_LINE)))
+    config = merge(config, marked(_parsed_scalars(overrides), Mark(COMMAND_LINE)))
+
+    faults = []
     try:
         require_bounded_size(config)
-        faults = [f"{mark}: {': '.join(map(str, path))}: {fault}" for mark, path, fault in _invalid_numbers(config)]
+        for mark, place, fault in _invalid_numbers(config):
+            faults.append(f"{mark}: {': '.join(map(str, place))}: {fault}")
     except RecursionError:
         raise InputError("the configuration is nested too deeply; correct its indentation and brackets") from None
     if faults:
@@ -80,7 +98,8 @@ def read_configuration(paths: Iterable[Path | str], given: Mapping[str, Any]) ->
 
 def listed(mistakes: Iterable[str]) -> str:
     """Message with the mistakes in a configuration, one per line."""
-    return "the configuration cannot be used:\n" + "\n".join(f"  - {mistake}" for mistake in dict.fromkeys(mistakes))
+    lines = [f"  - {mistake}" for mistake in dict.fromkeys(mistakes)]
+    return "\n".join(["the configuration cannot be used:", *lines])
 
 
 def read_file(path: Path | str) -> Marked:
@@ -107,11 +126,11 @@ def parsed(text: str, name: str) -> Marked:
     except RecursionError:
         raise InputError(f"{name}: is nested too deeply; correct its brackets") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = Mark(name, mark.line + 1) if mark else Mark(name)
-        what = error.problem if mark else " ".join(str(error).split())
+        line = getattr(error, "problem_mark", None)
+        mark = Mark(name, line.line + 1) if line else Mark(name)
+        problem = getattr(error, "problem", None) if line else " ".join(str(error).split())
         raise InputError(
-            f"{where}: not YAML ({what}); check that line and the one before: indent with spaces only, put a "
+            f"{mark}: not YAML ({problem}); check that line and the one before: indent with spaces only, put a "
             "space after each colon, and close every bracket and quote"
         ) from error
     if not isinstance(data, Marked):
@@ -127,13 +146,19 @@ def shown_path(path: Path | str) -> str:
     return absolute if relative.startswith("..") else relative
 
 
+# ---- marked data ----
+
+
 def merge(below: Any, above: Any, *, whole: tuple[str, ...] = ()) -> Any:
     """Merge mappings key by key, except those of the keys `whole`; other values are replaced. Marks are kept."""
     if not (isinstance(below, Marked) and isinstance(above, Marked)):
         return above
-    merged = Marked(below, below.marks | above.marks)
+    merged = Marked(below, {**below.marks, **above.marks})
     for key, value in above.items():
-        merged[key] = merge(below[key], value, whole=whole) if key in below and key not in whole else value
+        if key in below and key not in whole:
+            merged[key] = merge(below[key], value, whole=whole)
+        else:
+            merged[key] = value
     return merged
 
 
@@ -147,6 +172,36 @@ def marked(data: Any, mark: Mark) -> Any:
     return data
 
 
+def mark_of(config: Any, place: Place) -> Mark | None:
+    """Mark of the value at a path, or else of the nearest value above it that has one; None without any."""
+    mark, value = None, config
+    for step in place:
+        if isinstance(value, Marked) and step in value:
+            mark = value.marks.get(str(step), mark)
+        elif isinstance(value, MarkedList) and isinstance(step, int) and step < len(value):
+            mark = value.marks[step]
+        else:
+            break
+        value = value[step]
+    return mark
+
+
+def children(data: Any) -> Iterable[tuple[Any, Any]]:
+    """Keys or positions of a mapping or list with their values; nothing for other data."""
+    if isinstance(data, dict):
+        return data.items()
+    return enumerate(data) if isinstance(data, list) else ()
+
+
+def shown(value: Any) -> str:
+    """A value as one line of YAML, truncated after LONGEST_SHOWN characters."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
 def _parsed_scalars(data: Any) -> Any:
     # Snakemake leaves values within braces on the command line as strings.
     if isinstance(data, Mapping):
@@ -156,69 +211,49 @@ def _parsed_scalars(data: Any) -> Any:
     if not isinstance(data, str):
         return data
     try:
-        found = yaml.safe_load(data)
+        value = yaml.safe_load(data)
     except yaml.YAMLError:
         return data
-    return found if found is None or isinstance(found, bool | int | float) else data
+    return value if value is None or isinstance(value, bool | int | float) else data
 
 
-def mark_of(config: Any, path: Place) -> Mark | None:
-    """Mark of the value at a path, or else of the nearest value above it that has one; None without any."""
-    mark, part = None, config
-    for step in path:
-        if isinstance(part, Marked) and step in part:
-            mark = part.marks.get(str(step), mark)
-        elif isinstance(part, MarkedList) and isinstance(step, int) and step < len(part):
-            mark = part.marks[step]
-        else:
-            break
-        part = part[step]
-    return mark
+# ---- size and numbers ----
 
 
 def require_bounded_size(config: Any) -> None:
     """Raise InputError for an alias that holds itself, or more than MAX_VALUES values with aliases expanded."""
-    if _values(config, {}) > MAX_VALUES:
+    if _count(config, {}) > MAX_VALUES:
         raise InputError(
             f"the configuration has more than {MAX_VALUES:,} values with all aliases (*name) expanded, or an alias "
             "that contains itself; use fewer aliases"
         )
 
 
-def children(data: Any) -> Iterable[tuple[Any, Any]]:
-    """Keys or positions of a mapping or list with their values; nothing for other data."""
-    return data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-
-
-def shown(value: Any) -> str:
-    """A value as one line of YAML, truncated after 80 characters."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-def _values(data: Any, known: dict[int, int]) -> int:
+def _count(data: Any, counts: dict[int, int]) -> int:
+    # Values of data with aliases expanded; `counts` are those of mappings and lists by their identity.
     if not isinstance(data, dict | list):
         return 1
-    if id(data) not in known:
+    if id(data) not in counts:
         # Infinite until it is counted, since meeting it again before means that it contains itself.
-        known[id(data)] = MAX_VALUES + 1
-        known[id(data)] = min(1 + sum(_values(part, known) for _, part in children(data)), MAX_VALUES + 1)
-    return known[id(data)]
+        counts[id(data)] = MAX_VALUES + 1
+        values = 1 + sum(_count(value, counts) for _, value in children(data))
+        counts[id(data)] = min(values, MAX_VALUES + 1)
+    return counts[id(data)]
 
 
-def _invalid_numbers(data: Any, path: Place = ()) -> Iterator[tuple[Mark, Place, str]]:
+def _invalid_numbers(data: Any, place: Place = ()) -> Iterator[tuple[Mark, Place, str]]:
     # NaN and infinity would pass range checks silently; larger integers do not fit into tables.
-    for key, part in children(data):
-        mark = data.marks[key]
-        if isinstance(part, float) and not math.isfinite(part):
-            yield mark, (*path, key), f"{part} is not a finite number; give one"
-        elif isinstance(part, int) and abs(part) > MAX_INTEGER:
-            message = f"an integer of {len(str(abs(part)))} digits is too large; correct it"
-            yield mark, (*path, key), message
-        yield from _invalid_numbers(part, (*path, key))
+    for key, value in children(data):
+        mark, place_of_value = data.marks[key], (*place, key)
+        if isinstance(value, float) and not math.isfinite(value):
+            yield mark, place_of_value, f"{value} is not a finite number; give one"
+        elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+            message = f"an integer of {len(str(abs(value)))} digits is too large; correct it"
+            yield mark, place_of_value, message
+        yield from _invalid_numbers(value, place_of_value)
+
+
+# ---- YAML ----
 
 
 class _Constructor:
@@ -227,8 +262,8 @@ class _Constructor:
     file = ""
 
     def mapping(self: Any, node: Any) -> Iterator[Marked]:
-        made = Marked()
-        yield made
+        mapping = Marked()
+        yield mapping
         self.require_once(node)
         # Values merged by `<<` keep the lines of their definition.
         self.flatten_mapping(node)
@@ -237,15 +272,15 @@ class _Constructor:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise InputError(f"{Mark(self.file, line)}: the key {shown(key)} is not a string; put quotes around it")
-            made[key] = self.construct_object(value_node)
-            made.marks[key] = Mark(self.file, line)
+            mapping[key] = self.construct_object(value_node)
+            mapping.marks[key] = Mark(self.file, line)
 
     def sequence(self: Any, node: Any) -> Iterator[MarkedList]:
-        made = MarkedList()
-        yield made
+        values = MarkedList()
+        yield values
         for value_node in node.value:
-            made.append(self.construct_object(value_node))
-            made.marks.append(Mark(self.file, value_node.start_mark.line + 1))
+            values.append(self.construct_object(value_node))
+            values.marks.append(Mark(self.file, value_node.start_mark.line + 1))
 
     def require_once(self: Any, node: Any) -> None:
         # YAML forbids duplicate keys, but its loaders silently use the last one.
@@ -253,7 +288,8 @@ class _Constructor:
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode) or key_node.value == "<<":
                 continue
-            name, line = (key_node.tag, key_node.value), key_node.start_mark.line + 1
+            name = (key_node.tag, key_node.value)
+            line = key_node.start_mark.line + 1
             if name in lines:
                 raise InputError(
                     f"{Mark(self.file, line)}: duplicate key {key_node.value!r}, also in line {lines[name]} of the "
@@ -270,15 +306,16 @@ class _FastLoader(_Constructor, getattr(yaml, "CSafeLoader", yaml.SafeLoader)): 
     pass
 
 
-for _one in (_Loader, _FastLoader):
-    _one.add_constructor("tag:yaml.org,2002:map", _Constructor.mapping)
-    _one.add_constructor("tag:yaml.org,2002:seq", _Constructor.sequence)
+for _loader_class in (_Loader, _FastLoader):
+    _loader_class.add_constructor("tag:yaml.org,2002:map", _Constructor.mapping)
+    _loader_class.add_constructor("tag:yaml.org,2002:seq", _Constructor.sequence)
 
 
 def _loader(text: str) -> Any:
+    # libyaml, unless the text is nested so deeply that it would crash.
     depth = deepest = 0
     for bracket in re.finditer(r"[][{}]", text):
         depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
         deepest = max(deepest, depth)
-    harmless = deepest < MAX_DEPTH and not re.search(rf"([-?]\s+){{{MAX_DEPTH}}}", text)
-    return _FastLoader(text) if harmless else _Loader(text)
+    is_harmless = deepest < MAX_DEPTH and not re.search(rf"([-?]\s+){{{MAX_DEPTH}}}", text)
+    return _FastLoader(text) if is_harmless else _Loader(text)

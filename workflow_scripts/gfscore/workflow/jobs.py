@@ -1,7 +1,8 @@
-"""Context of every job: a log file, a record of its cost, and one-line messages for input errors."""
+"""Context of every job: environment, log file, a record of its cost, and one-line messages for input errors."""
 
 import io
 import os
+import resource
 import signal
 import sys
 import time
@@ -15,12 +16,43 @@ from typing import NoReturn, TextIO
 from gfscore.core.errors import InputError
 from gfscore.core.files import NO_ROOM, write_json
 from gfscore.core.names import harmless
-from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
 
 DISPLAYED = "GFSCORE_DISPLAYED"
 """Environment variable that tells a job of a run with a display of its own."""
+
+VARIABLES = {
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_WAIT_POLICY": "passive",
+}
+"""glibc keeps up to a gigabyte of freed memory in one heap for all threads, since a network allocates the same memory
+at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since
+spinning ones slow down concurrent jobs up to ten times."""
+
+
+# ---- environment ----
+
+
+def set_job_variables() -> None:
+    """Set VARIABLES for all child processes, unless the user has set them."""
+    for name, value in VARIABLES.items():
+        os.environ.setdefault(name, value)
+
+
+def prepend_to_python_path(folder: Path | str) -> None:
+    """Prepend a folder to PYTHONPATH, for all child processes.
+
+    A gfscore that is installed or on the user's PYTHONPATH may be another version than the workflow's. Snakemake
+    removes the variable in conda environments, which contain no gfscore.
+    """
+    folders = [str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys(folders)))
+
+
+# ---- log and errors ----
 
 
 @contextmanager
@@ -30,13 +62,20 @@ def logged_job(path_to_log: Path | str) -> Iterator[None]:
     For an InputError or a full disk (NO_ROOM), which the user can correct, the log and stderr get the message alone;
     for any other exception, a bug, also the traceback. An interruption (Ctrl-C) is reported in one line, and the
     process ends by the signal. The cost of a successful step is recorded, see recorded_cost.
+
+    Parameters
+    ----------
+    path_to_log : path
+        Log file of the job, `snakemake.log[0]`; its folder is made.
     """
-    path, interruptions = Path(path_to_log), _record_interruptions()
+    path = Path(path_to_log)
+    interruptions = _record_interruptions()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = _Log(path.open("wb"), encoding="utf-8", errors="backslashreplace", line_buffering=True)
     except OSError as error:
         _fail(_described(error, path))
+
     # Not `with`: closing a log on a full disk raises, which would hide the original error.
     try:
         with redirect_stdout(log), redirect_stderr(log), recorded_cost(cost_file(path)):
@@ -45,7 +84,7 @@ def logged_job(path_to_log: Path | str) -> Iterator[None]:
         # Any exception after an interruption: interrupted libraries may raise their own.
         if not (interruptions or isinstance(error, KeyboardInterrupt)):
             _fail(_described(error, path), log)
-        _tell(f"interrupted, see {path}; run the same command again to go on", log)
+        _report(f"interrupted, see {path}; run the same command again to go on", log)
         # Shells expect an end by the signal. Python does so itself, but prints a traceback and runs exit handlers.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
@@ -54,15 +93,15 @@ def logged_job(path_to_log: Path | str) -> Iterator[None]:
 
 def _record_interruptions() -> list[int]:
     # List to which every SIGINT is appended; stays empty if the signal is ignored, as under nohup.
-    noted: list[int] = []
+    numbers: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
+    def record(number: int, frame: FrameType | None) -> None:
+        numbers.append(number)
         signal.default_int_handler(number, frame)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, note)
-    return noted
+        signal.signal(signal.SIGINT, record)
+    return numbers
 
 
 class _Log(io.TextIOWrapper):
@@ -82,24 +121,23 @@ def _described(error: BaseException, path: Path) -> str:
             f"error: {path}: out of memory ({str(error) or 'no amount stated'}); run with fewer --cores, give the "
             "measure a smaller batch_size, or the job more mem_mb in the profile, and run the same command again"
         )
-    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
-        return traceback.format_exc()
-    where = error.filename or path
-    return (
-        f"error: {where}: {os.strerror(error.errno)}; free space or make the folder writable, and run the same command "
-        "again"
-    )
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return (
+            f"error: {error.filename or path}: {os.strerror(error.errno)}; free space or make the folder writable, "
+            "and run the same command again"
+        )
+    return traceback.format_exc()
 
 
 def _fail(message: str, log: TextIO | None = None) -> NoReturn:
-    _tell(message, log)
+    _report(message, log)
     raise SystemExit(1)
 
 
-def _tell(message: str, log: TextIO | None) -> None:
+def _report(message: str, log: TextIO | None) -> None:
     # stderr first, since a full disk may prevent writing the log. On a line of its own below that of a display.
-    above = "\n" if os.environ.get(DISPLAYED) else ""
-    print(f"{above}{harmless(message)}", file=sys.stderr, flush=True)
+    line_break = "\n" if os.environ.get(DISPLAYED) else ""
+    print(f"{line_break}{harmless(message)}", file=sys.stderr, flush=True)
     if log is not None:
         with suppress(OSError):
             print(message, file=log)
@@ -116,18 +154,33 @@ def _close(log: TextIO) -> None:
 
 @contextmanager
 def recorded_cost(path: Path | str | None) -> Iterator[None]:
-    """Write the cost of the block to a JSON file if it succeeds; nothing if `path` is None.
+    """Write the cost of the block to a JSON file if it succeeds.
 
-    wall_s, cpu_s (all threads and finished child processes) and gpu_s (wall time times the number of GPUs, which is one
-    for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the whole process; forwards
-    and backwards as counted by gfscore.networks.passes, if any.
+    Parameters
+    ----------
+    path : path or None
+        File with wall_s, cpu_s (all threads and finished child processes) and gpu_s (wall time times the number of
+        GPUs, which is one for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the
+        whole process; forwards and backwards as counted by gfscore.networks.passes, if any. None: no file.
     """
-    started, before = (time.monotonic(), _cpu_seconds()), passes.made()
+    # Imported late: planning a run imports this module, and no numpy.
+    from gfscore.networks import passes
+
+    started = time.monotonic()
+    cpu_before = _cpu_seconds()
+    passes_before = passes.made()
     yield
-    if path is not None:
-        wall = time.monotonic() - started[0]
-        record = {"wall_s": wall, "cpu_s": _cpu_seconds() - started[1], "gpu_s": wall * _gpus()}
-        write_json(path, record | {"peak_memory_mib": _peak_memory_mib(), **passes.made_since(before)})
+    if path is None:
+        return
+    wall = time.monotonic() - started
+    cost = {
+        "wall_s": wall,
+        "cpu_s": _cpu_seconds() - cpu_before,
+        "gpu_s": wall * _gpus(),
+        "peak_memory_mib": _peak_memory_mib(),
+        **passes.made_since(passes_before),
+    }
+    write_json(path, cost)
 
 
 def cost_file(path_to_log: Path | str) -> Path | None:
@@ -139,54 +192,25 @@ def cost_file(path_to_log: Path | str) -> Path | None:
 
 
 def _cpu_seconds() -> float:
-    import resource
-
-    parts = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(part.ru_utime + part.ru_stime for part in parts)
+    seconds = 0.0
+    for processes in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(processes)
+        seconds += usage.ru_utime + usage.ru_stime
+    return seconds
 
 
 def _peak_memory_mib() -> float:
     status = Path("/proc/self/status")
     if status.is_file():
         # On Linux the value of getrusage includes the parent process.
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
-    import resource
-
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
     # In bytes on macOS, in KiB on other systems.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    units_per_mib = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / units_per_mib
 
 
 def _gpus() -> int:
     torch = sys.modules.get("torch")
     return int(torch is not None and torch.cuda.is_initialized())
-
-
-# ---- Environment of jobs: variables that affect only their speed, and Python's search path.
-
-
-VARIABLES = {
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_ARENA_MAX": "1",
-    "OMP_WAIT_POLICY": "passive",
-}
-"""glibc keeps up to a gigabyte of freed memory in one heap for all threads, since a network allocates the same memory
-at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since
-spinning ones slow down concurrent jobs up to ten times."""
-
-
-def set_job_variables() -> None:
-    """Set VARIABLES for all child processes, unless the user has set them."""
-    for name, value in VARIABLES.items():
-        os.environ.setdefault(name, value)
-
-
-def prepend_to_python_path(folder: Path | str) -> None:
-    """Prepend a folder to PYTHONPATH, for all child processes.
-
-    A gfscore that is installed or on the user's PYTHONPATH may be another version than the workflow's. Snakemake
-    removes the variable in conda environments, which contain no gfscore.
-    """
-    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys([str(folder), *others])))

@@ -1,4 +1,8 @@
-"""Snakemake with the display of gfscore.workflow.running; python -m gfscore.workflow.running takes its options."""
+"""Snakemake with a display of its own; python -m gfscore.workflow.running takes the options of Snakemake.
+
+The display shows steps done, time left, what is running and how far that is: on a terminal one line that moves,
+elsewhere a line now and then, and a dot every few seconds between. What goes wrong is shown once, by the step itself.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +17,80 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, shortened
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.jobs import DISPLAYED
 
+if TYPE_CHECKING:
+    from rich.status import Status
+
 FAILED = 3
 """Exit status where a step failed; 1 and 2 are those of verdicts."""
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 
+TICK = 8.0
+"""Seconds between two signs of life where there is no terminal."""
+
+TICKS_PER_LINE = 3
+"""A new line says how far the run is; between them stand dots."""
+
+QUICK = 0.5
+"""Seconds between two states of the line on a terminal."""
+
+LONGEST = 70
+"""Characters of the last line of a step's log that are shown."""
+
+TAIL = 2000
+"""Bytes at the end of a step's log that are read."""
+
+LEAST_DONE = 3
+"""Finished steps from which the time of the others is extrapolated."""
+
+SHOWN_STEPS = 2
+"""Running steps that are named."""
+
+LOCATION = re.compile(r"WorkflowError( in file .*)?:?$|WorkflowError in file|  File \".*\", line \d+, in ")
+"""Line of a message that says where in a rule file it was raised, which says nothing of its cause."""
+
+SECONDS_LEFT = re.compile(r"about (\d+) s left")
+
 
 def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
-    """Run Snakemake on a number of cores with some options; returns 0, or FAILED.
+    """Run Snakemake.
 
-    Raises InputError for a configuration file that is not YAML: Snakemake would name neither file nor line.
+    Parameters
+    ----------
+    options : sequence of str
+        Options of Snakemake.
+    cores : int or None
+        Number of cores; None where the options name it.
+
+    Returns
+    -------
+    int
+        Exit status, 0 or FAILED.
+
+    Raises
+    ------
+    InputError
+        For a configuration file that is not YAML: Snakemake would name neither file nor line.
     """
     for path in _configuration_files(options):
         read_file(path)
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", "--logger", "gfscore"]
-    command += [*(["--cores", str(cores)] if cores else []), *options]
-    path = os.pathsep.join(filter(None, [str(SCRIPTS), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path, DISPLAYED: "yes"}
-    return FAILED if subprocess.run(command, env=environment, check=False).returncode else 0
+    if cores:
+        command += ["--cores", str(cores)]
+    command += options
+
+    folders = [str(SCRIPTS), os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(filter(None, folders))
+    environment = {**os.environ, "PYTHONPATH": path, DISPLAYED: "yes"}
+    done = subprocess.run(command, env=environment, check=False)
+    return FAILED if done.returncode else 0
 
 
 def _configuration_files(options: Sequence[str]) -> list[str]:
@@ -55,28 +108,7 @@ def main(options: Sequence[str]) -> int:
         return FAILED
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 # ---- display ----
-
-
-TICK = 8.0
-"""Seconds between two signs of life where there is no terminal."""
-
-TICKS_PER_LINE = 3
-"""A new line says how far the run is; between them stand dots."""
-
-QUICK = 0.5
-"""Seconds between two states of the line on a terminal."""
-
-LONGEST = 70
-TAIL = 2000
-"""Bytes at the end of a step's log that are read."""
-
-AROUND = r"WorkflowError( in file .*)?:?$|WorkflowError in file|  File \".*\", line \d+, in "
-KNOWN_LEFT = re.compile(r"about (\d+) s left")
 
 
 @dataclass
@@ -88,7 +120,7 @@ class Step:
     started: float = field(default_factory=time.monotonic)
 
     def progress(self) -> str:
-        """Last line of its log, empty where there is none."""
+        """Last line of the log, empty where there is none."""
         if self.log is None or not self.log.is_file():
             return ""
         with self.log.open("rb") as file:
@@ -98,21 +130,34 @@ class Step:
 
 
 class Display:
-    """What take() was told, shown on a stream until close(). `dry`: a dry run, whose steps are listed instead."""
+    """What the records of Snakemake's log say, shown on a stream until close().
+
+    Parameters
+    ----------
+    dry : bool
+        Whether it is a dry run, whose steps are listed instead.
+    stream : text stream or None
+        Where to show it; None for stderr.
+    """
 
     def __init__(self, *, dry: bool = False, stream: TextIO | None = None) -> None:
         """Show nothing yet."""
         self.stream = stream or sys.stderr
         self.dry = dry
         self.steps: dict[int, Step] = {}
-        self.done, self.total, self.started = 0, 0, time.monotonic()
-        self.failed = self.said_plan = False
-        self._lock, self._end, self._ticks, self._open = threading.RLock(), threading.Event(), 0, False
-        self._line: Any = None
+        self.done = 0
+        self.total = 0
+        self.started = time.monotonic()
+        self.failed = False
+        self._plan_shown = False
         self._planned: dict[str, int] = {}
-        self._thread = threading.Thread(target=self._keep_alive, daemon=True)
+        self._status: Status | None = None
+        self._line_open = False
+        self._ticks = 0
+        self._lock = threading.RLock()
+        self._end = threading.Event()
         if not dry:
-            self._thread.start()
+            threading.Thread(target=self._keep_alive, daemon=True).start()
 
     # ---- what Snakemake says ----
 
@@ -121,61 +166,73 @@ class Display:
         event = str(getattr(record, "event", None) or "")
         with self._lock:
             if event == "job_info":
-                self._started(record)
+                self._start_step(record)
             elif event == "job_finished":
                 self.steps.pop(_number(record, "job_id"), None)
             elif event == "progress":
-                self.done, self.total = _number(record, "done"), _number(record, "total")
+                self.done = _number(record, "done")
+                self.total = _number(record, "total")
             elif event == "run_info":
-                stats: Mapping[str, int] = getattr(record, "stats", {})
-                self.total = int(stats.get("total", 0))
-                self._planned = {name: count for name, count in stats.items() if name != "total"}
-                if not self.said_plan:
-                    self._say(self._plan())
-                self.said_plan = True
+                self._take_plan(getattr(record, "stats", {}))
             elif event in ("job_error", "group_error") or getattr(record, "exception", None) == "RuleException":
                 # The step has said why, in its own words.
                 self.failed = True
             elif not event and "Nothing to be done" in str(record.msg):
                 self._say("Nothing to do: all that is asked for is there; .venv/bin/gfscore gate NAME says the verdict")
             elif (event == "error" or record.levelno >= logging.WARNING) and not self.failed:
-                self._say(self._message(record))
+                self._say(_message(record))
 
-    def _started(self, record):
-        rule, wildcards = str(getattr(record, "rule_name", "")), dict(getattr(record, "wildcards", {}) or {})
+    def _start_step(self, record: logging.LogRecord) -> None:
+        rule = str(getattr(record, "rule_name", ""))
+        wildcards = dict(getattr(record, "wildcards", {}) or {})
         logs = list(getattr(record, "log", []) or [])
-        self.steps[_number(record, "jobid")] = Step(words_of(rule, wildcards), Path(logs[0]) if logs else None)
+        log = Path(logs[0]) if logs else None
+        self.steps[_number(record, "jobid")] = Step(words_of(rule, wildcards), log)
 
-    def _message(self, record):
-        text = record.getMessage() if record.msg is not None else str(getattr(record, "exception", ""))
-        # Where in a rule file a message was raised, which says nothing of its cause.
-        lines = [line for line in text.strip().splitlines() if not re.match(AROUND, line)]
-        return harmless("\n".join([f"error: {lines[0]}" if record.levelno >= logging.ERROR else lines[0], *lines[1:]]))
+    def _take_plan(self, stats: Mapping[str, int]) -> None:
+        self.total = int(stats.get("total", 0))
+        self._planned = {name: count for name, count in stats.items() if name != "total"}
+        if not self._plan_shown:
+            self._say(self._plan())
+        self._plan_shown = True
 
-    def _plan(self):
+    def _plan(self) -> str:
         if self.dry:
-            counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self._planned.items())
-            return f"{self.total} steps: {counts}"
-        return f"{self.total} {'step' if self.total == 1 else 'steps'}" if self.total else ""
+            counts = [f"{count} {name.replace('_', ' ')}" for name, count in self._planned.items()]
+            return f"{self.total} steps: {', '.join(counts)}"
+        if not self.total:
+            return ""
+        return f"{self.total} {'step' if self.total == 1 else 'steps'}"
 
     # ---- what is shown ----
 
     def state(self) -> str:
         """How far the run is, in a line."""
         running = list(self.steps.values())
-        words = ", ".join(step.words for step in running[:2]) + (f" and {len(running) - 2} more" if running[2:] else "")
-        said = [progress for step in running[-1:] if (progress := step.progress())]
-        parts = [f"{self.done} of {self.total} steps", *self._left(running), *filter(None, [words])]
-        return harmless("; ".join([*parts, *(shortened(text, LONGEST) for text in said)]))
+        parts = [f"{self.done} of {self.total} steps", *self._time_left(running)]
+        words = ", ".join(step.words for step in running[:SHOWN_STEPS])
+        if len(running) > SHOWN_STEPS:
+            words += f" and {len(running) - SHOWN_STEPS} more"
+        if words:
+            parts.append(words)
+        progress = running[-1].progress() if running else ""
+        if progress:
+            parts.append(shortened(progress, LONGEST))
+        return harmless("; ".join(parts))
 
-    def _left(self, running: Iterable[Step]) -> list[str]:
-        stated = [int(found[1]) for step in running if (found := KNOWN_LEFT.search(step.progress()))]
-        if self.done < 3 and not stated:
+    def _time_left(self, running: Iterable[Step]) -> list[str]:
+        stated = []
+        for step in running:
+            match = SECONDS_LEFT.search(step.progress())
+            if match:
+                stated.append(int(match[1]))
+        if self.done < LEAST_DONE and not stated:
             return []
-        rest = self.total - self.done
-        by_steps = (time.monotonic() - self.started) / max(self.done, 1) * rest
-        seconds = max([by_steps, *stated])
-        return [f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"]
+        seconds_per_step = (time.monotonic() - self.started) / max(self.done, 1)
+        seconds = max([seconds_per_step * (self.total - self.done), *stated])
+        if seconds >= 90:
+            return [f"about {seconds / 60:.0f} min left"]
+        return [f"about {seconds:.0f} s left"]
 
     def _say(self, text: str) -> None:
         if text:
@@ -183,7 +240,7 @@ class Display:
             print(text, file=self.stream, flush=True)
             self._ticks = 0
 
-    def _keep_alive(self):
+    def _keep_alive(self) -> None:
         terminal = self.stream.isatty()
         while not self._end.wait(QUICK if terminal else TICK):
             with self._lock:
@@ -194,29 +251,29 @@ class Display:
                 elif self._ticks % TICKS_PER_LINE == 0:
                     self._take_line_down()
                     print(self.state(), end="", file=self.stream, flush=True)
-                    self._open = True
+                    self._line_open = True
                 else:
                     print(" .", end="", file=self.stream, flush=True)
                 self._ticks += 1
 
-    def _draw(self):
-        if self._line is None:
-            from rich.console import Console
-            from rich.status import Status
-
-            self._line = Status("", console=Console(file=self.stream))
-            self._line.start()
+    def _draw(self) -> None:
+        # Imported late: most runs draw on no terminal.
+        from rich.console import Console
+        from rich.status import Status
         from rich.text import Text
 
-        self._line.update(Text(self.state()))
+        if self._status is None:
+            self._status = Status("", console=Console(file=self.stream))
+            self._status.start()
+        self._status.update(Text(self.state()))
 
-    def _take_line_down(self):
-        if self._line is not None:
-            self._line.stop()
-            self._line = None
-        if self._open:
+    def _take_line_down(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+        if self._line_open:
             print(file=self.stream, flush=True)
-            self._open = False
+            self._line_open = False
 
     def close(self) -> None:
         """Stop showing anything."""
@@ -227,12 +284,26 @@ class Display:
 
 def words_of(rule: str, wildcards: Mapping[str, str]) -> str:
     """What a step does: "measure adversarial-linf-8of255 of net"."""
-    of = wildcards.get("model") or wildcards.get("mapper") or wildcards.get("audit") or wildcards.get("dataset") or ""
-    verb = rule.replace("_", " ")
-    if "measure" in wildcards:
-        verb = f"measure {wildcards['measure']}"
-    return f"{verb} of {of}" if "measure" in wildcards and of else f"{verb} {of}".strip()
+    subject = ""
+    for name in ("model", "mapper", "audit", "dataset"):
+        subject = subject or wildcards.get(name, "")
+    if "measure" not in wildcards:
+        return f"{rule.replace('_', ' ')} {subject}".strip()
+    verb = f"measure {wildcards['measure']}"
+    return f"{verb} of {subject}" if subject else verb
 
 
-def _number(record, name):
+def _message(record: logging.LogRecord) -> str:
+    text = record.getMessage() if record.msg is not None else str(getattr(record, "exception", ""))
+    lines = [line for line in text.strip().splitlines() if not LOCATION.match(line)]
+    if record.levelno >= logging.ERROR:
+        lines[0] = f"error: {lines[0]}"
+    return harmless("\n".join(lines))
+
+
+def _number(record: logging.LogRecord, name: str) -> int:
     return int(getattr(record, name, 0) or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

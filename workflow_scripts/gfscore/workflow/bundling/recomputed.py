@@ -18,7 +18,6 @@ from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.identity import UNCALIBRATED, ModelName, label_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
@@ -213,7 +212,7 @@ class Recomputed:
         verdict = judgement(
             inputs,
             files,
-            rules=parsed_rules(self.audit.entry["gate"]),
+            rules=self.audit.rules,
             intervals=config["intervals"],
             label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
