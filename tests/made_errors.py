@@ -5,11 +5,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.radii import curve_rows
+from gfscore.audit.agreement.radii import curve_frame
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.classwise.similarity import similarity_table
 from gfscore.core.identity import ModelName
-from gfscore.tables.parquet_tables import frame_of
+from gfscore.measures import named_measures
+from gfscore.tables.parquet_tables import frame_of, stacked
 from gfscore.tables.table import ALL, ALL_NAME
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -67,18 +68,20 @@ def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names
     """
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(classes), per_class)
-    rows, scores = [], []
+    curves, scores = [], []
     for index, model in enumerate(subjects(models, names)):
         radius = rng.beta(2, 4, size=len(labels)) * (0.6 + 0.2 * index) * np.where(labels == weak, 1 / 3, 1)
         samples = pd.DataFrame({"label": labels, "value": radius, "censored": False})
         key = {**model, "measure": settings["kind"]}
-        rows += curve_rows(key, samples, class_names(classes), settings=settings, confidence=0.95)
+        measure = named_measures({settings["kind"]: settings})[settings["kind"]]
+        curve = curve_frame(samples, class_names(classes), measure=measure, confidence=0.95)
+        curves.append(curve.assign(**key))
         scores += [
             {**key, "calibration": "none", "class_index": k, "class_name": name, "n": per_class}
             | {"value": (mean := radius[labels == k].mean()), "low": mean - 0.03, "high": mean + 0.03}
             for k, name in enumerate(class_names(classes))
         ]
-    return frame_of(CATALOGUE["radius_curves"], rows), frame_of(CATALOGUE["class_scores"], scores)
+    return stacked(CATALOGUE["radius_curves"], curves), frame_of(CATALOGUE["class_scores"], scores)
 
 
 def target_tables(*, models=2, classes=6, easiest=4, seed=0):

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
-from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
-from gfscore.audit.agreement.falsification import falsification_rows
-from gfscore.audit.agreement.rows import names_of_training
+from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
+from gfscore.audit.agreement.decisions import names_of_training
+from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.table_names import MEASURE_TABLES
+from gfscore.audit.tables import AGREEMENT
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
 from gfscore.statistics import SCALE
@@ -119,7 +119,9 @@ class Folder:
     def run(self):
         """Every table of the measures against each other, by name."""
         tables = tabulated(self.inputs(), self.names, methods=self.methods)
-        return SimpleNamespace(**{name: frame for name, frame in tables.items() if name in AGREEMENT_COLUMNS})
+        return SimpleNamespace(
+            **{name: frame for name, frame in tables.items() if name in {table.name for table in AGREEMENT}}
+        )
 
     @property
     def methods(self):
@@ -144,8 +146,8 @@ def of(frame, model="m0", **chosen):
 
 def test_every_table_of_what_an_audit_may_measure_is_declared(tables):
     others = {*GROUP_COLUMNS, *PROJECTION_COLUMNS, "corruption_errors"}
-    assert set(MEASURE_TABLES) == set(AGREEMENT_COLUMNS) | others
-    assert set(vars(tables)) == set(AGREEMENT_COLUMNS)
+    assert set(MEASURE_TABLES) == {table.name for table in AGREEMENT} | others
+    assert set(vars(tables)) == {table.name for table in AGREEMENT}
 
 
 UNATTACKED = {"smoothing": MEASURES["smoothed"]["smoothing"] | {"sandwich": None}}
@@ -205,8 +207,8 @@ def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split
     nowhere = {"t_star": None, "t_star_by_model": None, "split": None}
     inputs = folder.inputs(calibrated_measure="great")
     calibrations = {"sharp": chosen, "undefined": nowhere}
-    found = falsification_rows(inputs, folder.names, calibrations=calibrations, alpha=0.05)
-    rows = of(frames_of({"falsification": found})["falsification"], calibration="sharp")
+    found = falsification_table(inputs, folder.names, calibrations=calibrations, alpha=0.05)
+    rows = of(found, calibration="sharp")
     whole = rows[rows["class_index"] == ALL].iloc[0]
     reports = ~choosing_samples(folder.ids, folder.labels, split) if split else np.ones(60, dtype=bool)
     assert whole["n"] == reports.sum()

@@ -3,8 +3,9 @@ import pandas as pd
 import pytest
 from scipy.stats import beta, binom
 
-from gfscore.audit.agreement.rows import share_rows
+from gfscore.audit.agreement.decisions import share_frame
 from gfscore.core.errors import InputError
+from gfscore.measures import named_measures
 from gfscore.statistics.error_rates import caution, error_rate
 from gfscore.statistics.proportions import class_shares, printed_interval, share_interval, training_method
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
@@ -76,9 +77,10 @@ def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
     rng, runs, n = np.random.default_rng(0), 150, 80
     states = decided(REPEATED, p, runs * n, rng).reshape(runs, n)
     missed = missed_at_alpha = 0
+    measure = named_measures({"repeated": REPEATED})["repeated"]
     for own in states:
         samples = pd.DataFrame({"label": 0, "state": own})
-        *_, whole = share_rows(samples, ["a"], settings=REPEATED, confidence=0.95)
+        whole = share_frame(samples, ["a"], measure=measure, confidence=0.95).iloc[-1]
         missed += not whole["low"] <= truth <= whole["high"]
         low, high = share_interval((own == STATES[ROBUST]).sum(), (own == STATES[0]).sum(), n, **LEVELS)
         missed_at_alpha += not low <= truth <= high

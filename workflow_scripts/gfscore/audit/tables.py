@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gfscore.audit.agreement.columns import AGREEMENT_COLUMNS
+from gfscore.audit.agreement.decisions import CLASS_SHARES, TRAINING_METHODS
+from gfscore.audit.agreement.falsification import FALSIFICATION_TABLE
+from gfscore.audit.agreement.gradient_masking import MASKING_SIGNS
+from gfscore.audit.agreement.radii import CLASS_DISTANCES, LOG_RANK_TESTS, RADIUS_CURVES, REFUTATIONS
+from gfscore.audit.agreement.rank_correlations import MEASURE_AGREEMENT
 from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
 from gfscore.audit.classwise.corruptions import CORRUPTION_ERRORS
 from gfscore.audit.classwise.similarity import SIMILARITIES
+from gfscore.audit.classwise.targets import TARGET_MATRIX, TARGET_PREDICTORS, TARGET_SUCCESS
 from gfscore.audit.comparison import COMPARISON_COLUMNS
 from gfscore.audit.groups.columns import GROUP_COLUMNS
 from gfscore.audit.model_summary import MODEL_SUMMARY, SENSITIVITY
@@ -30,6 +35,12 @@ if TYPE_CHECKING:
 
     from gfscore.tables.table import Table
 
+
+AGREEMENT = (
+    *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, LOG_RANK_TESTS, REFUTATIONS, CLASS_SHARES),
+    *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
+)
+"""Tables that compare the measures of an audit, and their curves."""
 
 _COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "sweeps": (
@@ -110,7 +121,7 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         ("value", pa.float64(), "objective; null where undefined"),
     ),
     **COMPARISON_COLUMNS,
-    **AGREEMENT_COLUMNS,
+    **{table.name: table.columns for table in AGREEMENT},
     **GROUP_COLUMNS,
     **PROJECTION_COLUMNS,
 }

@@ -7,9 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from gfscore.audit.agreement.falsification import falsification_rows
+import pandas as pd
+
+from gfscore.audit.agreement.decisions import class_share_table, names_of_training, training_method_table
+from gfscore.audit.agreement.falsification import falsification_table
+from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
-from gfscore.audit.agreement.rows import agreement_tables, class_share_rows
+from gfscore.audit.agreement.rank_correlations import measure_agreement
 from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
 from gfscore.audit.calibration.sweeps import read_sweeps
 from gfscore.audit.calibration.temperature_search import SearchSettings
@@ -169,12 +173,12 @@ class Tabulation:
         yield {"model_summary": summary}, {}
         yield {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}, {}
         yield self._groups_and_projections(measured), {}
-        methods = settings["methods"]
-        yield agreement_tables(inputs, class_scores, names, methods=methods, ranking=self._ranking()), {}
-        falsified = falsification_rows(
+        yield self._agreement(class_scores), {}
+        falsified = falsification_table(
             inputs, names, calibrations=results, alpha=1 - settings["intervals"]["confidence"]
         )
-        yield {"falsification": falsified} if falsified else {}, {}
+        if len(falsified):
+            yield {"falsification": falsified}, {}
         yield {"costs": cost_rows(settings["costs"], class_scores)}, {}
 
     def _at_one(self, measured):
@@ -197,8 +201,27 @@ class Tabulation:
             )
             yield {"corruption_errors": errors}, {}
         yield radius_tables(inputs, names, **self._ranking()), {}
-        yield class_share_rows(inputs, names, confidence=settings["intervals"]["confidence"]), {}
+        if inputs.subject.of_kind("probabilistic"):
+            shares = class_share_table(inputs, names, confidence=settings["intervals"]["confidence"])
+            yield {"class_shares": shares}, {}
         yield target_tables(inputs, names), {}
+
+    def _agreement(self, class_scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        # Tables that compare the measures of the audit with each other, as far as it has the measures.
+        subject = self.inputs.subject
+        kinds = {measure.kind.name for measure in subject.measures.values()}
+        methods = self.settings["methods"]
+        several_methods = len({model["method"] for model in methods} - {None}) > 1
+        tables = {}
+        if len(subject.measures) > 1:
+            tables["measure_agreement"] = measure_agreement(class_scores, list(subject.measures), **self._ranking())
+        if kinds >= {"clean", "adversarial", "probabilistic"} and several_methods:
+            tables["training_methods"] = training_method_table(
+                self.inputs, names_of_training(methods), confidence=self.settings["intervals"]["confidence"]
+            )
+        if kinds & {"adversarial", "minimal"}:
+            tables["masking_signs"] = masking_table(self.inputs, len(self.class_names))
+        return tables
 
     def _ranking(self):
         chosen = {name: self.settings["disparity"][name] for name in ("permutations", "seed")}

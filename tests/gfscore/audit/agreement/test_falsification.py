@@ -27,7 +27,8 @@ def distances(**changes):
 def falsified(measured=None, **changes):
     """Falsification of class 0, of class 1, and of all samples."""
     measured = distances() if measured is None else measured
-    return falsification(IDS, LABELS, LOGITS, measured, **{"activation": "sigmoid", "largest": 2.0, **changes})
+    settings = {"activation": "sigmoid", "largest": 2.0, **changes}
+    return falsification(IDS, LABELS, LOGITS, measured, **settings).to_dict("records")
 
 
 def test_rates_by_hand():
@@ -78,7 +79,7 @@ def test_a_distance_of_an_unknown_sample_is_refused():
 def known(value, labels, logits, *, activation="sigmoid", largest=8.0):
     names = np.arange(len(value)).astype(str)
     found = pd.DataFrame({"sample_id": names, "value": value, "censored": False})
-    return falsification(names, labels, logits, found, activation=activation, largest=largest)[-1]
+    return falsification(names, labels, logits, found, activation=activation, largest=largest).iloc[-1]
 
 
 def test_the_score_of_a_sign_classifier_is_refuted_in_the_mean():

@@ -8,8 +8,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from audit_inputs import audit_inputs, models_named
-from gfscore.audit.agreement.gradient_masking import Attacked, masking_warnings
-from gfscore.audit.agreement.rows import masking_rows
+from gfscore.audit.agreement.gradient_masking import Attacked, masking_table, masking_warnings
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal import Minimal
@@ -267,8 +266,7 @@ def test_the_signs_of_an_audit_with_minimal_distances_only(tmp_path):
         )
         for name, censored in (("near", missed), ("far", np.zeros(n, dtype=bool)))
     }
-    found = masking_rows(audit_inputs(tmp_path, models_named("m"), measures, frames), 4)
-    assert [(row["measure"], row["other"], row["count"], row["proof"]) for row in found] == [
-        ("near", None, 15, True),
-        ("near", "far", 20, True),
-    ]
+    found = masking_table(audit_inputs(tmp_path, models_named("m"), measures, frames), 4)
+    assert found["measure"].tolist() == ["near", "near"] and found["proof"].all()
+    assert found["count"].tolist() == [15, 20]
+    assert found["other"].isna().tolist() == [True, False] and found["other"].iloc[1] == "far"

@@ -1,18 +1,43 @@
 """Signs of gradient masking: attacks that fail because of misleading gradients, not because of robustness.
 
 If another attack succeeds where one failed, the first may have been misled by gradients, or too weak. Therefore no
-attack is compared with one that is stronger by design.
+attack is compared with one that is stronger by design. Table `masking_signs`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.attacks.declaration import FIRST_CROSSING, MANY_STEPS, NOT_AT_ALL, ONE_STEP
-from gfscore.attacks.registry import ATTACKS
+from gfscore.attacks.registry import ATTACKS, expand
 from gfscore.core.numbers import count, setting
+from gfscore.measures import NamedMeasure
+from gfscore.measures.adversarial import Adversarial
+from gfscore.measures.minimal import Minimal
+from gfscore.tables.table import MEASURED, Table
+
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+MASKING_SIGNS = Table(
+    name="masking_signs",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("other", pa.string(), "measure whose attacks succeeded; null: this measure itself"),
+        ("count", pa.int64(), "samples that show the sign"),
+        ("n", pa.int64(), "samples compared"),
+        ("proof", pa.bool_(), "the attacks certainly failed on these samples; else this is suspected"),
+        ("text", pa.string(), "the sign in words"),
+    ),
+)
 
 BLACK_BOX_SHARE = 0.002
 """Suspicious share of samples broken only by attacks without gradients; the threshold of AutoAttack."""
@@ -35,17 +60,30 @@ ROUNDING = 1e-6
 GREY = 0.5
 """l_inf radius from which on the ball around any image contains the grey image."""
 
-_REASONS = "too weak or misled by gradients"
+REASONS = "too weak or misled by gradients"
 
 
 @dataclass(frozen=True)
 class Attacked:
     """Results of one measure's attacks on one model's N samples.
 
-    `sample_id` (N,) unique; `labels` (N,) int; `norm`; `eps`, the radius searched (largest_distance of a measure of
-    kind minimal); `distance` (N,) float64, norm of the adversarial perturbation, 0 for a sample misclassified without
-    one, NaN for one that withstood all attacks; `attack` (N,) str or None, the successful attack; `tried`, names of the
-    attacks in their order; `passes` (N,) forward passes per sample, or None.
+    Parameters
+    ----------
+    sample_id : array of str, shape (N,)
+        Unique names.
+    labels : array of int, shape (N,)
+    norm : str
+    eps : float
+        Radius searched.
+    distance : array of float64, shape (N,)
+        Norm of the adversarial perturbation, 0 for a sample misclassified without one, NaN for one that withstood all
+        attacks.
+    attack : array of str or None, shape (N,)
+        The successful attack.
+    tried : tuple of str
+        Names of the attacks in their order.
+    passes : array, shape (N,), optional
+        Forward passes per sample.
     """
 
     sample_id: NDArray[np.str_]
@@ -72,8 +110,18 @@ class Attacked:
 class MaskingSign:
     """One sign of gradient masking in a measure.
 
-    `count` of `n` samples show it; `other` is the measure whose attacks succeeded, or None; `proof`: whether the
-    attacks of `measure` certainly failed on these samples, for whatever reason; `text` is a sentence.
+    Parameters
+    ----------
+    measure : str
+        Measure whose attacks failed.
+    other : str or None
+        Measure whose attacks succeeded; None for the measure itself.
+    count, n : int
+        Samples that show the sign, of those compared.
+    proof : bool
+        Whether the attacks of the measure certainly failed on these samples, for whatever reason.
+    text : str
+        The sign in words.
     """
 
     measure: str
@@ -84,40 +132,92 @@ class MaskingSign:
     text: str
 
 
-def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
-    """Signs of gradient masking in the measures of one model, a mapping name -> Attacked.
+def masking_table(values: AuditValues, classes: int) -> pd.DataFrame:
+    """Table `masking_signs` of the attacks of an audit with K classes."""
+    rows = []
+    for model in values.included:
+        attacked = {}
+        for measure in values.subject.of_kind("adversarial", "minimal"):
+            attacked[measure.name] = attacked_samples(values.table(model, measure.name), measure, classes)
+        for sign in masking_warnings(attacked):
+            rows.append({**model.columns(), **asdict(sign)})
+    return pd.DataFrame(rows, columns=MASKING_SIGNS.column_names)
 
-    (1) An attack without gradients breaks samples that attacks with many gradient steps before it missed, more than
-    BLACK_BOX_SHARE. (2) Another measure breaks samples within the radius, in the same norm, by weaker attacks: one step
-    where many failed, no gradients where gradients failed, or the same attack in a smaller ball with no more passes;
-    more than NOISE_SHARE. Or by different attacks of about equal strength; more than OTHER_SHARE. (3) Samples of
-    several classes withstand attacks in l_inf balls that all contain the grey image, which has one class, so all but
-    those of one class were missed; more than NOISE_SHARE. A single sample is never a sign, and the absence of signs
-    proves nothing. Source: Athalye et al. 2018, section 3.1; the shares and passes, except BLACK_BOX_SHARE, are ours.
+
+def attacked_samples(samples: pd.DataFrame, measure: NamedMeasure, classes: int) -> Attacked:
+    """Results of a measure of kind adversarial or minimal from its samples table, for data of K classes."""
+    settings = measure.settings
+    if isinstance(settings, Adversarial):
+        eps = settings.eps
+        distance = samples["distance"].to_numpy(np.float64)
+        tried = tuple(attack["name"] for attack in expand(settings.attacks, classes))
+    elif isinstance(settings, Minimal):
+        eps = settings.largest_distance
+        distance = np.where(samples["censored"], np.nan, samples["value"])
+        tried = tuple(attack.name for attack in settings.attacks)
+    else:
+        raise TypeError(f"{measure.name} attacks no image")
+    return Attacked(
+        sample_id=samples["sample_id"].to_numpy(),
+        labels=samples["label"].to_numpy(),
+        norm=settings.norm,
+        eps=eps,
+        distance=distance,
+        attack=samples["attack"].to_numpy(),
+        tried=tried,
+        passes=samples["steps"].to_numpy(),
+    )
+
+
+def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
+    """Signs of gradient masking in the measures of one model.
+
+    A single sample is never a sign, and the absence of signs proves nothing.
+
+    1. An attack without gradients breaks samples that attacks with many gradient steps before it missed, more than
+       BLACK_BOX_SHARE.
+    2. Another measure breaks samples within the radius, in the same norm, by weaker attacks: one step where many
+       failed, no gradients where gradients failed, or the same attack in a smaller ball with no more passes; more than
+       NOISE_SHARE. Or by different attacks of about equal strength; more than OTHER_SHARE.
+    3. Samples of several classes withstand attacks in l_inf balls that all contain the grey image, which has one class,
+       so all but those of one class were missed; more than NOISE_SHARE.
+
+    Parameters
+    ----------
+    measures : mapping
+        Attacked by the name of the measure.
+
+    References
+    ----------
+    Athalye et al. 2018, section 3.1; the shares and passes, except BLACK_BOX_SHARE, are ours.
     """
-    signs = []
+    signs: list[MaskingSign] = []
     for name, attacked in measures.items():
-        signs += [*_without_gradients(name, attacked), *_beyond_grey(name, attacked)]
+        signs += _without_gradients(name, attacked)
+        signs += _beyond_grey(name, attacked)
         for other_name, other in measures.items():
             if other_name != name and other.norm == attacked.norm:
-                signs += _found_elsewhere(name, attacked, other_name, other)
+                signs += _broken_by_another(name, attacked, other_name, other)
     return signs
 
 
-def _significant(hits, n, share):
+def _significant(hits: int, n: int, share: float) -> bool:
     # A single sample is never significant.
     return hits > max(1, share * n)
 
 
-def _without_gradients(name, own):
+def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
     # One step is beaten by any search, be its gradient right or wrong.
-    follows = [ATTACKS[attack].follows for attack in own.tried]
-    first = next((place for place, far in enumerate(follows) if far > ONE_STEP), None)
-    if first is None:
+    many_steps = [place for place, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
+    if not many_steps:
         return
-    earlier = own.tried[:first]
-    late = [name for name in own.tried[first:] if ATTACKS[name].follows == NOT_AT_ALL and name not in earlier]
-    hits, n = int(np.isin(own.attack.astype(str), late).sum()), len(own.attack)
+    earlier = attacked.tried[: many_steps[0]]
+    late = []
+    for attack in attacked.tried[many_steps[0] :]:
+        if ATTACKS[attack].follows == NOT_AT_ALL and attack not in earlier:
+            late.append(attack)
+    hits = int(np.isin(attacked.attack.astype(str), late).sum())
+    n = len(attacked.attack)
     if _significant(hits, n, BLACK_BOX_SHARE):
         text = (
             f"{', '.join(late)}, which uses no gradients, broke {count(hits)} of {count(n)} samples that attacks with "
@@ -126,48 +226,51 @@ def _without_gradients(name, own):
         yield MaskingSign(name, None, hits, n, proof=False, text=text)
 
 
-def _beyond_grey(name, own):
-    if own.norm != "linf" or own.eps < GREY or own.strength < FIRST_CROSSING:
+def _beyond_grey(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
+    if attacked.norm != "linf" or attacked.eps < GREY or attacked.strength < FIRST_CROSSING:
         return
-    survivors = np.asarray(own.labels)[own.survived]
+    survivors = np.asarray(attacked.labels)[attacked.survived]
+    n = len(attacked.labels)
     missed = len(survivors) - int(np.bincount(survivors).max(initial=0))
-    if _significant(missed, len(own.labels), NOISE_SHARE):
+    if _significant(missed, n, NOISE_SHARE):
         text = (
-            f"{count(len(survivors))} samples of several classes survive at l_inf {setting(own.eps)}, where every ball "
-            f"holds the grey image, which is of one class: the attacks failed on at least {count(missed)} of them, "
-            f"{_REASONS}"
+            f"{count(len(survivors))} samples of several classes survive at l_inf {setting(attacked.eps)}, where every "
+            f"ball holds the grey image, which is of one class: the attacks failed on at least {count(missed)} of "
+            f"them, {REASONS}"
         )
-        yield MaskingSign(name, None, missed, len(own.labels), proof=True, text=text)
+        yield MaskingSign(name, None, missed, n, proof=True, text=text)
 
 
-def _found_elsewhere(name, own, other_name, other):
-    share, more = _allowed(own, other)
+def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: Attacked) -> Iterator[MaskingSign]:
+    share, more_passes = _tolerated(attacked, other)
     if share is None:
         return
-    _, here, there = np.intersect1d(own.sample_id, other.sample_id, assume_unique=True, return_indices=True)
-    distance = np.asarray(other.distance, dtype=np.float64)[there]
+    _, rows, other_rows = np.intersect1d(attacked.sample_id, other.sample_id, assume_unique=True, return_indices=True)
+    distance = np.asarray(other.distance, dtype=np.float64)[other_rows]
     # Comparisons with NaN (nothing found) are false; distance 0 is an error without perturbation.
-    missed = own.survived[here] & (distance > 0) & (distance <= own.eps + ROUNDING)
-    if more and own.passes is not None and other.passes is not None:
-        missed &= np.asarray(other.passes)[there] <= more * np.asarray(own.passes)[here]
-    missed = int(missed.sum())
-    if _significant(missed, len(here), share):
+    missed = attacked.survived[rows] & (distance > 0) & (distance <= attacked.eps + ROUNDING)
+    if more_passes is not None and attacked.passes is not None and other.passes is not None:
+        missed &= np.asarray(other.passes)[other_rows] <= more_passes * np.asarray(attacked.passes)[rows]
+
+    hits = int(missed.sum())
+    if _significant(hits, len(rows), share):
         text = (
-            f"{count(missed)} of {count(len(here))} samples survive {name} though {other_name} broke them within its "
-            f"radius {setting(own.eps)}: the attacks of {name} failed on them, {_REASONS}"
+            f"{count(hits)} of {count(len(rows))} samples survive {name} though {other_name} broke them within its "
+            f"radius {setting(attacked.eps)}: the attacks of {name} failed on them, {REASONS}"
         )
-        yield MaskingSign(name, other_name, missed, len(here), proof=True, text=text)
+        yield MaskingSign(name, other_name, hits, len(rows), proof=True, text=text)
 
 
-def _allowed(own, other):
-    # Share of samples that `own` may miss though `other` finds them, None for all of them; and how many times more
-    # passes `other` may spend on a sample, None where they do not matter.
-    if own.strength < MANY_STEPS or not other.tried:
+def _tolerated(attacked: Attacked, other: Attacked) -> tuple[float | None, int | None]:
+    # Share of samples that `attacked` may miss though `other` breaks them, None for all of them; and how many times
+    # more passes `other` may spend on a sample, None where they do not matter.
+    if attacked.strength < MANY_STEPS or not other.tried:
         # What takes no gradients, or few, fails for other reasons than masked ones.
         return None, None
     if other.strength <= ONE_STEP:
         return NOISE_SHARE, None
-    if set(other.tried) <= set(own.tried):
+    if set(other.tried) <= set(attacked.tried):
         # The same attack in a ball that is not smaller differs by its settings only.
-        return (NOISE_SHARE, 1) if other.eps < own.eps - ROUNDING else (None, None)
+        smaller = other.eps < attacked.eps - ROUNDING
+        return (NOISE_SHARE, 1) if smaller else (None, None)
     return OTHER_SHARE, MORE_PASSES

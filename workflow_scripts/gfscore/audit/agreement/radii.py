@@ -1,13 +1,21 @@
-"""Rows of the tables on distances and certified radii: curves, summaries, log-rank tests, refutations."""
+"""Distances to adversarial examples and certified radii: curves, summaries, log-rank tests, refutations.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+Tables `radius_curves`, `class_distances`, `log_rank_tests` and `refutations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from gfscore.audit.values import AuditValues, row_generator
-from gfscore.measures import measure_of
+from gfscore.audit.values import row_generator
+from gfscore.measures import NamedMeasure
+from gfscore.measures.certified import Certified
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
 from gfscore.statistics.proportions import (
@@ -16,131 +24,286 @@ from gfscore.statistics.proportions import (
     corrected_certified_accuracy,
     lower_shares,
 )
-from gfscore.tables.table import ALL, ALL_NAME
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import ALL, ALL_NAME, MEASURED, Table
+
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+_CLASS = (
+    ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+    ("class_name", pa.string(), "name of the class; all for all samples together"),
+)
+
+RADIUS_CURVES = Table(
+    name="radius_curves",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
+        *_CLASS,
+        ("n", pa.int64(), "samples of the class"),
+        ("radius", pa.float64(), "distance in the norm of the measure"),
+        ("share", pa.float64(), "share correct and robust at the radius; for minimal an upper bound of the true share"),
+        ("low", pa.float64(), "certified: lower bound of the true share, simultaneous over classes at each radius"),
+        ("high", pa.float64(), "minimal: upper bound of the true share, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+    ),
+)
+
+CLASS_DISTANCES = Table(
+    name="class_distances",
+    version=1,
+    columns=(
+        *MEASURED,
+        *_CLASS,
+        ("n", pa.int64(), "samples of the class"),
+        ("misclassified", pa.int64(), "of these, misclassified without perturbation (distance 0)"),
+        ("found", pa.int64(), "with an adversarial example"),
+        ("censored", pa.int64(), "without one up to the largest distance searched"),
+        ("success_rate", pa.float64(), "found / correctly classified; null without any"),
+        ("median", pa.float64(), "median distance over all n; null if censored"),
+        ("mean", pa.float64(), "mean distance, censored samples at the largest searched"),
+    ),
+)
+
+LOG_RANK_TESTS = Table(
+    name="log_rank_tests",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("n", pa.int64(), "samples"),
+        ("classes", pa.int64(), "classes with samples"),
+        ("statistic", pa.float64(), "log-rank chi-square statistic"),
+        ("degrees_of_freedom", pa.int64(), "its degrees of freedom; 0: nothing to compare"),
+        ("p_chi_square", pa.float64(), "asymptotic p-value, valid for large classes"),
+        ("p_permutation", pa.float64(), "permutation p-value, valid for every number of samples"),
+        ("permutations", pa.int64(), "random permutations; p_permutation is at least 1 / (1 + permutations)"),
+    ),
+)
+
+REFUTATIONS = Table(
+    name="refutations",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("n", pa.int64(), "samples, abstentions included"),
+        ("attacked", pa.int64(), "certificates that were attacked"),
+        ("refuted", pa.int64(), "of these, refuted by an attack on the smoothed classifier"),
+        ("allowed", pa.int64(), "largest number explained by chance: 99.9% quantile of Binomial(n, alpha)"),
+        ("alpha", pa.float64(), "error probability of one certificate"),
+        ("within_chance", pa.bool_(), "refuted is at most allowed"),
+    ),
+)
 
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
 
-TESTED = ("statistic", "degrees_of_freedom", "p_chi_square", "p_permutation")
-
 ROUNDING = 1e-9
 """Relative tolerance of comparisons of radii, since rounding differs between processors."""
 
+Curves = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Shares of G groups at R radii with lower and upper bounds, each (G, R); NaN where undefined."""
+
 
 def radius_tables(
-    inputs: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
-) -> dict[str, list[dict[str, Any]]]:
-    """Rows of radius_curves, class_distances, log_rank_tests and refutations that an audit has measures for.
+    values: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
+) -> dict[str, pd.DataFrame]:
+    """Tables on distances and radii that an audit has measures for, by name.
 
-    Takes AuditValues, K names, the confidence of the bounds, and the number and seed of the permutations of the
-    log-rank test.
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    class_names : sequence of str
+        Names of the K classes.
+    confidence : float
+        Confidence of the bounds.
+    permutations, seed : int
+        Number and seed of the permutations of the log-rank test.
     """
-    kinds = {measure.kind.name for measure in inputs.subject.measures.values()}
-    tables = {"minimal": ("radius_curves", "class_distances", "log_rank_tests"), "certified": ("radius_curves",)}
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for kind in tables if kind in kinds for name in tables[kind]}
-    for model in inputs.included:
-        for measure, named in inputs.subject.measures.items():
-            settings = named.entry()
-            kind, key = settings["kind"], {**model.columns(), "measure": measure}
-            if kind not in tables:
-                continue
-            samples = inputs.table(model, measure)
-            rows["radius_curves"] += curve_rows(key, samples, class_names, settings=settings, confidence=confidence)
-            if kind == "minimal":
-                values, censored, labels = (samples[name].to_numpy() for name in ("value", "censored", "label"))
-                rows["class_distances"] += _distance_rows(key, values, censored, labels, class_names)
-                shuffles: dict[str, Any] = {"permutations": permutations, "rng": row_generator(seed, key)}
-                test = vars(survival.log_rank(values, censored, labels, len(class_names), **shuffles))
-                about = {"n": len(samples), "classes": samples["label"].nunique(), "permutations": permutations}
-                rows["log_rank_tests"].append({**key, **about, **{name: test[name] for name in TESTED}})
-            elif settings.get("smoothing", {}).get("sandwich") is not None:
-                rows.setdefault("refutations", []).append(key | _refutations(samples, settings["smoothing"]["alpha"]))
-    return rows
+    minimal = values.subject.of_kind("minimal")
+    smoothed = [measure for measure in values.subject.of_kind("certified") if has_attacked_certificates(measure)]
+    curves = []
+    distances = []
+    tests = []
+    refutations = []
+    for model in values.included:
+        for measure in values.subject.of_kind("minimal", "certified"):
+            samples = values.table(model, measure.name)
+            key = {**model.columns(), "measure": measure.name}
+            curve = curve_frame(samples, class_names, measure=measure, confidence=confidence)
+            curves.append(curve.assign(**key))
+            if measure in minimal:
+                distances.append(_distance_frame(samples, class_names).assign(**key))
+                rng = row_generator(seed, key)
+                test = _log_rank_row(samples, len(class_names), permutations=permutations, rng=rng)
+                tests.append({**key, **test})
+            elif measure in smoothed:
+                alpha = _alpha(measure)
+                refutations.append({**key, **_refutation_row(samples, alpha)})
+
+    tables = {}
+    if minimal or values.subject.of_kind("certified"):
+        tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
+    if minimal:
+        tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
+        tables["log_rank_tests"] = pd.DataFrame(tests, columns=LOG_RANK_TESTS.column_names)
+    if refutations:
+        tables["refutations"] = pd.DataFrame(refutations, columns=REFUTATIONS.column_names)
+    return tables
 
 
-def curve_rows(
-    key: Mapping[str, str],
-    samples: pd.DataFrame,
-    class_names: Sequence[str],
-    *,
-    settings: Mapping[str, Any],
-    confidence: float,
-) -> list[dict[str, Any]]:
-    """Rows of radius_curves of one model and measure of kind minimal or certified: classes, then all samples.
+def has_attacked_certificates(measure: NamedMeasure) -> bool:
+    """Whether a measure of kind certified attacks the certificates that it computes."""
+    smoothing = cast(Certified, measure.settings).smoothing
+    return smoothing is not None and smoothing.sandwich is not None
 
-    Takes the samples table, K names, the measure's settings and the confidence of the bounds at each radius, which are
-    simultaneous over classes; that of all samples holds alone.
+
+def _alpha(measure: NamedMeasure) -> float:
+    # Error probability of a certificate; NaN for imported radii, of which it is unknown.
+    smoothing = cast(Certified, measure.settings).smoothing
+    return np.nan if smoothing is None else smoothing.alpha
+
+
+def curve_frame(
+    samples: pd.DataFrame, class_names: Sequence[str], *, measure: NamedMeasure, confidence: float
+) -> pd.DataFrame:
+    """Curves of one model and measure over the radius: classes, then all samples.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Samples table of the measure.
+    class_names : sequence of str
+        Names of the K classes.
+    measure : NamedMeasure
+        Of kind minimal or certified.
+    confidence : float
+        Confidence of the bounds at each radius, which are simultaneous over classes; that of all samples holds alone.
+
+    Returns
+    -------
+    DataFrame
+        (K + 1) POINTS rows with the columns of `radius_curves` but the model and the measure.
     """
-    trace = _survival if settings["kind"] == "minimal" else _certified
-    smoothing = settings.get("smoothing")
-    # The range of the measure ends slightly above the largest certificate.
-    largest = largest_certificate(smoothing) if smoothing else measure_of(settings).value_range[1]
-    radii = np.linspace(0, largest, POINTS)
-    rows = []
+    radii = np.linspace(0, _largest_radius(measure), POINTS)
+    frames = []
     for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
-        share, low, high = trace(samples, groups, radii, settings=settings, n=n, alpha=(1 - confidence) / len(names))
-        rows += [
-            {**key, "kind": settings["kind"], "class_index": index, "class_name": names[place], "n": n[place]}
-            | {"radius": radius, "share": share[place, at], "low": low[place, at], "high": high[place, at]}
-            | {"confidence": confidence}
-            for place, index in enumerate(indices)
-            for at, radius in enumerate(radii)
-        ]
-    return rows
+        alpha = (1 - confidence) / len(names)
+        if measure.kind.name == "minimal":
+            share, low, high = _survival_curves(samples, groups, n, radii, alpha=alpha)
+        else:
+            share, low, high = _certified_curves(samples, groups, n, radii, alpha=alpha, error=_alpha(measure))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "kind": measure.kind.name,
+                    "class_index": np.repeat(indices, POINTS),
+                    "class_name": np.repeat(names, POINTS),
+                    "n": np.repeat(n, POINTS),
+                    "radius": np.tile(radii, len(names)),
+                    "share": share.ravel(),
+                    "low": low.ravel(),
+                    "high": high.ravel(),
+                    "confidence": confidence,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
 
 
-def _classes_then_all(labels, class_names):
-    # `(indices of the groups, their names, group of each sample (N,))`, by class, then for all samples.
+def _largest_radius(measure: NamedMeasure) -> float:
+    # The range of a smoothed measure ends slightly above the largest certificate.
+    if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
+        return largest_certificate(measure.settings.smoothing.model_dump())
+    return measure.measure.value_range[1]
+
+
+def _classes_then_all(
+    labels: NDArray[np.integer], class_names: Sequence[str]
+) -> Iterator[tuple[Sequence[int], Sequence[str], NDArray[np.integer]]]:
+    # Indices of the groups, their names, and the group of each sample (N,).
     yield range(len(class_names)), class_names, labels
     yield [ALL], [ALL_NAME], np.zeros_like(labels)
 
 
-def _survival(samples, labels, radii, *, settings, n, alpha):
+def _survival_curves(
+    samples: pd.DataFrame,
+    groups: NDArray[np.integer],
+    n: NDArray[np.int64],
+    radii: NDArray[np.float64],
+    *,
+    alpha: float,
+) -> Curves:
     # The share that withstands attacks is an upper bound of robustness, so only an upper confidence bound is valid.
-    values, censored = samples["value"].to_numpy(), samples["censored"].to_numpy()
-    share = survival.survival_curves(values, censored, labels, len(n), radii=radii)
+    share = survival.survival_curves(samples["value"], samples["censored"], groups, len(n), radii=radii)
     broken = np.round((1 - np.nan_to_num(share)) * n[:, None])
-    high = 1 - lower_shares(broken, np.broadcast_to(n[:, None], broken.shape), alpha=alpha)
-    return share, np.full(share.shape, np.nan), np.where(np.isnan(share), np.nan, high)
+    totals = np.broadcast_to(n[:, None], broken.shape)
+    high = 1 - lower_shares(broken, totals, alpha=alpha)
+    undefined = np.isnan(share)
+    return share, np.full(share.shape, np.nan), np.where(undefined, np.nan, high)
 
 
-def _certified(samples, labels, radii, *, settings, n, alpha):
+def _certified_curves(
+    samples: pd.DataFrame,
+    groups: NDArray[np.integer],
+    n: NDArray[np.int64],
+    radii: NDArray[np.float64],
+    *,
+    alpha: float,
+    error: float,
+) -> Curves:
     values = samples["value"].to_numpy()
-    share = np.stack(
-        [certified_accuracy(values, labels, len(n), radius=radius * (1 - ROUNDING)).mean for radius in radii], axis=1
-    )
+    share = np.empty((len(n), len(radii)))
+    for position, radius in enumerate(radii):
+        share[:, position] = certified_accuracy(values, groups, len(n), radius=radius * (1 - ROUNDING)).mean
+
     unknown = np.full(share.shape, np.nan)
-    if "smoothing" not in settings:
-        # The error probability of imported radii is unknown.
+    if np.isnan(error):
         return share, unknown, unknown
     certified = np.round(np.nan_to_num(share) * n[:, None])
-    low = corrected_certified_accuracy(
-        certified,
-        np.broadcast_to(n[:, None], certified.shape),
-        alpha=settings["smoothing"]["alpha"],
-        confidence=1 - alpha,
-    )
+    totals = np.broadcast_to(n[:, None], certified.shape)
+    low = corrected_certified_accuracy(certified, totals, alpha=error, confidence=1 - alpha)
     return share, np.where(np.isnan(share), np.nan, low), unknown
 
 
-def _distance_rows(key, values, censored, labels, class_names):
-    # Classes, then all samples.
-    rows = []
-    for indices, names, groups in _classes_then_all(labels, class_names):
-        found = survival.class_distances(values, censored, groups, len(names))
-        rows += [
-            {**key, "class_index": index, "class_name": names[place]}
-            | {name: column[place] for name, column in found.items()}
-            for place, index in enumerate(indices)
-        ]
-    return rows
+def _distance_frame(samples: pd.DataFrame, class_names: Sequence[str]) -> pd.DataFrame:
+    frames = []
+    for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
+        columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
+        frames.append(pd.DataFrame({"class_index": indices, "class_name": names, **columns}))
+    return pd.concat(frames, ignore_index=True)
 
 
-def _refutations(samples, alpha):
+def _log_rank_row(
+    samples: pd.DataFrame, classes: int, *, permutations: int, rng: np.random.Generator
+) -> dict[str, int | float]:
+    test = survival.log_rank(
+        samples["value"], samples["censored"], samples["label"], classes, permutations=permutations, rng=rng
+    )
+    return {
+        "n": len(samples),
+        "classes": samples["label"].nunique(),
+        "statistic": test.statistic,
+        "degrees_of_freedom": test.degrees_of_freedom,
+        "p_chi_square": test.p_chi_square,
+        "p_permutation": test.p_permutation,
+        "permutations": permutations,
+    }
+
+
+def _refutation_row(samples: pd.DataFrame, alpha: float) -> dict[str, int | float | bool]:
     # Certificates of error alpha that were attacked.
-    known = samples[samples["attacked"].notna()]
-    attacked, refuted = (int(known[name].astype(bool).sum()) for name in ("attacked", "refuted"))
-    allowed = allowed_refutations(len(known), alpha=alpha)
-    counts = {"n": len(known), "attacked": attacked, "refuted": refuted, "allowed": allowed}
-    return counts | {"alpha": alpha, "within_chance": refuted <= allowed}
+    certificates = samples[samples["attacked"].notna()]
+    refuted = int(certificates["refuted"].astype(bool).sum())
+    allowed = allowed_refutations(len(certificates), alpha=alpha)
+    return {
+        "n": len(certificates),
+        "attacked": int(certificates["attacked"].astype(bool).sum()),
+        "refuted": refuted,
+        "allowed": allowed,
+        "alpha": alpha,
+        "within_chance": refuted <= allowed,
+    }

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.agreement.falsification import FEW_MODELS, REFUTED, mean_scores_against_distances, rank_relation
+from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
+from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps

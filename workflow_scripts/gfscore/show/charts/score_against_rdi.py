@@ -16,7 +16,7 @@ def means_and_disparities(subject: Subject) -> Frame | None:
 
 def relation(frame: Frame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
-    from gfscore.audit.agreement.falsification import FEW_MODELS, rank_relation
+    from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 
     models = len(frame)
     if models < FEW_MODELS:

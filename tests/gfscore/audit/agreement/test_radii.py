@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.agreement.radii import POINTS, curve_rows
+from gfscore.audit.agreement.radii import POINTS, curve_frame
+from gfscore.measures import named_measures
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import radii
 from gfscore.tables.table import ALL
@@ -13,7 +14,8 @@ CERTIFIED = {"kind": "certified", "smoothing": SMOOTHING}
 
 def curve(values, settings):
     samples = pd.DataFrame({"label": 0, "value": values, "censored": False})
-    rows = pd.DataFrame(curve_rows({"model": "m"}, samples, ["a", "b"], settings=settings, confidence=0.95))
+    measure = named_measures({"radii": settings})["radii"]
+    rows = curve_frame(samples, ["a", "b"], measure=measure, confidence=0.95)
     return rows[rows["class_index"] == ALL].reset_index(drop=True)
 
 

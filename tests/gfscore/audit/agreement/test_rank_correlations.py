@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gfscore.audit.agreement.rows import EVERY_ORDER, RANDOM_ORDERS, rank_agreement
+from gfscore.audit.agreement.rank_correlations import EVERY_ORDER, RANDOM_ORDERS, rank_agreement
 from gfscore.statistics.ranking import exact_p_value
 
 SETTINGS = {"confidence": 0.95, "permutations": 999, "seed": 0}

@@ -1,0 +1,194 @@
+"""Decisions of probabilistic robustness by class, beside accuracy and attacks: `class_shares`, `training_methods`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+
+from gfscore.measures import NamedMeasure
+from gfscore.statistics.error_rates import error_rate, threshold
+from gfscore.statistics.proportions import class_shares, training_method
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Table
+
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+CLASS_SHARES = Table(
+    name="class_shares",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        ("n", pa.int64(), "samples of the class"),
+        ("robust", pa.int64(), "decided as robust"),
+        ("not_robust", pa.int64(), "decided as not robust"),
+        ("undecided", pa.int64(), "not decided within the budget"),
+        ("low", pa.float64(), "lower bound of the true share; simultaneous over classes, that of all samples alone"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
+        ("paper_high", pa.float64(), "its upper end, likewise"),
+        ("kappa", pa.float64(), "tolerated share of changed neighbours"),
+        ("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
+        ("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
+    ),
+)
+
+TRAINING_METHODS = Table(
+    name="training_methods",
+    version=1,
+    columns=(
+        ("dataset", pa.string(), "data evaluated"),
+        ("adversarial", pa.string(), "measure of kind adversarial"),
+        ("probabilistic", pa.string(), "measure of kind probabilistic"),
+        ("threat", pa.string(), "threat model the classifier was made for"),
+        ("model", pa.string(), "classifier"),
+        ("training", pa.string(), "training method; where models share it, with what tells them apart"),
+        ("n", pa.int64(), "samples of all three measures"),
+        ("accuracy", pa.float64(), "clean accuracy"),
+        ("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
+        ("robust", pa.float64(), "share decided as probabilistically robust"),
+        ("undecided", pa.float64(), "share not decided within the budget"),
+        ("observation", pa.float64(), "lower bound of the robust share as the paper prints it (Eq. 7)"),
+        ("robust_low", pa.float64(), "lower bound of the true robust share, of this row alone"),
+        ("robust_high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
+    ),
+)
+
+
+def class_share_table(values: AuditValues, class_names: Sequence[str], *, confidence: float) -> pd.DataFrame:
+    """Table `class_shares` of every measure of kind probabilistic: classes, then all samples.
+
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    class_names : sequence of str
+        Names of the K classes.
+    confidence : float
+        Confidence of the corrected bounds.
+    """
+    frames = []
+    for model in values.included:
+        for measure in values.subject.of_kind("probabilistic"):
+            samples = values.table(model, measure.name)
+            shares = share_frame(samples, class_names, measure=measure, confidence=confidence)
+            frames.append(shares.assign(**model.columns(), measure=measure.name))
+    return stacked(CLASS_SHARES, frames)
+
+
+def share_frame(
+    samples: pd.DataFrame, class_names: Sequence[str], *, measure: NamedMeasure, confidence: float
+) -> pd.DataFrame:
+    """Decisions of one model by class, then of all samples, with the true shares' bounds.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Samples table with label and state.
+    class_names : sequence of str
+        Names of the K classes.
+    measure : NamedMeasure
+        Of kind probabilistic.
+    confidence : float
+        Confidence of the corrected bounds, which allow for the rate at which the test errs; the printed ones take it
+        at its level, as the paper does.
+    """
+    settings = measure.entry()
+    rate = error_rate(settings)
+    shares = class_shares(
+        samples["state"],
+        samples["label"],
+        class_names,
+        alpha=settings["alpha"],
+        alpha_test=rate,
+        alpha_ci=1 - confidence,
+    )
+    return shares.assign(
+        confidence=confidence, kappa=threshold(settings["kappa"]), alpha=settings["alpha"], error_rate=rate
+    )
+
+
+def training_method_table(
+    values: AuditValues, methods: Mapping[tuple[str, str], str | None], *, confidence: float
+) -> pd.DataFrame:
+    """Table `training_methods`: the exact-binomial paper's Table 1 for every adversarial and probabilistic measure.
+
+    Parameters
+    ----------
+    values : AuditValues
+        Values of an audit with measures of kind clean, adversarial and probabilistic.
+    methods : mapping
+        Training method by (threat, model), from names_of_training; models with None are left out.
+    confidence : float
+        Confidence of the bounds.
+    """
+    clean = values.subject.of_kind("clean")[0]
+    pairs = product(values.subject.of_kind("adversarial"), values.subject.of_kind("probabilistic"))
+    rows = []
+    for adversarial, probabilistic in pairs:
+        rate = error_rate(probabilistic.entry())
+        for model in values.included:
+            training = methods[model.threat, model.model]
+            if training is None:
+                continue
+            row = training_method(
+                {
+                    "clean": values.table(model, clean.name),
+                    "adversarial": values.table(model, adversarial.name),
+                    "probabilistic": values.table(model, probabilistic.name),
+                },
+                name=model.label,
+                alpha=probabilistic.entry()["alpha"],
+                alpha_test=rate,
+                alpha_ci=1 - confidence,
+            )
+            rows.append(
+                {
+                    **row,
+                    **model.columns(),
+                    "training": training,
+                    "adversarial": adversarial.name,
+                    "probabilistic": probabilistic.name,
+                    "confidence": confidence,
+                    "error_rate": rate,
+                }
+            )
+    return pd.DataFrame(rows, columns=TRAINING_METHODS.column_names)
+
+
+def names_of_training(methods: Sequence[Mapping[str, str | None]]) -> dict[tuple[str, str], str | None]:
+    """Training method of each model by (threat, model), None if unknown.
+
+    Where models share it, it is followed by what tells these apart: "PGD (patch_mixer)", the architecture, or else the
+    model, or else threat and model.
+
+    Parameters
+    ----------
+    methods : sequence of mapping
+        threat, model, method and architecture of each model; the last two None if unknown.
+    """
+    names: dict[tuple[str, str], str | None] = {}
+    for model in methods:
+        method = model["method"]
+        alike = [other for other in methods if other["method"] == method]
+        if method is not None and len(alike) > 1:
+            method = f"{method} ({_distinction(model, alike)})"
+        names[str(model["threat"]), str(model["model"])] = method
+    return names
+
+
+def _distinction(model: Mapping[str, str | None], alike: Sequence[Mapping[str, str | None]]) -> str | None:
+    # The first description under which all models differ.
+    for key in ("architecture", "model"):
+        if len({other.get(key) for other in alike}) == len(alike):
+            return model[key]
+    return f"{model['threat']}/{model['model']}"
