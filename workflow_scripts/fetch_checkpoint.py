@@ -24,4 +24,4 @@ if __name__ == "__main__":
         fetch_checkpoint(snakemake.params.settings, snakemake.output.manifest, identity=snakemake.params.identity)
         # For the planning of later runs.
         for file in read_json(snakemake.output.manifest)["files"]:
-            digests.sha256(file["path"])
+            digests.cached_sha256(file["path"])

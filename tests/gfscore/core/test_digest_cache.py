@@ -24,16 +24,16 @@ def later(monkeypatch):
 
 def test_an_unchanged_file_is_not_read_again(monkeypatch):
     later(monkeypatch)
-    digest = digests.sha256("file")
+    digest = digests.cached_sha256("file")
     assert digest == sha256_of_file("file")
     monkeypatch.setattr(digests.hashlib, "file_digest", None)
-    assert digests.sha256("file") == digest
+    assert digests.cached_sha256("file") == digest
 
 
 @pytest.mark.parametrize("replaced", ["in place", "by another file", "by a link"])
 def test_a_file_of_the_same_size_and_time_is_read_again(monkeypatch, replaced):
     later(monkeypatch)
-    digests.sha256("file")
+    digests.cached_sha256("file")
     before = Path("file").stat()
     time.sleep(0.02)
     if replaced == "in place":
@@ -44,20 +44,20 @@ def test_a_file_of_the_same_size_and_time_is_read_again(monkeypatch, replaced):
         Path("other").rename("file") if replaced == "by another file" else Path("file").symlink_to("other")
     os.utime("file", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert Path("file").stat().st_mtime_ns == before.st_mtime_ns
-    assert digests.sha256("file") == sha256_of_file("file")
+    assert digests.cached_sha256("file") == sha256_of_file("file")
 
 
 def test_a_file_that_changed_a_moment_ago_is_not_stored():
-    digests.sha256("file")
+    digests.cached_sha256("file")
     assert digests.recall("file") is None
 
 
 def test_a_damaged_record_and_a_lost_file_are_as_none(monkeypatch):
     later(monkeypatch)
-    digest = digests.sha256("file")
+    digest = digests.cached_sha256("file")
     (record,) = digests.FOLDER.iterdir()
     record.write_text("[1")
-    assert digests.sha256("file") == digest
+    assert digests.cached_sha256("file") == digest
     Path("file").unlink()
     assert digests.recall("file") is None
 

@@ -1,4 +1,4 @@
-"""Discovery of sources, measures and metrics by their modules, so that none of them has to be listed anywhere."""
+"""Discovery of sources, attacks, measures, metrics and charts by their modules, so that none is listed anywhere."""
 
 import re
 from collections.abc import Iterable
@@ -17,38 +17,66 @@ T = TypeVar("T")
 
 
 def required_declarations(package: str, modules: Iterable[ModuleInfo], kind: type[T]) -> list[T]:
-    """The object that each of the modules of a package must define, but DECLARATION, which says what they are.
+    """The object that each module of a package must define.
 
-    Of the class Metric, say, it is called METRIC, and its `name` is that of its module. Raises InputError, naming the
-    file, for a module without one.
+    Parameters
+    ----------
+    package : str
+        Dotted name of the package.
+    modules : iterable of ModuleInfo
+        Its modules; DECLARATION, which says what the others declare, is passed over.
+    kind : type
+        Class of the objects. Of the class Metric, say, the object is called METRIC, and its `name` is that of its
+        module.
+
+    Returns
+    -------
+    list
+        One object per module, in their order.
+
+    Raises
+    ------
+    InputError
+        Naming the file, for a module without one.
     """
-    found = []
-    for module in modules:
-        if module.name == DECLARATION:
+    constant = kind.__name__.upper()
+    objects = []
+    for info in modules:
+        if info.name == DECLARATION:
             continue
-        loaded, constant = import_module(f"{package}.{module.name}"), kind.__name__.upper()
-        declared = getattr(loaded, constant, None)
-        if not isinstance(declared, kind) or getattr(declared, "name", None) != module.name:
+        module = import_module(f"{package}.{info.name}")
+        declared = getattr(module, constant, None)
+        if not isinstance(declared, kind) or getattr(declared, "name", None) != info.name:
             raise InputError(
-                f"{loaded.__file__}: holds no {kind.__name__.lower()} of this name; add {constant} = "
-                f"{kind.__name__}(name={module.name!r}, ...)"
+                f"{module.__file__}: holds no {kind.__name__.lower()} of this name; add {constant} = "
+                f"{kind.__name__}(name={info.name!r}, ...)"
             )
-        found.append(declared)
-    return found
+        objects.append(declared)
+    return objects
 
 
 def declarations(package: str, name: str) -> dict[str, Any]:
-    """Objects called `name` that the modules of a package define at top level, by module name in alphabetical order.
+    """Objects of one name that the modules of a package define at top level.
 
-    A module that defines none is not imported.
+    Parameters
+    ----------
+    package : str
+        Dotted name of the package.
+    name : str
+        Name of the objects, such as "SOURCE".
+
+    Returns
+    -------
+    dict
+        Objects by module name, in alphabetical order; a module that defines none is not imported.
     """
-    declares = re.compile(rf"^{name}(:.*)? = ", flags=re.MULTILINE)
+    defines = re.compile(rf"^{name}(:.*)? = ", flags=re.MULTILINE)
     spec = find_spec(package)
     folders = list(spec.submodule_search_locations or []) if spec else []
     result = {}
-    for module in sorted(iter_modules(folders), key=lambda module: module.name):
-        place = Path(module.module_finder.path, module.name)  # type: ignore[union-attr]
-        path = place / "__init__.py" if module.ispkg else place.with_suffix(".py")
-        if path.is_file() and declares.search(path.read_text(encoding="utf-8")):
-            result[module.name] = getattr(import_module(f"{package}.{module.name}"), name)
+    for info in sorted(iter_modules(folders), key=lambda info: info.name):
+        path = Path(info.module_finder.path, info.name)  # type: ignore[union-attr]
+        path = path / "__init__.py" if info.ispkg else path.with_suffix(".py")
+        if path.is_file() and defines.search(path.read_text(encoding="utf-8")):
+            result[info.name] = getattr(import_module(f"{package}.{info.name}"), name)
     return result

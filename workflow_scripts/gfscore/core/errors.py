@@ -11,21 +11,40 @@ class InputError(ValueError):
     """Input that cannot be audited: the message names the file, the value and the remedy."""
 
 
-def unknown(what: str, name: object, known: Collection[object]) -> str:
-    """Error message for an unknown name, with the nearest known one and the others where they are few."""
-    close = nearest(name, known)
-    listed = f"known: {', '.join(map(str, known)) or 'none'}"
+def unknown(what: str, name: object, choices: Collection[object]) -> str:
+    """Error message for an unknown name.
+
+    Parameters
+    ----------
+    what : str
+        What the name should be of, such as "attack".
+    name : object
+        The unknown name.
+    choices : collection
+        The names that exist.
+
+    Returns
+    -------
+    str
+        The name, the nearest of the choices, and the others where they are few.
+    """
+    listed = f"known: {', '.join(map(str, choices)) or 'none'}"
+    close = nearest(name, choices)
     if close is None:
         return f"{what} {name!r} is unknown; {listed}"
-    others = f" ({listed})" if 1 < len(known) <= MOST_LISTED else ""
-    return f"{what} {name!r} is unknown; did you mean {close!r}?{others}"
+    message = f"{what} {name!r} is unknown; did you mean {close!r}?"
+    if 1 < len(choices) <= MOST_LISTED:
+        message += f" ({listed})"
+    return message
 
 
-def nearest(name: object, known: Collection[object]) -> str | None:
-    """The known name that is most like another, None where none is like it."""
-    return next(iter(get_close_matches(str(name), [str(item) for item in known], n=1, cutoff=0.4)), None)
+def nearest(name: object, choices: Collection[object]) -> str | None:
+    """The choice that is most like a name, None where none is like it."""
+    matches = get_close_matches(str(name), [str(choice) for choice in choices], n=1, cutoff=0.4)
+    return matches[0] if matches else None
 
 
 def few(names: Sequence[str]) -> str:
     """The first five of a list of names, for a message."""
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    listed = ", ".join(names[:5])
+    return f"{listed}, ..." if len(names) > 5 else listed

@@ -1,4 +1,7 @@
-"""Atomic writes, which leave no partial file behind when a job is killed, and digests of files."""
+"""Atomic writes, which leave no partial file behind when a job is killed; JSON files; files that are no regular ones.
+
+Planning uses this module, so it imports nothing heavy.
+"""
 
 import errno
 import hashlib
@@ -20,21 +23,44 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 CHECKSUM = "checksum"
 """Last key of every JSON file: SHA-256 of the rest, since a flipped bit in a number is still a number."""
 
+MOST_UNPACKED = 1 << 28
+"""Bytes that a part of an archive may unpack to whatever it takes in the file."""
+
+LARGEST_RATIO = 50
+"""Largest compression ratio of a larger part. Images and logits have about 2, weights 1, and deflate at most 1032."""
+
+
+# ---- writing ----
+
 
 @contextmanager
 def atomic(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path in the target's folder; on success flush it to disk and rename it to `path`.
+    """Write a file whole or not at all.
 
-    On an exception the temporary file is removed and `path` is left as it was.
+    Parameters
+    ----------
+    path : Path or str
+        File to write; its folder is made.
+
+    Yields
+    ------
+    Path
+        A temporary file in the same folder, to be written to. On success it is flushed to disk and renamed to `path`;
+        on an exception it is removed, and `path` is left as it was.
+
+    Raises
+    ------
+    OSError
+        Naming `path`, where the disk cannot be written to.
     """
     path = Path(path)
-    with _named(path):
+    with _target_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     temporary = Path(name)
     try:
-        with _named(path):
+        with _target_named(path):
             yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
@@ -45,16 +71,9 @@ def atomic(path: Path | str) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def umask() -> int:
-    """Permissions that new files of this process do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 @contextmanager
-def _named(path):
-    """Replace the file name in an error of the disk by the target's: writers only know the temporary one."""
+def _target_named(path):
+    # Replaces the file name in an error of the disk by the target's: writers only know the temporary one.
     try:
         yield
     except OSError as error:
@@ -63,28 +82,52 @@ def _named(path):
         raise
 
 
+def umask() -> int:
+    """Permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Write a UTF-8 text file atomically."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
-    """Write a mapping as JSON atomically, keys in their order, followed by CHECKSUM; NaN becomes null.
+# ---- JSON ----
 
-    Numpy scalars and arrays are written as numbers and lists. Raises ValueError for an infinite number.
+
+def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
+    """Write a mapping as JSON atomically, followed by its CHECKSUM.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to write.
+    data : mapping
+        Written with its keys in their order; NaN becomes null, numpy's scalars and arrays become numbers and lists.
+
+    Raises
+    ------
+    ValueError
+        For an infinite number.
     """
     # Through JSON once, so that the checksum is taken over keys as text, as a reader gets them.
     plain = json.loads(json.dumps(_without_nan(data), allow_nan=False))
     plain.pop(CHECKSUM, None)
-    text = json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=2, ensure_ascii=False)
+    plain[CHECKSUM] = _checksum(plain)
+    text = json.dumps(plain, indent=2, ensure_ascii=False)
     write_text(path, text + "\n")
 
 
 def read_json(path: Path | str) -> dict[str, Any]:
     """Mapping that write_json wrote, without CHECKSUM.
 
-    Raises InputError, naming the file, when it is missing, malformed, no mapping, or was changed since it was written.
+    Raises
+    ------
+    InputError
+        Naming the file, when it is missing, malformed, no mapping, or was changed since it was written.
     """
     remedy = "delete it and run the workflow again"
     try:
@@ -103,7 +146,7 @@ def _checksum(data):
 
 
 def _without_nan(data):
-    # Numbers and arrays of numpy, which is not imported here.
+    # Numbers and arrays of numpy have tolist.
     if hasattr(data, "tolist"):
         data = data.tolist()
     if isinstance(data, dict):
@@ -115,14 +158,7 @@ def _without_nan(data):
     return data
 
 
-# ---- Files that reading would not end of: pipes and devices, and archives that unpack to far more than their size.
-
-
-MOST_UNPACKED = 1 << 28
-"""Bytes that a part of an archive may unpack to whatever it takes in the file."""
-
-LARGEST_RATIO = 50
-"""Largest compression ratio of a larger part. Images and logits have about 2, weights 1, and deflate at most 1032."""
+# ---- files that reading would not end of ----
 
 
 def unpacks_too_far(unpacked: int, packed: int) -> bool:
@@ -131,18 +167,24 @@ def unpacks_too_far(unpacked: int, packed: int) -> bool:
 
 
 def require_regular(path: Path | str, *, or_folder: bool = False) -> None:
-    """Raise InputError if `path`, links followed, exists and is no regular file (or folder, with `or_folder`)."""
+    """Raise InputError if a path exists, links followed, and is no regular file (or folder, with `or_folder`)."""
     path = Path(path)
-    if path.exists() and not (path.is_file() or (or_folder and path.is_dir())):
-        kind = "a folder" if path.is_dir() else "a pipe or a device"
-        raise InputError(f"{path}: is no regular file but {kind}; name the file itself")
+    if not path.exists() or path.is_file():
+        return
+    if path.is_dir():
+        if or_folder:
+            return
+        kind = "a folder"
+    else:
+        kind = "a pipe or a device"
+    raise InputError(f"{path}: is no regular file but {kind}; name the file itself")
 
 
 def regular_bytes(path: Path | str, *, follow_links: bool = True) -> bytes:
     """Bytes of a file; OSError for one that is missing or no regular file, or, unless they are followed, a link."""
     # Without O_NONBLOCK, opening a pipe waits for a writer.
-    chosen = os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | chosen)) as file:
+    further_flags = os.O_NONBLOCK if follow_links else os.O_NONBLOCK | os.O_NOFOLLOW
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | further_flags)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("a pipe or a device, not a regular file")
         return file.read()

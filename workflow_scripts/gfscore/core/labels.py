@@ -1,28 +1,38 @@
-"""Readable class names for datasets that name their classes by codes."""
+"""Classes of samples: readable names of those named by codes, and labels of users converted to class indices."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 WNID = re.compile(r"n\d{8}")
 """WordNet ID of a noun, as ImageNet names its folders."""
+
+WHOLE = "give whole numbers 0..K-1, the positions of the classes in `classes`"
+"""Remedy for labels that are no class indices."""
+
+LONGEST_NUMBER = 9
+"""Digits of the longest text that is read as a number of a class, which has 32 bits."""
+
+SHOWN = 80
+"""Characters of a label that an error shows."""
+
+
+# ---- readable names ----
 
 
 def readable_class(name: str) -> str:
@@ -34,14 +44,16 @@ def readable_class(name: str) -> str:
 def readable_classes(names: Iterable[str]) -> list[str]:
     """Readable names in the same order; where all of them are wnids, the meaning alone ("velvet")."""
     names = [str(name) for name in names]
-    if names and all(WNID.fullmatch(name) and name in imagenet_names() for name in names):
-        return [imagenet_names()[name] for name in names]
+    meanings = imagenet_names()
+    if names and all(WNID.fullmatch(name) and name in meanings for name in names):
+        return [meanings[name] for name in names]
     return [readable_class(name) for name in names]
 
 
 def classes_of(rows: DataFrame) -> list[str]:
     """Readable names of the classes in a table, by class index; a class may have several rows."""
-    return readable_classes(rows.drop_duplicates("class_index").sort_values("class_index")["class_name"])
+    classes = rows.drop_duplicates("class_index").sort_values("class_index")
+    return readable_classes(classes["class_name"])
 
 
 @cache
@@ -54,24 +66,31 @@ def imagenet_names() -> dict[str, str]:
         return {row["wnid"]: row["name"] for row in csv.DictReader(file)}
 
 
-# ---- Labels of samples as users write them, class indices or class names, converted to class indices.
-
-
-WHOLE = "give whole numbers 0..K-1, the positions of the classes in `classes`"
-"""Remedy for labels that are no class indices."""
-
-LONGEST_NUMBER = 9
-"""Digits of the longest text that is read as a number of a class, which has 32 bits."""
-
-SHOWN = 80
-"""Characters of a label that an error shows."""
+# ---- labels of users ----
 
 
 def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | str) -> NDArray[Any]:
-    """Labels (N,) that are class names, replaced by their positions in `classes` (K names, or None if not listed).
+    """Convert labels that are class names to class indices.
 
-    Labels that are not text are returned unchanged (see `fault_of_labels`). Raises InputError, naming `where`, for text
-    where no classes are listed, and for the first row that is none of them, with the nearest class.
+    Parameters
+    ----------
+    labels : ndarray of shape (N,)
+        Class names; labels that are not text are returned unchanged (see `fault_of_labels`).
+    classes : sequence of str, or None
+        The K class names, None where none are listed.
+    where : Path or str
+        The file or array that errors name.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        Positions in `classes`, int64.
+
+    Raises
+    ------
+    InputError
+        For text where no classes are listed, for a name that may be a class or the index of another, and for the first
+        row that is none of the classes, with the nearest one.
     """
     if labels.ndim != 1 or labels.dtype.kind not in "OSU" or not any(isinstance(v, str | bytes) for v in labels):
         return labels
@@ -83,28 +102,38 @@ def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Pa
             "names under its `classes` in config.yaml, in the order of the columns of logits"
         )
     index = {name: position for position, name in enumerate(classes)}
-    # A class name such as "3" is ambiguous: read as a number it may mean another class.
-    ambiguous = {
-        name for name, k in index.items() if _as_integer(name) in range(len(classes)) and _as_integer(name) != k
-    }
-    unclear = next((name for name in names if name in ambiguous), None)
-    if unclear is not None:
-        raise InputError(
-            f"{where}: row {names.index(unclear)} is {unclear!r}: the name of class {index[unclear]} and the index of "
-            "another one; write all labels as whole numbers from 0"
-        )
-    foreign = next((row for row, name in enumerate(names) if name not in index), None)
-    if foreign is not None:
-        name = names[foreign]
-        empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
-        near = get_close_matches(name, classes, n=1) if isinstance(name, str) and not empty else []
-        known = f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
-        hint = "an empty cell, or a text that means a missing value" if empty else known
-        raise InputError(
-            f"{where}: row {foreign} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes ({hint}); write each "
-            "label as in `classes` of the dataset, or all as whole numbers from 0"
-        )
+    _refuse_ambiguous(names, index, where)
+    for row, name in enumerate(names):
+        if name not in index:
+            raise InputError(
+                f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes "
+                f"({_hint(name, classes)}); write each label as in `classes` of the dataset, or all as whole numbers "
+                "from 0"
+            )
     return np.array([index[name] for name in names], dtype=np.int64)
+
+
+def _refuse_ambiguous(names, index, where):
+    # A class name such as "3" is ambiguous where it stands in another place: read as a number it means another class.
+    ambiguous = set()
+    for name, position in index.items():
+        number = _as_integer(name)
+        if number != position and number in range(len(index)):
+            ambiguous.add(name)
+    for row, name in enumerate(names):
+        if name in ambiguous:
+            raise InputError(
+                f"{where}: row {row} is {name!r}: the name of class {index[name]} and the index of another one; write "
+                "all labels as whole numbers from 0"
+            )
+
+
+def _hint(name, classes):
+    empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
+    if empty:
+        return "an empty cell, or a text that means a missing value"
+    near = get_close_matches(name, classes, n=1) if isinstance(name, str) else []
+    return f"the nearest is {near[0]!r}" if near else f"which are {few(classes)}"
 
 
 def is_number(text: str) -> bool:
@@ -126,21 +155,30 @@ def _as_integer(name):
 
 
 def fault_of_labels(labels: NDArray[Any]) -> str | None:
-    """Why labels (N,) are no whole numbers, with the first such row and the remedy; None if they are.
+    """Why labels are no whole numbers.
 
-    Class names are converted by `class_indices` first.
+    Parameters
+    ----------
+    labels : ndarray of shape (N,)
+        Labels; class names are converted by `class_indices` first.
+
+    Returns
+    -------
+    str or None
+        The type, the first row at fault and the remedy; None if all labels are whole numbers.
     """
     if labels.dtype.kind in "iu":
         return None
-    fault, values = f"dtype {labels.dtype}", labels.tolist()
+    values = labels.tolist()
     if labels.dtype.kind == "f":
         wrong = np.flatnonzero(~np.isfinite(labels) | (labels != np.round(labels)))
         if not wrong.size:
             return None
-        fault += f", row {wrong[0]} is {values[wrong[0]]}"
-        return f"{fault}{' (an empty cell?)' if np.isnan(labels[wrong[0]]) else ''}; {WHOLE}"
-    if values:
-        # In a column of text, numbers are text too: the first name is at fault.
-        row = next((row for row, value in enumerate(values) if not str(value).strip().isdecimal()), 0)
-        fault += f", row {row} is {repr(values[row])[:SHOWN]}"
-    return f"{fault}; {WHOLE}"
+        row = wrong[0]
+        empty = " (an empty cell?)" if np.isnan(labels[row]) else ""
+        return f"dtype {labels.dtype}, row {row} is {values[row]}{empty}; {WHOLE}"
+    if not values:
+        return f"dtype {labels.dtype}; {WHOLE}"
+    # In a column of text, numbers are text too: the first name is at fault.
+    row = next((row for row, value in enumerate(values) if not str(value).strip().isdecimal()), 0)
+    return f"dtype {labels.dtype}, row {row} is {repr(values[row])[:SHOWN]}; {WHOLE}"

@@ -1,4 +1,4 @@
-"""Display of names of models and classes, which come from users and may hold any character."""
+"""Text that is shown: names of models and classes, which come from users and may hold any character, and URLs."""
 
 from __future__ import annotations
 
@@ -6,35 +6,58 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-from typing import Any
 
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
 
-CONTROL = {
-    code: REPLACEMENT
-    for codes in (range(32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
-    for code in codes
-    if chr(code) not in "\t\n\r"
-}
+LONGEST_IN_SENTENCE = 40
+"""Characters of a class name in a sentence."""
+
+
+def _control_characters() -> dict[int, str]:
+    ranges = (range(32), range(127, 160), range(0x202A, 0x202F), range(0x2066, 0x206A))
+    table = {}
+    for codes in ranges:
+        table.update(dict.fromkeys(codes, REPLACEMENT))
+    for white_space in "\t\n\r":
+        del table[ord(white_space)]
+    return table
+
+
+CONTROL = _control_characters()
 """Control characters of terminals and of text direction, for str.translate."""
+
+
+# ---- single names ----
 
 
 def printable(name: object) -> str:
     """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
-    text = "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in str(name))
-    return re.sub(" +", " ", text).strip() or "(unnamed)"
+    characters = []
+    for character in str(name):
+        if character.isprintable():
+            characters.append(character)
+        elif character.isspace():
+            characters.append(" ")
+        else:
+            characters.append(REPLACEMENT)
+    return re.sub(" +", " ", "".join(characters)).strip() or "(unnamed)"
 
 
 def on_one_line(text: str) -> str:
     """Text for a comment in a file: characters that are not printable, line breaks among them, are replaced."""
     return "".join(character if character.isprintable() else REPLACEMENT for character in text)
+
+
+def harmless(text: str) -> str:
+    """Text of any number of lines without control characters of terminals, for logs and error messages."""
+    return text.translate(CONTROL)
 
 
 def require_utf8(name: str, *, where: object) -> None:
@@ -52,7 +75,8 @@ def shell_word(word: str) -> str:
     """
     if word.isprintable():
         return shlex.quote(word)
-    return "$'" + "".join(map(_escaped, word)) + "'"
+    escaped = "".join(map(_escaped, word))
+    return f"$'{escaped}'"
 
 
 def _escaped(character):
@@ -64,14 +88,17 @@ def _escaped(character):
     if 0xDC80 <= code <= 0xDCFF:
         # A byte of a file name that is no UTF-8, as Python holds it.
         return f"\\{code - 0xDC00:03o}"
-    return f"\\{code:03o}" if code < 0x80 else f"\\U{code:08x}"
+    if code < 0x80:
+        return f"\\{code:03o}"
+    return f"\\U{code:08x}"
 
 
 def visible(text: str) -> str:
     """Text in Unicode normal form NFKC, without invisible format characters (category Cf)."""
     if text.isascii():
         return text
-    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    normal = unicodedata.normalize("NFKC", text)
+    return "".join(character for character in normal if unicodedata.category(character) != "Cf")
 
 
 def spelling(name: str) -> str:
@@ -80,18 +107,26 @@ def spelling(name: str) -> str:
 
 
 def spelled_alike(names: Iterable[str], *, key: Callable[[str], Hashable] = spelling) -> tuple[str, str] | None:
-    """First two different names, `(name, other)`, with the same `key`; None if there are none."""
-    seen: dict[Hashable, str] = {}
+    """First two different names that a reader cannot tell apart.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names, of which some may be equal.
+    key : callable
+        What a reader can tell a name by.
+
+    Returns
+    -------
+    (str, str) or None
+        The earlier name and the later one; None if there are none.
+    """
+    first_by_key: dict[Hashable, str] = {}
     for name in names:
-        other = seen.setdefault(key(name), name)
-        if other != name:
-            return other, name
+        first = first_by_key.setdefault(key(name), name)
+        if first != name:
+            return first, name
     return None
-
-
-def harmless(text: str) -> str:
-    """Text of any number of lines without control characters of terminals, for logs and error messages."""
-    return text.translate(CONTROL)
 
 
 def shortened(name: object, limit: int) -> str:
@@ -100,30 +135,44 @@ def shortened(name: object, limit: int) -> str:
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 2
-    return text[: limit - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+    head = limit - 1 - tail
+    return text[:head] + ELLIPSIS + text[len(text) - tail :]
 
 
 def shortened_all(names: Iterable[object], limit: int) -> list[str]:
     """Shortened names in the same order; names that differ only in what was cut get a number appended."""
     result: list[str] = []
-    seen: dict[str, int] = {}
+    times: dict[str, int] = {}
     for name in names:
         text = shortened(name, limit)
-        seen[text] = seen.get(text, 0) + 1
-        result.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+        times[text] = times.get(text, 0) + 1
+        result.append(text if times[text] == 1 else f"{text} ({times[text]})")
     return result
 
 
-def model_labels(frame: DataFrame) -> list[str]:
-    """Label of each row's model: its name, preceded by threat and dataset where the name alone is ambiguous.
+# ---- models ----
 
-    `frame` has the columns dataset, threat and model. Returns one str per row.
+
+def model_labels(frame: DataFrame) -> list[str]:
+    """Labels of models, as short as they are unambiguous.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the columns dataset, threat and model.
+
+    Returns
+    -------
+    list of str
+        One per row: the model's name, preceded by threat and dataset where the name alone is ambiguous.
     """
     identities = frame[["dataset", "threat", "model"]].drop_duplicates()
-    for columns in (["model"], ["threat", "model"], ["dataset", "threat", "model"]):
-        if not identities.duplicated(columns).any():
+    columns = ["dataset", "threat", "model"]
+    for shorter in (["model"], ["threat", "model"]):
+        if not identities.duplicated(shorter).any():
+            columns = shorter
             break
-    return ["/".join(parts) for parts in frame[columns].astype(str).itertuples(index=False)]
+    return ["/".join(names) for names in frame[columns].astype(str).itertuples(index=False)]
 
 
 def model_count(frame: DataFrame) -> int:
@@ -137,9 +186,12 @@ def without_threat(labels: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else list(labels)
 
 
+# ---- sentences ----
+
+
 def class_phrase(name: object) -> str:
     """Class in a sentence: a bare number or letter reads "class 8", any other name stands alone."""
-    text = shortened(name, 40)
+    text = shortened(name, LONGEST_IN_SENTENCE)
     return f"class {text}" if len(text) <= 2 or text.isdigit() else text
 
 
@@ -154,20 +206,25 @@ def capitalised(sentence: str) -> str:
     return f"C{sentence[1:]}" if sentence.startswith("class ") else sentence
 
 
-# ---- URLs as messages and results show them: without the query string, which may hold an access token.
+# ---- URLs ----
 
 
 def without_query(url: object) -> str:
-    """URL with its query string replaced by `?...`."""
+    """URL with its query string, which may hold an access token, replaced by `?...`."""
     start, mark, _ = str(url).partition("?")
-    return start + (mark and "?...")
+    return f"{start}?..." if mark else start
 
 
 def without_queries(data: Any) -> Any:
     """Copy of plain data (mappings, lists, scalars) in which every value of a key `url` went through without_query."""
-    if isinstance(data, dict):
-        return {
-            key: without_query(value) if key == "url" and isinstance(value, str) else without_queries(value)
-            for key, value in data.items()
-        }
-    return [without_queries(value) for value in data] if isinstance(data, list) else data
+    if isinstance(data, list):
+        return [without_queries(value) for value in data]
+    if not isinstance(data, dict):
+        return data
+    copy = {}
+    for key, value in data.items():
+        if key == "url" and isinstance(value, str):
+            copy[key] = without_query(value)
+        else:
+            copy[key] = without_queries(value)
+    return copy

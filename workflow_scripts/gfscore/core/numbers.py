@@ -4,13 +4,19 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 DIGITS = 3
+"""Significant digits of a number."""
+
 MOST_DIGITS = 5
+"""Significant digits of a bound close to the end of its range."""
+
 ARITHMETIC_DIGITS = 12
+"""Digits beyond are rounding error of the arithmetic: 1.0000000000000002 is printed as 1."""
+
 MISSING = "n/a"
 MINUS = "\u2212"
 
-# Below this the leading zeros hide the digits.
 SMALLEST_PLAIN = Decimal("1e-4")
+"""Below this the leading zeros hide the digits."""
 
 
 def number(value: float | None) -> str:
@@ -26,8 +32,18 @@ def lower_bound(value: float | None) -> str:
 def upper_bound(value: float | None, *, highest: float | None = None) -> str:
     """Upper bound to three significant digits, rounded up.
 
-    With `highest`, the end of the value's range, no number above it is printed: a bound close to it gets up to five
-    digits, and the end itself is printed by end_of_range.
+    Parameters
+    ----------
+    value : float or None
+        The bound.
+    highest : float, optional
+        End of the value's range: no number above it is printed.
+
+    Returns
+    -------
+    str
+        A bound close to `highest` gets up to five digits, and the end itself is printed by end_of_range; "n/a" for
+        None and NaN.
     """
     if highest is None or is_missing(value):
         return _printed(value, ROUND_CEILING)
@@ -40,7 +56,8 @@ def upper_bound(value: float | None, *, highest: float | None = None) -> str:
 
 def end_of_range(highest: float) -> str:
     """Upper end of a measure's range to five digits, rounded down: "1.2533" for sqrt(pi/2)."""
-    return f"{_rounded(_exact(highest), ROUND_FLOOR, MOST_DIGITS).normalize():f}".replace("-", MINUS)
+    rounded = _rounded(_exact(highest), ROUND_FLOOR, MOST_DIGITS)
+    return f"{rounded.normalize():f}".replace("-", MINUS)
 
 
 def interval(low: float | None, high: float | None, highest: float | None = None) -> str:
@@ -53,12 +70,16 @@ def interval(low: float | None, high: float | None, highest: float | None = None
 def signed(value: float | None) -> str:
     """Value with its sign, for correlations: "+0.900", "\u22120.807"."""
     text = number(value)
-    return text if text.startswith(MINUS) or text in (MISSING, "0") else f"+{text}"
+    if text.startswith(MINUS) or text in (MISSING, "0"):
+        return text
+    return f"+{text}"
 
 
 def count(value: float | None) -> str:
     """Whole number with thousands separated, "1,883"; "n/a" for None and NaN."""
-    return MISSING if value is None or math.isnan(value) else f"{int(value):,}"
+    if value is None or math.isnan(value):
+        return MISSING
+    return f"{int(value):,}"
 
 
 def plural(noun: str) -> str:
@@ -85,19 +106,26 @@ def setting(value: float | None) -> str:
 
 def temperature(value: float | None) -> str:
     """Temperature to three significant digits, without trailing zeros: grids are steps of 0.1 and 0.001."""
-    return MISSING if is_missing(value) else f"{value:.{DIGITS}g}"
+    if is_missing(value):
+        return MISSING
+    return f"{value:.{DIGITS}g}"
 
 
 def p_value(value: float | None) -> str:
     """Permutation p-value to three decimals, rounded up; "< 0.001" below, which 999 shuffles cannot reach."""
     if value is None or math.isnan(value):
         return MISSING
-    return "< 0.001" if value < 0.001 - 1e-12 else f"{math.ceil(value * 1000 - 1e-9) / 1000:.3f}"
+    if value < 0.001 - 1e-12:
+        return "< 0.001"
+    thousandths = math.ceil(value * 1000 - 1e-9)
+    return f"{thousandths / 1000:.3f}"
 
 
 def percent(value: float | None) -> str:
     """Confidence level as a percentage, "95%"."""
-    return MISSING if value is None or math.isnan(value) else f"{100 * value:.10g}%"
+    if value is None or math.isnan(value):
+        return MISSING
+    return f"{100 * value:.10g}%"
 
 
 def is_missing(value: float | None) -> bool:
@@ -106,7 +134,6 @@ def is_missing(value: float | None) -> bool:
 
 
 def _exact(value):
-    # Digits beyond the twelfth are rounding error of the arithmetic: 1.0000000000000002 is printed as 1.
     return Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
 
 
@@ -115,7 +142,8 @@ def _rounded(exact, rounding, digits):
         return exact
     # Twice, because rounding 0.9996 up adds a digit.
     for _ in range(2):
-        exact = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
+        last_digit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+        exact = exact.quantize(last_digit, rounding=rounding)
     return exact
 
 

@@ -19,6 +19,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 HALF = 0.5
+"""Least confidence, that of a coin toss."""
+
 WHITE = 255
 """Largest value of an 8-bit pixel."""
 
@@ -32,7 +34,9 @@ NAME = r"^[A-Za-z0-9_+][A-Za-z0-9._+-]*$"
 """Names become parts of paths and of pages: no separators, no quotes, no blanks."""
 
 NAME_FORM = re.compile(NAME)
+
 LONGEST_NAME = 100
+"""Characters of a name, which becomes part of a file name."""
 
 
 class Closed(BaseModel):
@@ -48,7 +52,11 @@ class Sparse(Closed):
 
     @model_serializer(mode="wrap")
     def _without_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in dump(self).items() if value is not None or key not in self.absent}
+        values = dict(dump(self))
+        for key in self.absent:
+            if key in values and values[key] is None:
+                del values[key]
+        return values
 
 
 class Entry(Sparse):
@@ -59,8 +67,10 @@ class Entry(Sparse):
     def explicit(self) -> dict[str, Any]:
         """All settings as plain values."""
         values = self.model_dump(by_alias=True)
-        first = {key: value for key, value in values.items() if key not in self.last}
-        return first | {key: values[key] for key in self.last if key in values}
+        for key in self.last:
+            if key in values:
+                values[key] = values.pop(key)
+        return values
 
 
 def as_number(value: Any) -> Any:
@@ -71,10 +81,10 @@ def as_number(value: Any) -> Any:
         return float(value)
     if not re.match(FRACTION, value):
         return value
-    above, below = (Fraction(part.strip()) for part in value.split("/"))
-    if below == 0:
+    numerator, denominator = (Fraction(number.strip()) for number in value.split("/"))
+    if denominator == 0:
         raise ValueError(f"{value} divides by zero; give a number, or a fraction such as 8/255")
-    return float(above / below)
+    return float(numerator / denominator)
 
 
 def refusal(text: str, *at: str) -> PydanticCustomError:
@@ -126,8 +136,8 @@ T = TypeVar("T")
 
 
 def _once(values: list[Any]) -> list[Any]:
-    for place, value in enumerate(values):
-        if value in values[:place]:
+    for position, value in enumerate(values):
+        if value in values[:position]:
             raise refusal(f"{value!r} stands more than once; name it once")
     return values
 
@@ -162,16 +172,17 @@ class Subset(Sparse):
     seed: Seed = 0
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        if sum(value is not None for value in (self.samples, self.per_class, self.every)) != 1:
+    def _one_of_three(self) -> Self:
+        unset = [self.samples, self.per_class, self.every].count(None)
+        if unset != 2:
             raise refusal("a subset has samples, how many to draw, or per_class, or every; give one of them")
         return self
 
 
 def longer_than_white(size: float) -> str:
     """Error message, with the remedy, for an l_inf distance above 1."""
-    whole = size <= WHITE and size == int(size)
-    remedy = f"write {size:g}/{WHITE}" if whole else "give a number up to 1"
+    in_pixel_steps = size <= WHITE and size == int(size)
+    remedy = f"write {size:g}/{WHITE}" if in_pixel_steps else "give a number up to 1"
     return f"an l_inf distance of {size:g} exceeds the pixel range [0, 1]; {remedy}"
 
 
@@ -182,9 +193,8 @@ def never(_entry: Any) -> bool:
 
 def path_ends(*ends: str) -> Callable[[Mapping[str, Any]], bool]:
     """Predicate of an entry: whether its `path` has one of these endings."""
-    return lambda entry: str(entry.get("path", "")).lower().endswith(ends)
 
+    def ends_so(entry: Mapping[str, Any]) -> bool:
+        return str(entry.get("path", "")).lower().endswith(ends)
 
-def given(entry: Any, key: str) -> Any:
-    """Value of a key of a configuration entry; None where the entry lacks it or is no mapping."""
-    return entry.get(key) if isinstance(entry, Mapping) else None
+    return ends_so

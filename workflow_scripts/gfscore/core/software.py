@@ -19,21 +19,31 @@ CODE = ("Snakefile", "rules", "workflow_scripts")
 
 @cache
 def software() -> dict[str, Any]:
-    """Mapping with name, version, commit, and changed (whether the code differs from that commit).
+    """Version of this package, constant within a process.
 
-    The last two are None without a checkout or without git. Constant within a process.
+    Returns
+    -------
+    dict
+        name, version, commit, and changed (whether the code differs from that commit); the last two are None without a
+        checkout or without git.
     """
     commit = _git("rev-parse", "--verify", "HEAD")
-    # Without locks, so that a job does not interfere with the user's own git commands.
-    differing = _git("--no-optional-locks", "status", "--porcelain", "--", *CODE) if commit else None
-    changed = None if differing is None else bool(differing)
+    changed = None
+    if commit:
+        # Without locks, so that a job does not interfere with the user's own git commands.
+        differences = _git("--no-optional-locks", "status", "--porcelain", "--", *CODE)
+        changed = None if differences is None else bool(differences)
     return {"name": "gfscore", "version": VERSION, "commit": commit, "changed": changed}
 
 
 def version_in_words(made_by: Mapping[str, Any]) -> str:
     """Text of a mapping that software() returned: "0.1.0, commit 58e2f89..., code changed since"."""
-    commit = made_by["commit"] and f"commit {made_by['commit']}"
-    return ", ".join(filter(None, [made_by["version"], commit, made_by["changed"] and "code changed since"]))
+    words = [made_by["version"]] if made_by["version"] else []
+    if made_by["commit"]:
+        words.append(f"commit {made_by['commit']}")
+    if made_by["changed"]:
+        words.append("code changed since")
+    return ", ".join(words)
 
 
 def _git(*arguments):

@@ -100,7 +100,7 @@ def fetched_models(audits: Iterable[PlannedAudit]) -> dict[str, PlannedModel]:
 
 def _is_replaced(file: Mapping[str, str], *, or_missing: bool) -> bool:
     try:
-        return digests.sha256(file["path"]) != file["sha256"]
+        return digests.cached_sha256(file["path"]) != file["sha256"]
     except FileNotFoundError:
         return or_missing
     except OSError:

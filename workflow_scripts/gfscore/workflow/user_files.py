@@ -92,7 +92,7 @@ def digest(path: OptionalFile | None) -> str | None:
     """SHA-256 (hex) of a user's file of any size; None for a missing file and one in results/."""
     if not _is_users(path):
         return None
-    return digests.sha256(str(path))
+    return digests.cached_sha256(str(path))
 
 
 def _is_users(path: OptionalFile | None) -> bool:
