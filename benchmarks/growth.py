@@ -26,7 +26,7 @@ from gfscore.audit.calibration.attack_free import aggregate_accuracy, cross_mode
 from gfscore.audit.calibration.rank_objectives import cross_model_accuracy as exact_objective
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
-from gfscore.show.forms.theme import ACCENT, CONTRAST
+from gfscore.show.drawing.theme import ACCENT, CONTRAST
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import scores

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gfscore.show.forms.theme import INK, MUTED, PARAMETERS
+from gfscore.show.drawing.theme import INK, MUTED, PAPER
 
 GRID, RULE = "#e3e7ed", "#b9c0ca"
 
@@ -19,7 +19,7 @@ SETTINGS: dict[Any, Any] = {
     # Names may hold dollar signs: nothing is ever read as a formula.
     "text.parse_math": False,
     "text.usetex": False,
-    "figure.facecolor": PARAMETERS["surface"],
+    "figure.facecolor": PAPER,
     "figure.dpi": 100,
     "axes.facecolor": "none",
     "axes.edgecolor": RULE,

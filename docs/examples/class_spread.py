@@ -1,11 +1,18 @@
 """How far the models lie apart on each class: bars at the mean over models, a dot for each model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars, Frame
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def spread(subject: Subject) -> Frame | None:
+def spread(subject: Subject) -> pd.DataFrame | None:
     """Value of each class in each model, one row for each, the class of the lowest mean first; `span` is its range."""
     rows = subject.rows("class_scores")  # of this measure at T = 1; `label` names models, `class` is readable
     if rows is None or rows["label"].nunique() < 2:
@@ -16,10 +23,16 @@ def spread(subject: Subject) -> Frame | None:
     return frame.sort_values("mean", kind="stable", ignore_index=True)
 
 
-def widest(frame: Frame) -> Finding:
+def widest(frame: pd.DataFrame) -> Finding:
     """The class on which models differ most."""
     most = frame.loc[frame["span"].idxmax()]
     return Finding("class_spread", {"cls": str(most["class"])}, {"span": float(most["span"])})
+
+
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A bar for each class at the mean over models, a dot for each model."""
+    drawing.numbers(axes.xaxis, "{unit}; higher is better", frame["value"], zero=True)
+    drawing.bars(axes, frame, row="class", value="value")
 
 
 CHART = Chart(
@@ -29,7 +42,7 @@ CHART = Chart(
     section="which",
     tables=("class_scores",),
     data=spread,
-    form=Bars(row="class", value=Axis("value", "{unit}; higher is better", zero=True)),
+    draw=draw,
     finding=widest,
     sentences={"class_spread": "Models differ most on {cls:class}, by {span}"},
     shows="{measure_title} of each class, lowest mean on top",

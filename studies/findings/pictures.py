@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.show.forms.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED
+from gfscore.show.drawing.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED
 from studies.drawing import drawing, framed_figure, laid_out, quiet
 from studies.findings.numbers import DEFINITIONS, average, class_orders, standing
 from studies.reproduction.classwise_networks import miss_rate_order

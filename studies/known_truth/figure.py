@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gfscore.show.forms.theme import ACCENT, CONTRAST, INK, MUTED
+from gfscore.show.drawing.theme import ACCENT, CONTRAST, INK, MUTED
 from studies.drawing import drawing, framed_figure, laid_out, quiet
 
 PANELS = {

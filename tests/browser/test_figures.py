@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from gfscore.show.drawing import drawings
-from gfscore.show.forms.saving import on_paper, svg_text
+from gfscore.show.audit_charts import drawings
+from gfscore.show.drawing.layout import PHONE, WIDTH
+from gfscore.show.drawing.saving import page_markup, save_figure
 from made_charts import full_subject
 from pages import OVERLAPS
 
@@ -19,14 +20,18 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_no_text_lies_on_another(browser, artefacts, subject):
+def test_no_text_lies_on_another(browser, artefacts, subject, tmp_path):
     drawn = {drawing.chart.name: drawing for drawing in drawings(full_subject(**SUBJECTS[subject]), undrawn=[])}
     page, faults = browser.new_page(viewport={"width": 1600, "height": 1000}), {}
     for name, drawing in drawn.items():
-        svg = svg_text(on_paper(drawing.vega_lite(printed=True), drawing.printed[1]))
-        page.set_content(f'<div class="plot">{svg}</div>')
-        if found := page.evaluate(OVERLAPS):
-            faults[name] = found
-            page.screenshot(path=artefacts / f"{subject}-{name}.png", full_page=True)
+        save_figure(drawing.figure(), tmp_path / name)
+        pictures = {"file": (tmp_path / f"{name}.svg").read_text(encoding="utf-8")}
+        for kind, width in (("wide", WIDTH), ("phone", PHONE)):
+            pictures[kind] = page_markup(drawing.picture(width), label="", prefix="", kind=kind)
+        for kind, svg in pictures.items():
+            page.set_content(f'<style>body {{ font-family: "DejaVu Sans" }}</style><div class="plot">{svg}</div>')
+            if found := page.evaluate(OVERLAPS):
+                faults[f"{name}, {kind}"] = found
+                page.screenshot(path=artefacts / f"{subject}-{name}-{kind}.png", full_page=True)
     page.close()
     assert not faults, json.dumps(faults, ensure_ascii=False)[:3000]

@@ -22,8 +22,8 @@ from gfscore.measures.job import MeasuringJob
 from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
+from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
-from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from made_charts import subject_of
@@ -287,7 +287,7 @@ def test_charts_show_the_tables(folder, tables):
     alone = tables | {"projection_scores": scores[scores["model"] == "constant"]}
     assert chart_of("projection_tolerance", alone).finding.kind == "all_constant"
     for name in ("projection_effects", "mapper_reconstructions", "mapper_traversals"):
-        assert chart_of(name, tables, pictures).vega_lite(printed=True)
+        assert chart_of(name, tables, pictures).figure().axes
 
 
 def test_effects_have_censoring_beside_tolerance(tables):
@@ -299,7 +299,7 @@ def test_effects_have_censoring_beside_tolerance(tables):
     beside = f"z1  ({number(row['tolerance'])}; {percent(round(row['censored'], 3))})"
     assert beside in set(chart_of("projection_effects", tables).frame["row"])
     unknown = effects.assign(models=0, tolerance=None, censored=None, accuracy=None)
-    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).vega_lite(printed=True)
+    assert chart_of("projection_effects", tables | {"projection_effects": unknown}).figure().axes
     # Models that are constant under one mapper may not be so under another.
     second = effects.assign(mapper="second", accuracy=0.25)
     both = pd.concat([effects.assign(accuracy=0.5), second], ignore_index=True)

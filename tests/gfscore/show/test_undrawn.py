@@ -1,17 +1,17 @@
 """A chart that cannot be drawn is left out, and named where it would be; nothing else depends on it."""
 
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from gfscore.core.digests import changed_files
+from gfscore.show.audit_charts import STRICT, drawn_figure
 from gfscore.show.charts import CHARTS
-from gfscore.show.drawing import STRICT
-from gfscore.show.forms.panels import Words
-from gfscore.show.forms.saving import on_paper, svg_text
-from gfscore.show.forms.vega import specification
+from gfscore.show.drawing.layout import arrange
+from gfscore.show.drawing.saving import svg_of
 from pages import audit_for_page, page_of
 from plot_figures import plot_figures
 from synthetic import AUDIT, LAM, synthetic_audit
@@ -21,7 +21,7 @@ def failing(*_):
     raise ZeroDivisionError("float division by zero\nin two lines")
 
 
-STAGES = {"its data": {"data": failing}, "its finding": {"finding": failing}, "its form": {"form": None}}
+STAGES = {"its data": {"data": failing}, "its finding": {"finding": failing}, "its drawing": {"draw": failing}}
 """Places where a chart may fail."""
 
 
@@ -74,10 +74,10 @@ def test_a_logarithmic_axis_has_a_place_for_zero(distances):
         pd.DataFrame({"line": name, "n": [5, 10, 20], "distance": values, "bound": name == "bound", "beyond": 0})
         for name, values in (("bound", [1.0, 0.5, 0.25]), ("model", distances))
     ]
-    words = Words("title", facts={"short_unit": "score"})
-    drawn = specification(CHARTS["rdi_concentration"].form, pd.concat(lines, ignore_index=True), words)
-    scale = drawn["layer"][0]["encoding"]["y"]["scale"]
-    assert scale["type"] == ("symlog" if 0.0 in distances else "log")
-    places = [row["_at"] for row in drawn["data"]["values"] if row["_at"] is not None]
-    assert len(places) == 2 and all(np.isfinite(places))
-    assert "NaN" not in svg_text(on_paper(drawn, words))
+    figure = drawn_figure(CHARTS["rdi_concentration"], pd.concat(lines, ignore_index=True), {"short_unit": "score"})
+    (axes,) = figure.axes
+    assert axes.get_yscale() == ("symlog" if 0.0 in distances and any(distances) else axes.get_yscale())
+    arrange(figure)
+    places = [text.get_position()[1] for text in figure.texts]
+    assert len(places) == 2 and np.isfinite(places).all()
+    assert "nan" not in ElementTree.tostring(svg_of(figure), encoding="unicode")

@@ -11,9 +11,9 @@ from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.core.files import read_json, write_text
 from gfscore.projection.mappers.pictures import read_all_pictures
+from gfscore.show.audit_charts import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
 from gfscore.show.charts.declaration import SCORE, Subject
-from gfscore.show.drawing import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
-from gfscore.show.forms.saving import save_figure
+from gfscore.show.drawing.saving import save_figure
 
 NOT_DRAWN = ".not-drawn.txt"
 """End of the name of a file that says why there is no figure of that name."""
@@ -71,7 +71,7 @@ def draw_figures(
     inputs: AuditValues | None = None,
     seed: int = 0,
 ) -> Iterator[str]:
-    """Write the figures of some parts of an audit (see gfscore.show.drawing.parts_of), and yield the name of each.
+    """Write the figures of some parts of an audit (see gfscore.show.audit_charts.parts_of), and yield the name of each.
 
     `files` maps what read_audit_tables takes, and selection (models.json) and pictures (those of the mappers), where
     there are any, to paths; `measures` maps each measure to its settings, `fp_lambda` is lambda of FP. `inputs` are
@@ -93,7 +93,7 @@ def draw_figures(
             continue
         saved = False
         with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
-            save_figure(drawing.vega_lite(printed=True), drawing.printed[1], folder / drawing.name)
+            save_figure(drawing.figure(), folder / drawing.name)
             saved = True
         if saved:
             yield drawing.name

@@ -11,8 +11,8 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.projection.mappers.conditions import condition_names
+from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
-from gfscore.show.drawing import drawing_of
 from gfscore.tables.parquet_tables import write_attributes, write_logits, write_table
 from made_charts import subject_of
 
@@ -198,7 +198,7 @@ def test_scores_and_ranks_have_mapper_and_task_as_keys_and_effects_are_of_the_ow
 )
 def test_charts_draw_every_task_and_mapper(made, name):
     drawing = drawing_of(CHARTS[name], subject_of({"class_scores": made.tables["class_scores"]} | made.tables))
-    assert drawing.vega_lite() and drawing.finding.sentence
+    assert drawing.figure().axes and drawing.finding.sentence
     if name == "projection_tasks":
         frame = drawing.frame.set_index(["shown", "task", "attribute"])["value"]
         mean = np.mean([differences("age", model, "race")[1] for model in MODELS])

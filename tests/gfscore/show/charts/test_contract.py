@@ -1,24 +1,21 @@
-"""What every registered chart keeps: a tidy frame, a form of its columns, words, a finding of its numbers."""
+"""What every registered chart keeps: a tidy frame, a drawing, words, a finding of its numbers."""
 
-import json
 import re
 from dataclasses import fields
 from functools import cache
 from xml.etree import ElementTree
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
-import vl_convert
 
 from gfscore.audit.findings.words import SENTENCES
 from gfscore.core.names import harmless
+from gfscore.show.audit_charts import drawings
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import SECTIONS, Subject
-from gfscore.show.drawing import drawings
-from gfscore.show.forms.saving import on_paper, svg_text
-from gfscore.show.forms.theme import PARAMETERS
+from gfscore.show.drawing.layout import PHONE, titles_of
+from gfscore.show.drawing.saving import page_markup, svg_of
 from made_charts import full_subject
 
 HOSTILE_MODELS = [
@@ -66,15 +63,13 @@ def test_every_chart_is_drawn_of_some_audit():
     )
 
 
-def test_frames_are_tidy_and_hold_what_the_form_draws(found):
+def test_frames_are_tidy(found):
     for name, drawing in found.items():
-        frame, chart = drawing.frame, drawing.chart
+        frame = drawing.frame
         assert isinstance(frame, pd.DataFrame) and not isinstance(frame.columns, pd.MultiIndex), name
-        assert set(chart.form.columns) <= set(frame.columns), name
-        assert not frame[[*chart.form.columns]].duplicated().all() or len(frame) == 1, name
         plain = frame.map(lambda value: not isinstance(value, list | dict | tuple))
         assert plain.to_numpy().all(), name
-        assert {"n", "models", "model"} & set(frame.columns) or "picture" in chart.form.columns, name
+        assert {"n", "models", "model", "picture"} & set(frame.columns), name
 
 
 def test_tables_that_a_chart_reads_are_those_it_declares():
@@ -102,34 +97,28 @@ def test_findings_are_data_of_their_frame(found):
         assert drawing.chart.finding(drawing.frame.copy()) == finding, name
 
 
-def test_vega_lite_draws_every_form(found):
+def test_every_chart_is_drawn_with_its_words_for_files_and_for_the_page(found):
+    ids = []
     for name, drawing in found.items():
-        specification = drawing.vega_lite()
-        json.dumps(specification, allow_nan=False)
-        if "concat" not in specification:
-            alt.Chart.from_dict(specification, validate=True)
-        assert {item["name"] for item in specification["params"]} >= set(PARAMETERS), name
-        if specification.get("width") == "container":
-            specification["width"] = 600
-        svg = vl_convert.vegalite_to_svg(specification, vl_version="6.4")
-        assert "<script" not in svg and len(svg) > 1000, name
-
-
-def test_files_hold_the_finding_and_what_is_shown(found):
-    for name, drawing in found.items():
-        frame_words = drawing.printed[1]
-        svg = svg_text(on_paper(drawing.vega_lite(printed=True), frame_words))
-        words = " ".join(text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip())
-        for text in (frame_words.title, frame_words.subtitle, frame_words.note):
+        root = svg_of(drawing.figure())
+        words = " ".join(text.strip() for text in root.itertext() if text.strip())
+        for text in (drawing.words.title, drawing.words.subtitle, drawing.note_of(drawing.printed_frame)):
             assert harmless(" ".join(text.split())) in words, (name, text)
+        assert not root.findall(".//{*}script") and "nan" not in words.split(), name
+
+        markup = page_markup(drawing.picture(PHONE), label=drawing.words.title, prefix=f"{name}-", kind="phone")
+        root = ElementTree.fromstring(markup.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+        assert root.get("role") == "img" and root.get("aria-label") == drawing.words.title
+        assert float(root.get("width")) == PHONE, name
+        assert not root.findall(".//{*}style"), "it would be one of the whole page"
+        ids += [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
 
 
 def test_axes_name_what_they_show_and_figures_their_samples():
     for name, drawing in charts_of("ordinary").items():
         assert re.search(r"n = \d|\d models?|[Ii]mage", drawing.words.subtitle), name
-        words = " ".join([drawing.words.subtitle, drawing.words.note, *axis_titles(drawing)])
+        titles = [title.get_text() for title in titles_of(drawing.figure())]
+        words = " ".join([drawing.words.subtitle, drawing.words.note, *titles])
+        assert "{" not in words, name
         assert re.search(r"better|equal|1 is best|chance|differ|change|correct|Mean|row|reconstruct", words), name
-
-
-def axis_titles(drawing):
-    return re.findall(r'"title": "([^"]*)"', json.dumps(drawing.vega_lite(), ensure_ascii=False))

@@ -1,6 +1,5 @@
 """Data and findings of charts against numbers computed by hand."""
 
-import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -9,11 +8,13 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.show.audit_charts import drawn_figure
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
-from gfscore.show.forms.panels import colour_limits, runs_of, spread_out
-from gfscore.show.forms.saving import svg_text
+from gfscore.show.drawing.axes import spread_out
+from gfscore.show.drawing.cells import limits_around_zero, limits_from_zero, limits_of_measure
+from gfscore.show.drawing.marks import runs_of
 from made_charts import GREAT, MODEL, drawn_of, measured, pictures, scores_of, subject_of, swaps_of
 from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
 from synthetic import synthetic_audit
@@ -271,7 +272,8 @@ def test_the_example_of_the_documents_is_a_chart():
     frame = module.CHART.data(subject_of({"class_scores": scores_of([[0.1, 0.5], [0.2, 0.9]])}, GREAT))
     assert frame["class"].tolist() == ["c0", "c0", "c1", "c1"]
     assert module.CHART.finding(frame) == Finding("class_spread", {"cls": "c1"}, {"span": pytest.approx(0.4)})
-    assert set(module.CHART.form.columns) <= set(frame.columns)
+    figure = drawn_figure(module.CHART, frame, {"unit": "share"})
+    assert figure.axes[0].get_xlabel() == "share; higher is better"
 
 
 def test_a_finding_says_how_many_others_are_equal():
@@ -293,11 +295,22 @@ RANGE = (0.0, 1.2533)
     [([1.06, 1.25], (1.25 - RANGE[1] / 2, 1.25)), ([0.2, 1.2], (0.2, 1.2)), ([0.1, 0.3], (0, 0.3)), ([0, 0], (0, 0.05 * RANGE[1]))],
 )  # fmt: skip
 def test_colours_do_not_make_small_differences_large(values, limits):
-    assert colour_limits(values, CHARTS["class_heatmap"].form, RANGE) == pytest.approx(limits)
+    assert limits_of_measure(values, RANGE) == pytest.approx(limits)
 
 
 def test_colours_of_differences_reach_as_far_on_both_sides_of_zero():
-    assert colour_limits([-0.2, 0.5, np.nan], CHARTS["projection_effects"].form, None) == (-0.5, 0.5)
+    assert limits_around_zero([-0.2, 0.5, np.nan]) == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"), [([0.2, 0.5], (0, 0.5)), ([-1, np.nan], (-1, 0)), ([], (0, 1)), ([0], (0, 1))]
+)
+def test_colours_of_other_values_begin_at_zero(values, limits):
+    assert limits_from_zero(values) == limits
+
+
+def test_colours_of_a_measure_without_an_end_are_those_of_its_values():
+    assert limits_of_measure([2.0, 5.0], (0.0, np.inf)) == (0.0, 5.0)
 
 
 def test_places_keep_their_order_and_distance_within_the_limits():
@@ -325,11 +338,3 @@ def test_disparity_of_a_model_with_missing_samples_is_shown_without_chance():
         "disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary.assign(rdi_p=np.nan)}
     )
     assert frame["p"].isna().all() and finding.kind.startswith("disparity_unknown")
-
-
-def test_coordinates_are_shortened_but_not_the_numbers_that_are_written():
-    values = [{"place": 1 / 3, "written": "0.00858"}]
-    encoding = {"x": {"field": "place", "type": "quantitative"}, "text": {"field": "written"}}
-    svg = svg_text({"data": {"values": values}, "mark": "text", "encoding": encoding})
-    assert ">0.00858</text>" in svg
-    assert not re.search(r'="[^"]*\d\.\d{3}', svg)

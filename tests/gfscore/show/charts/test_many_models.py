@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.sensitivity import lambda_swaps
+from gfscore.show.audit_charts import MOST_ROWS, drawing_of
 from gfscore.show.charts import CHARTS, calibration_curves
-from gfscore.show.drawing import MOST_ROWS, drawing_of
 from made_charts import GREAT, MODEL, drawn_of, scores_of, subject_of
 
 MODELS = 130
@@ -28,13 +28,13 @@ def summary():
 def test_print_has_the_first_rows_and_says_so_while_the_page_has_all():
     values = np.linspace(0.9, 0.1, MODELS)[:, None] * [1.0, 0.5, 0.7]
     found = drawing("class_heatmap", {"class_scores": scores_of(values.tolist())})
-    frame, words = found.printed
-    assert frame["model"].drop_duplicates().tolist() == found.frame["model"].drop_duplicates().tolist()[:MOST_ROWS]
-    assert f"first {MOST_ROWS} of {MODELS}" in words.note and words.title == found.words.title
-    assert len(found.vega_lite()["data"]["values"]) == 3 * MODELS
-    assert len(found.vega_lite(printed=True)["data"]["values"]) == 3 * MOST_ROWS
+    order = found.frame["model"].drop_duplicates().tolist()
+    assert found.printed_frame["model"].drop_duplicates().tolist() == order[:MOST_ROWS]
+    assert f"first {MOST_ROWS} of {MODELS}" in found.note_of(found.printed_frame)
+    assert found.page_frame["model"].drop_duplicates().tolist() == order
+    assert found.note_of(found.page_frame) == found.words.note
     few = drawing("class_heatmap", {"class_scores": scores_of(values[:MOST_ROWS].tolist())})
-    assert few.printed == (few.frame, few.words)
+    assert few.printed_frame["model"].nunique() == MOST_ROWS and few.note_of(few.printed_frame) == few.words.note
 
 
 def test_lines_of_the_re_ranking_are_of_the_best_and_its_finding_of_all(summary):

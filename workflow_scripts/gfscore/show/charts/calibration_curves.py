@@ -1,9 +1,17 @@
 """The temperature search: one panel per objective."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
@@ -19,15 +27,13 @@ BINS = 400
 """Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
 
 
-def searched(subject: Subject) -> Frame | None:
+def searched(subject: Subject) -> pd.DataFrame | None:
     """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
 
     Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
     optimum has no rows. `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye
     can tell apart.
     """
-    import numpy as np
-    import pandas as pd
 
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
@@ -75,7 +81,6 @@ def searched(subject: Subject) -> Frame | None:
 
 def _thinned(part):
     # Least and largest value of each bin, T*, and both ends of what is shaded.
-    import numpy as np
 
     if len(part) <= 2 * BINS:
         return part
@@ -88,7 +93,7 @@ def _thinned(part):
     return part.iloc[np.unique(np.concatenate([[0, len(part) - 1], *kept]))]
 
 
-def best_objective(frame: Frame) -> Finding:
+def best_objective(frame: pd.DataFrame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
     objectives = frame.drop_duplicates("objective")
     known = objectives[objectives["after"].notna() & objectives["alone"].notna()]
@@ -110,6 +115,15 @@ def best_objective(frame: Frame) -> Finding:
     return Finding(kind, {"objective": str(best["objective"]).replace("_", " ")}, numbers)
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each objective: its curve, the temperatures that are as good as the best one, and T*."""
+    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200):
+        drawing.reserve(axes, drawing.PANEL_HEIGHT)
+        drawing.numbers(axes.xaxis, "temperature T (log scale)", part["temperature"], log=True)
+        drawing.numbers(axes.yaxis, "objective (higher is better)", part["value"])
+        drawing.curves(axes, part, x="temperature", y="value", line="objective", dot="best", shade="optimal", rule=1.0)
+
+
 CHART = Chart(
     name="calibration_curves",
     title="Calibration",
@@ -118,17 +132,8 @@ CHART = Chart(
     tables=("calibration", "model_summary"),
     about="audit",
     data=searched,
-    form=Curves(
-        panel="panel",
-        x=Axis("temperature", "temperature T (log scale)", log=True),
-        y=Axis("value", "objective (higher is better)"),
-        line="objective",
-        dot="best",
-        shade="optimal",
-        rule=1.0,
-        names=False,
-        apart=True,
-    ),
+    draw=draw,
+    panels=True,
     finding=best_objective,
     shows="Each objective against the temperature T; higher is better",
     note="Shaded: the temperatures that are as good as the best one. Filled dot: T*, in the widest shaded stretch. "

@@ -4,8 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from gfscore.show.charts.survival import CHART as SURVIVAL
-from gfscore.show.charts.survival import OVERALL, radius_curves
-from gfscore.show.forms import Axis
+from gfscore.show.charts.survival import draw, radius_curves
 
 CHART = replace(
     SURVIVAL,
@@ -13,7 +12,7 @@ CHART = replace(
     title="Certified accuracy",
     question="How far does a proof reach?",
     data=partial(radius_curves, kind="certified", by_class=False),
-    form=replace(OVERALL, y=Axis("share", "share certified to r (higher is better)", end=1.0)),
+    draw=partial(draw, share="share certified to r"),
     shows="{measure_title}: share certified to r, smoothed classifier; a lower bound on the truth, but for the draw "
     "of samples",
     note="Band: down to the lower {confidence} bound at each radius, each line by itself. It holds for the smoothed "

@@ -1,19 +1,25 @@
 """Where the errors fall: CFPS, the share of all errors that fall on each class."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars, Frame
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST = 30
 
 
-def shares(subject: Subject) -> Frame | None:
+def shares(subject: Subject) -> pd.DataFrame | None:
     """CFPS by class and model, highest mean first; `above` where it is surely above 1/K, by an exact binomial test.
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
     """
-    import numpy as np
-    import pandas as pd
 
     from gfscore.statistics.multiple_tests import SIGNIFICANT
     from gfscore.statistics.proportions import lower_shares
@@ -42,7 +48,7 @@ def shares(subject: Subject) -> Frame | None:
     return frame.sort_values("class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
 
 
-def where_errors_fall(frame: Frame) -> Finding:
+def where_errors_fall(frame: pd.DataFrame) -> Finding:
     """Which class draws more than an equal share of the errors, and in how many models significantly."""
     from gfscore.statistics.multiple_tests import SIGNIFICANT
 
@@ -56,6 +62,14 @@ def where_errors_fall(frame: Frame) -> Finding:
     return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if frame["tested"].all() else None)
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A bar for each class at the mean over models, a dot for each model."""
+    drawing.numbers(
+        axes.xaxis, "CFPS (share of the model's errors; equal shares are fairest)", frame["cfps"], zero=True
+    )
+    drawing.bars(axes, frame, row="class", value="cfps", sure="above", rule=float(frame["equal"].iloc[0]))
+
+
 CHART = Chart(
     name="cfps",
     title="Share of the errors by class (CFPS)",
@@ -63,12 +77,7 @@ CHART = Chart(
     section="class",
     tables=("class_errors",),
     data=shares,
-    form=Bars(
-        row="class",
-        value=Axis("cfps", "CFPS (share of the model's errors; equal shares are fairest)", zero=True),
-        sure="above",
-        rule="equal",
-    ),
+    draw=draw,
     finding=where_errors_fall,
     shows="Share of all errors that are wrongly called each class (CFPS): {measure_title}",
     note="Bar: mean over models. Dot: one model, filled where above 1/K by an exact binomial test of its errors, 95% "

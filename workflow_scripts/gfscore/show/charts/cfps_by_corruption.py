@@ -1,18 +1,25 @@
 """Where the errors fall under each kind of corruption: CFPS by corruption and class."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.corruption_by_class import by_corruption
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def shares(subject: Subject) -> Frame | None:
+def shares(subject: Subject) -> pd.DataFrame | None:
     """CFPS by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "cfps")
     return None if frame is None or frame["cfps"].isna().all() else frame.drop(columns="recall")
 
 
-def drawing_class(frame: Frame) -> Finding:
+def drawing_class(frame: pd.DataFrame) -> Finding:
     """Which class draws most errors under most corruptions, and where its share is the largest."""
     known = frame[frame["cfps"].notna()]
     most = known[known["cfps"] == known.groupby("corruption")["cfps"].transform("max")]["class"].value_counts()
@@ -23,6 +30,19 @@ def drawing_class(frame: Frame) -> Finding:
     return Finding("errors_drawn_corrupted", names, numbers | others_equal(most, most.iloc[0]))
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Shares as colours; corruptions in rows, classes in columns."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="corruption",
+        column="class",
+        value="cfps",
+        limits=drawing.limits_from_zero(frame["cfps"]),
+        scale_title="CFPS (share of all errors; equal is fairest)",
+    )
+
+
 CHART = Chart(
     name="cfps_by_corruption",
     title="Share of the errors by class and corruption (CFPS)",
@@ -30,7 +50,7 @@ CHART = Chart(
     section="whom",
     tables=("class_errors",),
     data=shares,
-    form=Heatmap(row="corruption", column="class", value=Axis("cfps", "CFPS (share of all errors; equal is fairest)")),
+    draw=draw,
     finding=drawing_class,
     sentences={
         "errors_drawn_corrupted": "{cls:class} draws the largest share of the errors under {times} of {kinds} "

@@ -1,20 +1,27 @@
 """Class values as colours: models in rows, the best on top, classes in columns."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
 
-def class_values(subject: Subject) -> Frame | None:
+def class_values(subject: Subject) -> pd.DataFrame | None:
     """Value and simultaneous interval of each class (rows: model, class), models by their mean over all samples.
 
     `weakest` is "sure" where a class is significantly the lowest of its model, "open" where others may be lower;
     `suspects` counts the classes of a model that may be the weakest.
     """
-    import numpy as np
 
     rows = subject.rows("class_scores")
     if rows is None:
@@ -38,10 +45,11 @@ def class_values(subject: Subject) -> Frame | None:
     place = rows["class"].map({name: index for index, name in enumerate(order)})
     rows = rows.assign(best=-rows["total"], place=place).sort_values(["best", "model", "place"], kind="stable")
     columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
-    return rows[columns].reset_index(drop=True)
+    range_low, range_high = subject.meaning.value_range
+    return rows[columns].reset_index(drop=True).assign(range_low=range_low, range_high=range_high)
 
 
-def weakest_class(frame: Frame) -> Finding:
+def weakest_class(frame: pd.DataFrame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
     models, confidence = frame["model"].nunique(), float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]
@@ -63,6 +71,27 @@ def weakest_class(frame: Frame) -> Finding:
     return Finding("weakest_in_models" if sure else "weakest_class_open", names, numbers, confidence)
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Class values as colours; models in rows, classes in columns, a frame around the lowest class of a model."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="model",
+        column="class",
+        value="value",
+        limits=drawing.limits_of_measure(frame["value"], measure_range(frame)),
+        scale_title="{unit}",
+        aside="total",
+        box="weakest",
+    )
+
+
+def measure_range(frame: pd.DataFrame) -> tuple[float, float]:
+    """Range of the measure that class values are of."""
+    first = frame.iloc[0]
+    return float(first["range_low"]), float(first["range_high"])
+
+
 CHART = Chart(
     name="class_heatmap",
     title="Class values",
@@ -70,15 +99,9 @@ CHART = Chart(
     section="class",
     tables=("class_scores",),
     data=class_values,
-    form=Heatmap(
-        row="model",
-        column="class",
-        value=Axis("value", "{unit}"),
-        limits="measure",
-        aside="total",
-        box="weakest",
-        live=True,
-    ),
+    draw=draw,
+    rows="model",
+    cells=("model", "class", "value"),
     finding=weakest_class,
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "

@@ -1,14 +1,22 @@
 """Class values of each model around a circle, one small panel per model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.class_heatmap import class_values
+from gfscore.show.charts.class_heatmap import class_values, measure_range
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Radar
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS, AGREE = 3, 16, 20, 0.5
 
 
-def profiles(subject: Subject) -> Frame | None:
+def profiles(subject: Subject) -> pd.DataFrame | None:
     """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
     rows = subject.rows("class_scores")
     if rows is None or not FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES:
@@ -20,11 +28,9 @@ def profiles(subject: Subject) -> Frame | None:
     return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
 
 
-def agreement_of_profiles(frame: Frame) -> Finding:
+def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
     """Whether models agree on which classes are weak: Spearman over classes of every pair of models."""
     from itertools import combinations
-
-    import numpy as np
 
     from gfscore.statistics.ranking import spearman
 
@@ -41,6 +47,22 @@ def agreement_of_profiles(frame: Frame) -> Finding:
     return Finding("profiles_agree" if rho > AGREE else "profiles_differ", numbers=numbers)
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A small circle for each model, further out is higher."""
+    top = drawing.outer_circle(float(frame["high"].max()), measure_range(frame))
+    drawing.radars(
+        axes,
+        frame,
+        panel="model",
+        spoke="class",
+        value="value",
+        low="low",
+        high="high",
+        top=top,
+        reference="mean",
+    )
+
+
 CHART = Chart(
     name="class_profiles",
     title="Class profiles",
@@ -49,7 +71,7 @@ CHART = Chart(
     tables=("class_scores",),
     about="score",
     data=profiles,
-    form=Radar(panel="model", spoke="class", value=Axis("value", "{unit}"), low="low", high="high", reference="mean"),
+    draw=draw,
     finding=agreement_of_profiles,
     shows="{measure_title} of each class ({unit}); further out is higher, higher is better",
     note="Thin lines: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. "

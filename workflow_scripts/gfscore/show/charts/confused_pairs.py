@@ -1,14 +1,22 @@
 """The most frequent confusions, where there are too many classes for a matrix."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Bars, Frame
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 LISTED = 25
 
 
-def pairs(subject: Subject) -> Frame | None:
+def pairs(subject: Subject) -> pd.DataFrame | None:
     """Share of the true class that each model takes for the other, the 25 pairs of highest mean, beyond 40 classes.
 
     Models that never make a confusion count as 0.
@@ -38,11 +46,18 @@ def pairs(subject: Subject) -> Frame | None:
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
 
 
-def most_confused_pair(frame: Frame) -> Finding:
+def most_confused_pair(frame: pd.DataFrame) -> Finding:
     """The pair of classes that is most often confused, over models."""
     first = frame.iloc[0]
     names = {"true": str(first["true"]), "predicted": str(first["predicted"])}
     return Finding("most_confused", names, {"share": float(first["mean"]), "models": frame["model"].nunique()})
+
+
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A bar for each pair of classes at the mean over models, a dot for each model."""
+    title = "share of the true class that is taken for the other (lower is better)"
+    drawing.numbers(axes.xaxis, title, frame["share"], zero=True)
+    drawing.bars(axes, frame, row="pair", value="share")
 
 
 CHART = Chart(
@@ -52,10 +67,7 @@ CHART = Chart(
     section="class",
     tables=("confusions", "class_errors"),
     data=pairs,
-    form=Bars(
-        row="pair",
-        value=Axis("share", "share of the true class that is taken for the other (lower is better)", zero=True),
-    ),
+    draw=draw,
     finding=most_confused_pair,
     shows="The most frequent confusions: {measure_title}",
     note="Bar: mean over models. Dot: one model.",

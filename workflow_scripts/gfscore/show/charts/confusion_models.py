@@ -1,16 +1,23 @@
 """Confusion matrices of single models, on one scale of colours."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.confusion import matrices_of, tidy
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Matrix
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_MODELS = 20
 
 
-def shares_by_model(subject: Subject) -> Frame | None:
+def shares_by_model(subject: Subject) -> pd.DataFrame | None:
     """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
-    import pandas as pd
 
     from gfscore.audit.classwise.confusion import row_shares
 
@@ -21,13 +28,32 @@ def shares_by_model(subject: Subject) -> Frame | None:
     return pd.concat([tidy(row_shares(own), names, n).assign(model=model) for model, own in counts.items()])
 
 
-def most_confused_of_any(frame: Frame) -> Finding:
+def most_confused_of_any(frame: pd.DataFrame) -> Finding:
     """The most frequent confusion of any model."""
     if not frame["share"].max() > 0:
         return Finding("nothing_confused")
     most = frame.sort_values("share", ascending=False, kind="stable").iloc[0]
     names = {name: str(most[name]) for name in ("model", "true", "predicted")}
     return Finding("most_confused_of_any", names, {"share": float(most["share"])})
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A matrix for each model, on one scale of colours."""
+    limits = drawing.limits_from_zero(frame["share"])
+    for axes, part in drawing.panels(figure, frame, "model", one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="true",
+            column="predicted",
+            value="share",
+            limits=limits,
+            scale_title="share of the true class (lower is better)",
+            diagonal="recall",
+            row_title="true class",
+            column_title="predicted class",
+            square=True,
+        )
 
 
 CHART = Chart(
@@ -37,15 +63,8 @@ CHART = Chart(
     section="class",
     tables=("confusions", "class_errors"),
     data=shares_by_model,
-    form=Matrix(
-        panel="model",
-        row="true",
-        column="predicted",
-        diagonal="recall",
-        row_title="true class",
-        value=Axis("share", "share of the true class (lower is better)"),
-        column_title="predicted class",
-    ),
+    draw=draw,
+    panels=True,
     finding=most_confused_of_any,
     shows="Confusion matrix of each model: {measure_title}",
     note="One scale of colours for all. Empty diagonal: recognised. Rows sum to 1 but for abstentions.",

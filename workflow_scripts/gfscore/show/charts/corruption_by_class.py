@@ -1,12 +1,19 @@
 """Recall of each class under each kind of corruption."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def by_corruption(subject: Subject, column: str) -> Frame | None:
+def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
     """A column of class_errors by kind of corruption and class, mean over severities and models.
 
     The corruption that costs most recall comes first; beyond MOST_IN_ORDER classes the one of least recall.
@@ -26,13 +33,13 @@ def by_corruption(subject: Subject, column: str) -> Frame | None:
     return frame.assign(models=rows["label"].nunique())
 
 
-def recalls(subject: Subject) -> Frame | None:
+def recalls(subject: Subject) -> pd.DataFrame | None:
     """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "recall")
     return None if frame is None else frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
 
 
-def hardest_corruption(frame: Frame) -> Finding:
+def hardest_corruption(frame: pd.DataFrame) -> Finding:
     """Which corruption costs most recall, and which class is the lowest under most corruptions."""
     known = frame[frame["recall"].notna()]
     if known.empty:
@@ -45,6 +52,20 @@ def hardest_corruption(frame: Frame) -> Finding:
     return Finding("hardest_corruption", names, numbers | {"lowest": float(known["recall"].min())})
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Recall as colours; corruptions in rows, the hardest on top, classes in columns."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="corruption",
+        column="class",
+        value="recall",
+        limits=(0.0, 1.0),
+        scale_title="recall (share of the class)",
+        aside="mean",
+    )
+
+
 CHART = Chart(
     name="corruption_by_class",
     title="Corruptions by class",
@@ -52,13 +73,7 @@ CHART = Chart(
     section="whom",
     tables=("class_errors",),
     data=recalls,
-    form=Heatmap(
-        row="corruption",
-        column="class",
-        value=Axis("recall", "recall (share of the class)"),
-        aside="mean",
-        limits="share",
-    ),
+    draw=draw,
     finding=hardest_corruption,
     shows="Recall of each class, mean over severities and models; dark is low, bright is high; higher is better",
     note="Hardest corruption on top. Right column: mean over classes. Beyond 60 classes they stand by their mean, the "

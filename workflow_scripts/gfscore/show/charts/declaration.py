@@ -13,10 +13,11 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.measures import Measure, measure_of
-from gfscore.show.forms import Form
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from gfscore.audit.tables import AuditTables
@@ -123,7 +124,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A question about an audit, the data that answer it, their form, and the finding."""
+    """A question about an audit, the data that answer it, how they are drawn, and the finding."""
 
     name: str
     """Name of its file; files of a chart of one measure are called <name>_<measure>."""
@@ -148,8 +149,19 @@ class Chart:
 
     A column `n` holds samples; `model`, or the count `models`, says how many models rows are about."""
 
-    form: Form
-    """How the frame is drawn."""
+    draw: Callable[[pd.DataFrame, Axes], None] | Callable[[pd.DataFrame, Figure], None]
+    """Draws the frame on axes, or with `panels` on an empty figure, by the helpers of gfscore.show.drawing.
+
+    Titles of axes and of the scale of colours are formats of Subject.facts."""
+
+    panels: bool = False
+    """Whether `draw` takes a figure, on which it makes small panels."""
+
+    cells: tuple[str, str, str] | None = None
+    """Columns of the rows, columns and values of a heatmap whose cells answer the page's threshold and search."""
+
+    rows: str | None = None
+    """Column whose values are rows of a chart that may have very many, of which the first are printed."""
 
     finding: Callable[[pd.DataFrame], Finding]
     """What the frame says; every number in it is one of the frame, or counts or relates numbers of it."""

@@ -1,16 +1,22 @@
 """Disparity of each model by several metrics, with intervals and what chance alone gives."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Intervals
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def disparities(subject: Subject) -> Frame | None:
+def disparities(subject: Subject) -> pd.DataFrame | None:
     """One row per model and metric: value, interval, and mean under shuffled classes; models by their mean.
 
     `p` (of RDI alone) is the permutation p, adjusted by Holm over the models; NaN where chance is not known.
     """
-    import pandas as pd
 
     from gfscore.audit.metrics import FIRST
     from gfscore.statistics.multiple_tests import holm
@@ -42,7 +48,7 @@ def disparities(subject: Subject) -> Frame | None:
     return pd.concat(parts, ignore_index=True)
 
 
-def disparity(frame: Frame) -> Finding:
+def disparity(frame: pd.DataFrame) -> Finding:
     """Range of RDI over models, and in how many of them it is above chance.
 
     Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that
@@ -60,6 +66,14 @@ def disparity(frame: Frame) -> Finding:
     return Finding(f"disparity_{kind}{'_of_one' if len(rdi) == 1 else ''}", names, numbers, 1 - SIGNIFICANT)
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each metric: values with their intervals, and what chance alone gives."""
+    models = drawing.categories(frame, "model")
+    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+        drawing.numbers(axes.xaxis, "", part[["value", "low", "high", "chance"]], zero=True)
+        drawing.intervals(axes, part, row="model", value="value", low="low", high="high", tick="chance", rows=models)
+
+
 CHART = Chart(
     name="disparity_bars",
     title="Disparity",
@@ -68,15 +82,9 @@ CHART = Chart(
     tables=("model_summary", "class_scores"),
     about="score",
     data=disparities,
-    form=Intervals(
-        panel="panel",
-        row="model",
-        value=Axis("value", "", zero=True),
-        low="low",
-        high="high",
-        tick="chance",
-        apart=True,
-    ),
+    draw=draw,
+    rows="model",
+    panels=True,
     finding=disparity,
     shows="Disparity by {measure_title}, highest mean on top",
     note="Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone gives, "

@@ -1,23 +1,29 @@
 """Places of the models by FP as lambda grows, with the exact lambdas at which two of them change places."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST_DRAWN = 400
 """Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
 LEAST_RANGE, FEWEST, MOST_MODELS = 1.0, 2, 30
 
 
-def places(subject: Subject) -> Frame | None:
+def places(subject: Subject) -> pd.DataFrame | None:
     """Place of each model by FP(lambda) = class mean - lambda RDI, the best 1, for lambda from 0 to 1 or more.
 
     Lines are level between swaps and slant around them; of more than MOST_MODELS models the best at the audit's lambda
     have one. `moved`: the place at the audit's lambda is not that at 0. Of all models: `models`, `places_moved`, the
     smallest lambda that any two swap at (`first_swap`), and how many `swaps` there are.
     """
-    import numpy as np
-    import pandas as pd
 
     rows, swaps = subject.rows("model_summary"), subject.tables.lambda_swaps
     if rows is None or swaps is None or len(rows) < FEWEST:
@@ -47,7 +53,6 @@ def places(subject: Subject) -> Frame | None:
 
 def _places(rows, lam):
     # Ordered by value, then by name, so that ties do not depend on the order of the table.
-    import numpy as np
 
     fp = (rows["class_mean"] - lam * rows["rdi"]).to_numpy()
     order = np.lexsort((rows["label"].to_numpy(dtype=str), -fp))
@@ -67,7 +72,7 @@ def _line(found, edges):
     return [*x, edges[-1]], [*y, float(found[-1])]
 
 
-def reranking(frame: Frame) -> Finding:
+def reranking(frame: pd.DataFrame) -> Finding:
     """How many models change places when RDI is weighed, and where the first swap lies."""
     models, moved = int(frame["models"].iloc[0]), int(frame["places_moved"].iloc[0])
     first, lam = float(frame["first_swap"].iloc[0]), float(frame["audit_lambda"].iloc[0])
@@ -75,6 +80,16 @@ def reranking(frame: Frame) -> Finding:
     if not frame["swaps"].iloc[0]:
         return Finding("places_fixed", numbers={"models": models})
     return Finding("places_change" if moved else "places_kept", numbers=numbers)
+
+
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A line for each model, which stands out where its place changes up to the audit's lambda."""
+    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    title = "\u03bb, weight of RDI in FP (0: class mean alone; no unit)"
+    drawing.numbers(axes.xaxis, title, frame["fp_lambda"], zero=True, end=float(frame["fp_lambda"].max()))
+    drawing.numbers(axes.yaxis, "place (1 is best)", frame["place"], whole=True, reverse=True)
+    drawing.curves(axes, frame, x="fp_lambda", y="place", line="model", bold="moved")
+    drawing.name_lines(axes, frame, x="fp_lambda", y="place", line="model", bold="moved")
 
 
 CHART = Chart(
@@ -85,12 +100,7 @@ CHART = Chart(
     tables=("model_summary", "lambda_swaps"),
     about="score",
     data=places,
-    form=Curves(
-        x=Axis("fp_lambda", "\u03bb, weight of RDI in FP (0: class mean alone; no unit)", zero=True),
-        y=Axis("place", "place (1 is best)", reverse=True, whole=True),
-        line="model",
-        bold="moved",
-    ),
+    draw=draw,
     finding=reranking,
     shows="Place by FP = class mean \u2212 \u03bb \u00d7 RDI of {measure_title}, the best on top",
     note="Lines change places at the exact \u03bb of a swap. Thick lines change places between 0 and the audit's "

@@ -1,14 +1,23 @@
 """Values by group and class, attribute after attribute."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
+from gfscore.show.charts.class_heatmap import measure_range
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.group_scores import ATTACKED
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST_ROWS = 40
 
 
-def groups_by_class(subject: Subject) -> Frame | None:
+def groups_by_class(subject: Subject) -> pd.DataFrame | None:
     """Value of each class within each group, mean over models, of the attributes with the largest differences.
 
     `small` where some model has few samples in a cell.
@@ -26,10 +35,12 @@ def groups_by_class(subject: Subject) -> Frame | None:
     cells = cells.assign(row=cells["attribute"] + ": " + cells["group"])
     keys = ["attribute", "group", "row", "class"]
     frame = cells.groupby(keys, sort=False).agg(value=("value", "mean"), small=("small", "max"), n=("n", "max"))
-    return frame.reset_index().assign(models=cells["label"].nunique())
+    range_low, range_high = subject.meaning.value_range
+    models = cells["label"].nunique()
+    return frame.reset_index().assign(models=models, range_low=range_low, range_high=range_high)
 
 
-def widest_within_class(frame: Frame) -> Finding:
+def widest_within_class(frame: pd.DataFrame) -> Finding:
     """The largest difference between two groups of one attribute within a class, of cells with enough samples."""
     known = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
     ranges = known.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
@@ -45,6 +56,20 @@ def widest_within_class(frame: Frame) -> Finding:
     return Finding("groups_differ_within_class", names, {"low": float(low["value"]), "high": float(high["value"])})
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Values as colours; groups in rows, attribute after attribute, classes in columns."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="row",
+        column="class",
+        value="value",
+        limits=drawing.limits_of_measure(frame["value"], measure_range(frame)),
+        scale_title="{unit}",
+        dot="small",
+    )
+
+
 CHART = Chart(
     name="group_classes",
     title="Groups by class",
@@ -52,7 +77,7 @@ CHART = Chart(
     section="whom",
     tables=("group_scores",),
     data=groups_by_class,
-    form=Heatmap(row="row", column="class", value=Axis("value", "{unit}"), limits="measure", dot="small"),
+    draw=draw,
     finding=widest_within_class,
     shows="{measure_title} by group and class, mean over models; dark is low, bright is high; higher is better",
     note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer "

@@ -1,14 +1,22 @@
 """How much predictions depend on each attribute, class by class, by the metrics of group fairness."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_CLASSES = 40
 METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
 
 
-def fairness(subject: Subject) -> Frame | None:
+def fairness(subject: Subject) -> pd.DataFrame | None:
     """Each metric by class (the positive one against the rest) and attribute, mean over models.
 
     Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
@@ -35,7 +43,7 @@ def fairness(subject: Subject) -> Frame | None:
     )
 
 
-def largest_difference(frame: Frame) -> Finding:
+def largest_difference(frame: pd.DataFrame) -> Finding:
     """The largest difference of recall between groups (equal opportunity), of cells with enough samples."""
     known = frame[(frame["metric"] == "eopp") & frame["value"].notna() & ~frame["small"].astype(bool)]
     if known.empty:
@@ -48,6 +56,25 @@ def largest_difference(frame: Frame) -> Finding:
     )
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each metric: differences as colours, classes in rows, attributes in columns."""
+    classes = drawing.categories(frame, "class")
+    attributes = drawing.categories(frame, "attribute")
+    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="class",
+            column="attribute",
+            value="value",
+            limits=(0.0, 1.0),
+            scale_title="difference (no unit; lower is better)",
+            rows=classes,
+            columns=attributes,
+            dot="small",
+        )
+
+
 CHART = Chart(
     name="group_metrics",
     title="Fairness metrics by class and attribute",
@@ -55,14 +82,8 @@ CHART = Chart(
     section="whom",
     tables=("group_metrics",),
     data=fairness,
-    form=Heatmap(
-        panel="panel",
-        row="class",
-        column="attribute",
-        value=Axis("value", "difference (no unit; lower is better)"),
-        limits="share",
-        dot="small",
-    ),
+    draw=draw,
+    panels=True,
     finding=largest_difference,
     shows="Largest difference between groups; each class against the rest, mean over models; 0, dark: groups treated "
     "alike",

@@ -1,15 +1,23 @@
 """Value of each group of samples with its interval: a panel per attribute, a row per model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Intervals
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_ATTRIBUTES, MOST_MODELS = 8, 40
 ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
 
-def groups(subject: Subject) -> Frame | None:
+def groups(subject: Subject) -> pd.DataFrame | None:
     """Value and interval of each group, joint over the groups of an attribute.
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
@@ -44,7 +52,7 @@ def groups(subject: Subject) -> Frame | None:
     return whole.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
 
 
-def widest_gap(frame: Frame) -> Finding:
+def widest_gap(frame: pd.DataFrame) -> Finding:
     """The largest difference between groups with enough samples, and in how many models it is beyond its interval."""
     known = frame[frame["gap"].notna() & ~frame["small"].astype(bool)]
     if known.empty:
@@ -62,6 +70,15 @@ def widest_gap(frame: Frame) -> Finding:
     return Finding("groups_differ_most", names, numbers | {"times": sure}, float(frame["confidence"].iloc[0]))
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each attribute: models in rows, a mark for each group."""
+    for axes, part in drawing.panels(figure, frame, "attribute"):
+        drawing.numbers(axes.xaxis, "{short_unit}; higher is better", part[["value", "low", "high"]])
+        drawing.intervals(
+            axes, part, row="model", value="value", low="low", high="high", colour="group", hollow="small"
+        )
+
+
 CHART = Chart(
     name="group_scores",
     title="Groups of samples",
@@ -69,15 +86,8 @@ CHART = Chart(
     section="whom",
     tables=("group_scores",),
     data=groups,
-    form=Intervals(
-        panel="attribute",
-        row="model",
-        value=Axis("value", "{short_unit}; higher is better"),
-        low="low",
-        high="high",
-        colour="group",
-        hollow="small",
-    ),
+    draw=draw,
+    panels=True,
     finding=widest_gap,
     shows="{measure_title} of each group; further right is better; marks on one spot: groups treated alike",
     note="Thin lines: {confidence} intervals, joint over the groups of an attribute. Hollow: fewer samples than the "

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from gfscore.show.charts.logit_shift_sensitivity import AGAINST, changed
 from gfscore.show.charts.logit_shift_sensitivity import CHART as SHIFT
-from gfscore.show.forms import Axis
+from gfscore.show.charts.logit_shift_sensitivity import changed, draw
 
 CHART = replace(
     SHIFT,
@@ -13,7 +12,7 @@ CHART = replace(
     title="Sensitivity to the scale of the logits",
     question="Does the score depend on the scale of the logits?",
     data=partial(changed, change="scale", unchanged=("shift", 0)),
-    form=replace(AGAINST, x=Axis("change", "factor on every logit (log scale)", log=True)),
+    draw=partial(draw, title="factor on every logit (log scale)", log=True),
     shows="Aggregate score when every logit is multiplied by the same factor",
     order=9,
     figure=False,

@@ -1,22 +1,28 @@
 """Aggregate scores against a constant added to every logit, which no decision depends on."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 UNCHANGED, MOST_MODELS = 1e-9, 30
 
 
-def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> Frame | None:
+def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
     Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
     `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of the
     largest one of a measure. Of more than MOST_MODELS models those that move most have a line.
     """
-    import numpy as np
 
     rows = subject.rows("sensitivity")
     if rows is None or (rows := rows[rows[unchanged[0]] == unchanged[1]]).empty:
@@ -36,7 +42,7 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> Fram
     return rows.assign(changed=change)
 
 
-def largest_change(frame: Frame) -> Finding:
+def largest_change(frame: pd.DataFrame) -> Finding:
     """How far each measure moves at most under changes that alter no prediction."""
     moves = frame.groupby("measure", sort=False)["moves"].max()
     moved = moves[moves > UNCHANGED]
@@ -50,15 +56,17 @@ def largest_change(frame: Frame) -> Finding:
     return Finding(f"{kind}_others_not" if still else kind, names, numbers)
 
 
-AGAINST = Curves(
-    panel="measure",
-    x=Axis("change", "constant added to every logit"),
-    y=Axis("value", "aggregate score (higher is better)", zero=True),
-    line="model",
-    bold="most",
-    points=True,
-)
-"""A line for each model against a change of its logits."""
+def draw(
+    frame: pd.DataFrame, figure: Figure, *, title: str = "constant added to every logit", log: bool = False
+) -> None:
+    """A panel for each measure: a line for each model, which stands out where it moves furthest."""
+    for axes, part in drawing.panels(figure, frame, "measure", most=2, least=330):
+        drawing.reserve(axes, drawing.LINE_HEIGHT)
+        drawing.numbers(axes.xaxis, title, frame["change"], log=log)
+        drawing.numbers(axes.yaxis, "aggregate score (higher is better)", part["value"], zero=True)
+        drawing.curves(axes, part, x="change", y="value", line="model", bold="most", points=True)
+        drawing.name_lines(axes, part, x="change", y="value", line="model", bold="most")
+
 
 CHART = Chart(
     name="logit_shift_sensitivity",
@@ -68,7 +76,8 @@ CHART = Chart(
     tables=("sensitivity",),
     about="audit",
     data=partial(changed, change="shift", unchanged=("scale", 1)),
-    form=AGAINST,
+    draw=draw,
+    panels=True,
     finding=largest_change,
     shows="Aggregate score when the same constant is added to every logit",
     note="The classifier decides the same at every change. Values on the samples at hand; no intervals, since the "

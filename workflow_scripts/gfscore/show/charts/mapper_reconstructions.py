@@ -1,20 +1,24 @@
 """What a mapper makes of images."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Frame, Pictures
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def pairs(subject: Subject) -> Frame | None:
+def pairs(subject: Subject) -> pd.DataFrame | None:
     """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
-    import pandas as pd
-
-    from gfscore.show.forms.vega.cells import encoded
 
     if subject.rows("projection_scores") is None:
         return None
     rows = [
-        {"row": row, "image": str(place + 1), "picture": encoded(picture), "mapper": mapper}
+        {"row": row, "image": str(place + 1), "picture": drawing.encoded(picture), "mapper": mapper}
         for mapper, pictures in subject.pictures.items()
         for row, name in (("image", "originals"), ("reconstruction", "reconstructions"))
         for place, picture in enumerate(pictures[name])
@@ -22,11 +26,17 @@ def pairs(subject: Subject) -> Frame | None:
     return pd.DataFrame(rows)
 
 
-def what_is_kept(frame: Frame) -> Finding:
+def what_is_kept(frame: pd.DataFrame) -> Finding:
     """That classifiers are shown reconstructions."""
     return Finding(
         "reconstructed", {"mapper": ", ".join(dict.fromkeys(frame["mapper"]))}, {"images": frame["image"].nunique()}
     )
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each mapper: images above their reconstructions."""
+    for axes, part in drawing.panels(figure, frame, "mapper", most=2):
+        drawing.pictures(axes, part, row="row", column="image", picture="picture")
 
 
 CHART = Chart(
@@ -37,7 +47,8 @@ CHART = Chart(
     tables=("projection_scores",),
     about="audit",
     data=pairs,
-    form=Pictures(panel="mapper", row="row", column="image", picture="picture"),
+    draw=draw,
+    panels=True,
     finding=what_is_kept,
     shows="Images that the mapper was not trained on, and their reconstructions",
     note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",

@@ -1,15 +1,22 @@
 """An image, or the mean code of all, with one latent dimension per row moved from one side to the other."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Frame, Pictures
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_DIMENSIONS = 24
 
 
-def traversals(subject: Subject) -> Frame | None:
+def traversals(subject: Subject) -> pd.DataFrame | None:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
-    import pandas as pd
 
     if not subject.pictures or subject.rows("projection_effects") is None:
         return None
@@ -21,10 +28,6 @@ def traversals(subject: Subject) -> Frame | None:
 
 
 def _of_mapper(pictures, *, prefix):
-    import numpy as np
-    import pandas as pd
-
-    from gfscore.show.forms.vega.cells import encoded
 
     samples = pictures["traversals"][:, :MOST_DIMENSIONS]
     names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
@@ -32,19 +35,32 @@ def _of_mapper(pictures, *, prefix):
     rows = [
         {"sample": f"image {sample + 1}" if len(pictures["originals"]) else "mean code", "dimension": names[row],
          "position": f"{pictures['positions'][column]:+.2g}".replace("-", "\N{MINUS SIGN}"),
-         "picture": encoded(samples[sample, row, column]), "change": float(change[row])}
+         "picture": drawing.encoded(samples[sample, row, column]), "change": float(change[row])}
         for sample in range(len(samples)) for row in range(len(names)) for column in range(samples.shape[2])
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def strongest_dimension(frame: Frame) -> Finding:
+def strongest_dimension(frame: pd.DataFrame) -> Finding:
     """The dimensions that change a picture most and least."""
     change = frame.drop_duplicates("dimension").set_index("dimension")["change"]
     if not change.max():
         return Finding("nothing_moves")
     names = {"most": str(change.idxmax()), "least": str(change.idxmin())}
     return Finding("strongest_dimension", names, {"change": float(change.max())})
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each image: dimensions in rows, positions in columns."""
+    for axes, part in drawing.panels(figure, frame, "sample", most=2, least=340):
+        drawing.pictures(
+            axes,
+            part,
+            row="dimension",
+            column="position",
+            picture="picture",
+            column_title="move in sigma, or place within the range of an attribute",
+        )
 
 
 CHART = Chart(
@@ -55,13 +71,8 @@ CHART = Chart(
     tables=("projection_effects",),
     about="audit",
     data=traversals,
-    form=Pictures(
-        panel="sample",
-        row="dimension",
-        column="position",
-        picture="picture",
-        column_title="move in sigma, or place within the range of an attribute",
-    ),
+    draw=draw,
+    panels=True,
     finding=strongest_dimension,
     shows="Each row moves one dimension of an image, all others stay",
     note="A row without a change: the decoder does not use the dimension; every classifier tolerates it. Most and "

@@ -1,15 +1,22 @@
 """Whether measures rank the models alike."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Matrix
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MODELS = "models"
 
 
-def correlations(subject: Subject) -> Frame | None:
+def correlations(subject: Subject) -> pd.DataFrame | None:
     """Rank correlation over models of every two measures, null on the diagonal; `n` are the models compared."""
-    import pandas as pd
 
     rows = subject.rows("measure_agreement")
     rows = None if rows is None else rows[rows["over"] == MODELS]
@@ -26,7 +33,7 @@ def correlations(subject: Subject) -> Frame | None:
     return pd.DataFrame(cells).astype({"rho": float, "p": float, "models": float})
 
 
-def opposed(frame: Frame) -> Finding:
+def opposed(frame: pd.DataFrame) -> Finding:
     """The two measures whose rankings of the models agree least."""
     known = frame[frame["rho"].notna()]
     if known.empty:
@@ -34,6 +41,21 @@ def opposed(frame: Frame) -> Finding:
     least = known.loc[known["rho"].idxmin()]
     names = {"first": str(least["first"]), "second": str(least["second"])}
     return Finding("measures_opposed" if least["rho"] < 0 else "measures_agree", names, {"rho": float(least["rho"])})
+
+
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Correlations as colours; measures in rows and in columns."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="first",
+        column="second",
+        value="rho",
+        limits=drawing.limits_around_zero(frame["rho"]),
+        scale_title="Spearman rank correlation over models",
+        colours="differences",
+        square=True,
+    )
 
 
 CHART = Chart(
@@ -44,9 +66,7 @@ CHART = Chart(
     tables=("measure_agreement",),
     about="audit",
     data=correlations,
-    form=Matrix(
-        row="first", column="second", value=Axis("rho", "Spearman rank correlation over models"), scale="differences"
-    ),
+    draw=draw,
     finding=opposed,
     sentences={
         "measures_opposed": "{first} and {second} rank the models in opposite order (Spearman {rho:signed})",

@@ -1,13 +1,21 @@
 """Differences between models on the same samples, with joint bounds."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Intervals
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST = 30
 
 
-def differences(subject: Subject) -> Frame | None:
+def differences(subject: Subject) -> pd.DataFrame | None:
     """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
 
     `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure.
@@ -36,12 +44,19 @@ def differences(subject: Subject) -> Frame | None:
     return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
 
 
-def decided(frame: Frame) -> Finding:
+def decided(frame: pd.DataFrame) -> Finding:
     """How many pairs of models differ beyond their joint bounds."""
     first = frame.iloc[0]
     numbers = {"times": int(first["decided"]), "pairs": int(first["pairs"]), "difference": float(first["difference"])}
     names = {"better": str(first["better"]), "worse": str(first["worse"])}
     return Finding("models_differ" if numbers["times"] else "models_alike", names, numbers, float(first["confidence"]))
+
+
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """The difference of each pair with its bounds; a diamond where they exclude 0."""
+    ends = frame[["difference", "low", "high"]]
+    drawing.numbers(axes.xaxis, "difference ({short_unit}; higher: more apart)", ends)
+    drawing.intervals(axes, frame, row="pair", value="difference", low="low", high="high", bold="sure", rule=0.0)
 
 
 CHART = Chart(
@@ -51,14 +66,7 @@ CHART = Chart(
     section="sure",
     tables=("model_comparisons",),
     data=differences,
-    form=Intervals(
-        row="pair",
-        value=Axis("difference", "difference ({short_unit}; higher: more apart)"),
-        low="low",
-        high="high",
-        bold="sure",
-        rule=0.0,
-    ),
+    draw=draw,
     finding=decided,
     sentences={
         "models_differ": "{times} of {pairs:pairs} of models differ significantly, most {better} from {worse}, by "

@@ -1,11 +1,18 @@
 """Models by their mean with intervals, and the ranks that these allow."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Intervals
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def ranked(subject: Subject) -> Frame | None:
+def ranked(subject: Subject) -> pd.DataFrame | None:
     """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
@@ -27,7 +34,7 @@ def ranked(subject: Subject) -> Frame | None:
     return rows[[*columns, "n", "confidence"]]
 
 
-def leader(frame: Frame) -> Finding:
+def leader(frame: pd.DataFrame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
     first, others = frame.iloc[0], frame.iloc[1:]
     names, numbers = {"model": str(first["model"])}, {"value": float(first["value"]), "models": len(frame)}
@@ -45,6 +52,13 @@ def leader(frame: Frame) -> Finding:
     return Finding("best_model_apart" if apart else "best_model_overlaps", names, numbers, float(first["confidence"]))
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """The mean of each model with its interval, and the ranks that it may have."""
+    ends = frame[["value", "value_low", "value_high"]]
+    drawing.numbers(axes.xaxis, "mean over all samples ({unit}; higher is better)", ends)
+    drawing.intervals(axes, frame, row="model", value="value", low="value_low", high="value_high", aside="ranks")
+
+
 CHART = Chart(
     name="model_ranking",
     title="Ranking",
@@ -52,13 +66,8 @@ CHART = Chart(
     section="which",
     tables=("model_summary", "class_scores", "rank_intervals"),
     data=ranked,
-    form=Intervals(
-        row="model",
-        value=Axis("value", "mean over all samples ({unit}; higher is better)"),
-        low="value_low",
-        high="value_high",
-        aside="ranks",
-    ),
+    draw=draw,
+    rows="model",
     finding=leader,
     sentences={
         "only_model": "{model}: {value} on average ({low:low} to {high:high})",

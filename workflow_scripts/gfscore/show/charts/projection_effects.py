@@ -1,12 +1,19 @@
 """What moving a latent dimension does to decoded images."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def effects(subject: Subject) -> Frame | None:
+def effects(subject: Subject) -> pd.DataFrame | None:
     """Standardised change of each trait of a decoded image from one side of a dimension to the other.
 
     Tolerance stands beside the names of the dimensions; attributes change by probability.
@@ -36,7 +43,7 @@ def effects(subject: Subject) -> Frame | None:
     return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(ends))
 
 
-def strongest_effect(frame: Frame) -> Finding:
+def strongest_effect(frame: pd.DataFrame) -> Finding:
     """The dimension that changes a trait most."""
     known = frame[frame["shift"].notna()]
     if known.empty or not known["shift"].abs().max():
@@ -47,6 +54,20 @@ def strongest_effect(frame: Frame) -> Finding:
     return Finding(kind if most["measured"] else f"{kind}_probability", names, {"shift": float(most["shift"])})
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """Changes as colours; dimensions in rows, traits in columns."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="row",
+        column="trait",
+        value="shift",
+        limits=drawing.limits_around_zero(frame["shift"]),
+        scale_title="change (standard deviations)",
+        colours="differences",
+    )
+
+
 CHART = Chart(
     name="projection_effects",
     title="What latent dimensions change",
@@ -55,12 +76,8 @@ CHART = Chart(
     tables=("projection_effects",),
     about="audit",
     data=effects,
-    form=Heatmap(
-        row="row",
-        column="trait",
-        value=Axis("shift", "change (standard deviations)"),
-        scale="differences",
-    ),
+    draw=draw,
+    rows="row",
     finding=strongest_effect,
     shows="Mean change of a decoded image when one dimension is moved from one side to the other, in standard "
     "deviations of the trait over real images; of attributes, of their probability",

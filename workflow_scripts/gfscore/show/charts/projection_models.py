@@ -1,12 +1,19 @@
 """Scores of every model over all sensitive attributes, task by task."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import influences
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def scores(subject: Subject) -> Frame | None:
+def scores(subject: Subject) -> pd.DataFrame | None:
     """Influence of all sensitive attributes together on each model of each task. Source: the paper's Tables 1 and 3."""
     frame = influences(subject, "projection_models")
     if frame is None:
@@ -14,12 +21,30 @@ def scores(subject: Subject) -> Frame | None:
     return frame[["task", "model", "shown", "influence", "metric", "value", "n"]]
 
 
-def widest_by_task(frame: Frame) -> Finding:
+def widest_by_task(frame: pd.DataFrame) -> Finding:
     """The number that differs most between tasks, by its mean over models."""
     means = frame.groupby(["shown", "task"], sort=False)["value"].mean().unstack()
     gaps = means.max(axis=1) - means.min(axis=1)
     names = {"metric": str(gaps.idxmax()), "least": str(gaps.idxmin())}
     return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each task: models in rows, kinds of influence in columns."""
+    models = drawing.categories(frame, "model")
+    kinds = drawing.categories(frame, "shown")
+    for axes, part in drawing.panels(figure, frame, "task", one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="model",
+            column="shown",
+            value="value",
+            limits=drawing.limits_from_zero(frame["value"]),
+            scale_title="influence (0: none)",
+            rows=models,
+            columns=kinds,
+        )
 
 
 CHART = Chart(
@@ -30,7 +55,9 @@ CHART = Chart(
     tables=("projection_models",),
     about="audit",
     data=scores,
-    form=Heatmap(panel="task", row="model", column="shown", value=Axis("value", "influence (0: none)"), limits="data"),
+    draw=draw,
+    rows="model",
+    panels=True,
     finding=widest_by_task,
     shows="Influence of all attributes, or all latent dimensions, mean over them",
     note="0, dark: no influence. Without the attribute that is the task itself. Tolerances of different mappers are "

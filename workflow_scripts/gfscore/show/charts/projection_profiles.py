@@ -1,12 +1,19 @@
 """What each task depends on, by projections and by differences between groups side by side."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import OF_GROUPS, influences
-from gfscore.show.forms import Axis, Frame, Intervals
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def profiles(subject: Subject) -> Frame | None:
+def profiles(subject: Subject) -> pd.DataFrame | None:
     """Influence of each attribute or dimension on a task, mean and range over models, without the task's own attribute.
 
     Source: the projection-fairness paper's Figs. 10 and 11, whose circles would hide the values.
@@ -24,7 +31,7 @@ def profiles(subject: Subject) -> Frame | None:
     return values.reset_index().assign(models=frame["model"].nunique())
 
 
-def largest_of_task(frame: Frame) -> Finding:
+def largest_of_task(frame: pd.DataFrame) -> Finding:
     """In how many tasks projections and equal opportunity name the same attribute as the most influential."""
     same, tasks = 0, 0
     for _, own in frame.groupby("task", sort=False):
@@ -41,6 +48,13 @@ def largest_of_task(frame: Frame) -> Finding:
     )
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each task: attributes in rows, a mark for each kind of influence."""
+    for axes, part in drawing.panels(figure, frame, "task"):
+        drawing.numbers(axes.xaxis, "influence (0: none)", part[["value", "low", "high"]], zero=True)
+        drawing.intervals(axes, part, row="attribute", value="value", low="low", high="high", colour="influence")
+
+
 CHART = Chart(
     name="projection_profiles",
     title="What each task depends on",
@@ -49,14 +63,9 @@ CHART = Chart(
     tables=("projection_attributes",),
     about="audit",
     data=profiles,
-    form=Intervals(
-        panel="task",
-        row="attribute",
-        value=Axis("value", "influence (0: none)", zero=True),
-        low="low",
-        high="high",
-        colour="influence",
-    ),
+    draw=draw,
+    rows="attribute",
+    panels=True,
     finding=largest_of_task,
     shows="Influence of attributes and latent dimensions on each task, mean over models",
     note="Left, 0: no influence. Lines: from the lowest to the highest model, no interval. What is the task itself is "

@@ -1,20 +1,27 @@
 """How much the prediction of each task depends on each attribute."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 OF_MAPPER = {"tolerance": "1 \u2212 Tol", "deviation": "Dev"}
 OF_GROUPS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
 
 
-def influences(subject: Subject, table: str = "projection_attributes") -> Frame | None:
+def influences(subject: Subject, table: str = "projection_attributes") -> pd.DataFrame | None:
     """Rows of a table on projections for each of its numbers that is known, all as influence: 0 is none, 1 the most.
 
     Columns `metric`, `value` and `shown`, the number's name, with that of the mapper where there are several and the
     number depends on it; `influence` is its name alone. Without constant classifiers; None for an audit of one task.
     """
-    import pandas as pd
 
     rows = subject.rows(table, tasks=True)
     if rows is None or rows["dataset"].nunique() == 1:
@@ -36,7 +43,7 @@ def influences(subject: Subject, table: str = "projection_attributes") -> Frame 
     return found[found["value"].notna()].astype({"value": float})
 
 
-def by_attribute(subject: Subject) -> Frame | None:
+def by_attribute(subject: Subject) -> pd.DataFrame | None:
     """Influence of each attribute or dimension on each task, mean over models, whose number may differ by task.
 
     Source: layout of the paper's Fig. 6.
@@ -50,12 +57,29 @@ def by_attribute(subject: Subject) -> Frame | None:
     return found.assign(itself=found["own"].map({True: "sure", False: None}))
 
 
-def strongest_influence(frame: Frame) -> Finding:
+def strongest_influence(frame: pd.DataFrame) -> Finding:
     """The task and the attribute, not the task itself, whose move changes predictions most."""
     moved = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
     most = moved.loc[moved["value"].idxmax()]
     names = {"task": str(most["task"]), "attribute": str(most["attribute"])}
     return Finding("task_depends", names, {"mean": 1 - float(most["value"]), "models": int(most["models"])})
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each kind of influence: tasks in rows, attributes or dimensions in columns."""
+    tasks = drawing.categories(frame, "task")
+    for axes, part in drawing.panels(figure, frame, "shown", most=4, least=200, one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="task",
+            column="attribute",
+            value="value",
+            limits=drawing.limits_from_zero(frame["value"]),
+            scale_title="influence (0: none)",
+            rows=tasks,
+            box="itself",
+        )
 
 
 CHART = Chart(
@@ -66,15 +90,8 @@ CHART = Chart(
     tables=("projection_attributes",),
     about="audit",
     data=by_attribute,
-    form=Heatmap(
-        panel="shown",
-        row="task",
-        column="attribute",
-        value=Axis("value", "influence (0: none)"),
-        limits="data",
-        box="itself",
-        apart=True,
-    ),
+    draw=draw,
+    panels=True,
     finding=strongest_influence,
     shows="Influence of attributes, or latent dimensions, on the predictions of each task, mean over models",
     note="0, dark: no influence. Framed: the attribute is the task itself, in no mean over attributes. Deviation is "

@@ -1,20 +1,27 @@
 """Tolerance and Deviation of every model along every latent dimension."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Heatmap
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_ROWS = 60
 BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (lower is better)"}
 
 
-def tolerances(subject: Subject) -> Frame | None:
+def tolerances(subject: Subject) -> pd.DataFrame | None:
     """Mean Tolerance and Deviation by mapper, model and latent dimension, all first; the 60 most tolerant models.
 
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
     Attributes have no Deviation.
     """
-    import pandas as pd
 
     from gfscore.core.numbers import percent
     from gfscore.tables.table import ALL
@@ -58,7 +65,7 @@ def tolerances(subject: Subject) -> Frame | None:
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def least_tolerated(frame: Frame) -> Finding:
+def least_tolerated(frame: pd.DataFrame) -> Finding:
     """The latent dimension that predictions depend on most."""
     known = frame[frame["mean"].notna()]
     if known.empty:
@@ -72,6 +79,22 @@ def least_tolerated(frame: Frame) -> Finding:
     )
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for Tolerance and one for Deviation: models in rows, latent dimensions in columns."""
+    models = drawing.categories(frame, "model")
+    for axes, part in drawing.panels(figure, frame, "panel", most=2, least=340, one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="model",
+            column="dimension",
+            value="value",
+            limits=drawing.limits_from_zero(frame["value"]),
+            scale_title="Tolerance, Deviation",
+            rows=models,
+        )
+
+
 CHART = Chart(
     name="projection_tolerance",
     title="Tolerance and Deviation by latent dimension",
@@ -80,14 +103,8 @@ CHART = Chart(
     tables=("projection_scores",),
     about="audit",
     data=tolerances,
-    form=Heatmap(
-        panel="panel",
-        row="model",
-        column="dimension",
-        value=Axis("value", "Tolerance, Deviation"),
-        limits="data",
-        apart=True,
-    ),
+    draw=draw,
+    panels=True,
     finding=least_tolerated,
     shows="Mean over samples of moves along each latent dimension",
     note="In brackets: clean accuracy of these samples. A constant classifier has Tolerance 1, which says nothing "

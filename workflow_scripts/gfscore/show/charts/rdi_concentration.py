@@ -1,21 +1,27 @@
 """RDI against the number of samples per class: the bound of the GF-Score paper's Eq. 12 beside draws from the data."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, np, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 DRAWS, MOST_MODELS = 400, 30
 BOUND = "bound (Eq. 12)"
 
 
-def deviations(subject: Subject) -> Frame | None:
+def deviations(subject: Subject) -> pd.DataFrame | None:
     """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
 
     Of more than MOST_MODELS models those of the largest distance have a line. The audit's own samples are the
     population, so the bound has to hold for every line; `beyond` counts draws beyond it.
     """
-    import numpy as np
-    import pandas as pd
 
     from gfscore.audit.values import row_generator
     from gfscore.statistics.intervals import rdi_bound, rdi_deviations, sample_sizes
@@ -43,7 +49,7 @@ def deviations(subject: Subject) -> Frame | None:
     return frame.assign(models=len(measured), draws=DRAWS, confidence=confidence)
 
 
-def width_of_bound(frame: Frame) -> Finding:
+def width_of_bound(frame: pd.DataFrame) -> Finding:
     """How much wider the bound is than draws of the largest size are spread."""
     last = frame[frame["n"] == frame["n"].max()]
     bound, found = (float(last.loc[last["bound"] == flag, "distance"].max()) for flag in (True, False))
@@ -55,6 +61,16 @@ def width_of_bound(frame: Frame) -> Finding:
     )
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """The bound, which stands out, and a line for each model."""
+    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    drawing.numbers(axes.xaxis, "samples per class, n (log scale)", frame["n"], log=True, whole=True)
+    title = "distance from the RDI of all samples ({short_unit}; lower is better)"
+    drawing.numbers(axes.yaxis, title, frame["distance"], log=True)
+    drawing.curves(axes, frame, x="n", y="distance", line="line", bold="bound", points=True)
+    drawing.name_lines(axes, frame, x="n", y="distance", line="line", bold="bound")
+
+
 CHART = Chart(
     name="rdi_concentration",
     title="RDI against sample size",
@@ -63,13 +79,7 @@ CHART = Chart(
     tables=("class_scores",),
     about="score",
     data=deviations,
-    form=Curves(
-        x=Axis("n", "samples per class, n (log scale)", log=True, whole=True),
-        y=Axis("distance", "distance from the RDI of all samples ({short_unit}; lower is better)", log=True),
-        line="line",
-        bold="bound",
-        points=True,
-    ),
+    draw=draw,
     finding=width_of_bound,
     shows="Distance of RDI from its value on all samples, when every class has n of them, {measure_title}",
     note="Upper line: bound of the GF-Score paper's Eq. 12 at {confidence}, whatever the data. Lower lines, one per "

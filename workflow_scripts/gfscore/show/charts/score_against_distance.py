@@ -1,16 +1,22 @@
 """Attack-free score against attack distance, model by model: what lies above the line is refuted, or open."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Scatter
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def claims(subject: Subject) -> Frame | None:
+def claims(subject: Subject) -> pd.DataFrame | None:
     """Mean score and mean distance found of each model, with the share of samples whose score attacks refute.
 
     The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
     """
-    import pandas as pd
 
     from gfscore.audit.agreement.falsification import mean_scores_against_distances
     from gfscore.core.numbers import number
@@ -27,7 +33,7 @@ def claims(subject: Subject) -> Frame | None:
     return frame[[*columns, "n", "confidence"]]
 
 
-def refuted(frame: Frame) -> Finding:
+def refuted(frame: pd.DataFrame) -> Finding:
     """In how many models attacks refute the mean score, and the range of falsification rates."""
     rates = frame["rate"].dropna()
     if rates.empty:
@@ -48,6 +54,19 @@ def refuted(frame: Frame) -> Finding:
     return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each measure of distances: a point for each model, and the line of equal values."""
+    looks = {"refuted": "contrast", "not settled": "open", "not refuted": "accent"}
+    distance_title = "mean distance of the nearest adversarial example found (higher is better)"
+    for axes, part in drawing.panels(figure, frame, "distances", most=2, least=340):
+        drawing.reserve(axes, drawing.POINTS_HEIGHT)
+        end = 1.05 * float(part[["mean_distance", "mean_score"]].max(axis=None))
+        drawing.numbers(axes.xaxis, distance_title, part["mean_distance"], end=end)
+        drawing.numbers(axes.yaxis, "mean score (same unit, as claimed; higher is better)", part["mean_score"], end=end)
+        drawing.equal_line(axes, end, "score above distance")
+        drawing.scatter(axes, part, x="mean_distance", y="mean_score", name="name", state="state", looks=looks)
+
+
 CHART = Chart(
     name="score_against_distance",
     title="Score against attack distance",
@@ -55,16 +74,8 @@ CHART = Chart(
     section="trust",
     tables=("falsification",),
     data=claims,
-    form=Scatter(
-        panel="distances",
-        x=Axis("mean_distance", "mean distance of the nearest adversarial example found (higher is better)"),
-        y=Axis("mean_score", "mean score (same unit, as claimed; higher is better)"),
-        name="name",
-        state="state",
-        sides=(("refuted", "contrast"), ("not settled", "open"), ("not refuted", "accent")),
-        diagonal=True,
-        corner="score above distance",
-    ),
+    draw=draw,
+    panels=True,
     finding=refuted,
     shows="{measure} at T = 1 against the distance that attacks found",
     note="Above the line the mean score exceeds the mean distance found. Beside each name: falsification rate, the "

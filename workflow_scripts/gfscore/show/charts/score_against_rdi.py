@@ -1,11 +1,18 @@
 """Mean against disparity: one point per model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Scatter
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def means_and_disparities(subject: Subject) -> Frame | None:
+def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
     """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
     rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
     if rows is None or scores is None:
@@ -14,7 +21,7 @@ def means_and_disparities(subject: Subject) -> Frame | None:
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
 
 
-def relation(frame: Frame) -> Finding:
+def relation(frame: pd.DataFrame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
     from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 
@@ -29,6 +36,26 @@ def relation(frame: Frame) -> Finding:
     return Finding(f"mean_rdi_{'less' if rdi > 0 else 'more'}{against}", numbers=numbers)
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """A point for each model with its intervals along both axes."""
+    drawing.reserve(axes, drawing.POINTS_HEIGHT)
+    means = frame[["value", "value_low", "value_high"]]
+    drawing.numbers(axes.xaxis, "mean over all samples ({unit}; higher is better)", means)
+    disparities = frame[["rdi", "rdi_low", "rdi_high"]]
+    drawing.numbers(axes.yaxis, "RDI, best minus worst class ({short_unit}; lower is more equal)", disparities)
+    drawing.scatter(
+        axes,
+        frame,
+        x="value",
+        y="rdi",
+        name="model",
+        x_low="value_low",
+        x_high="value_high",
+        y_low="rdi_low",
+        y_high="rdi_high",
+    )
+
+
 CHART = Chart(
     name="score_against_rdi",
     title="Mean against disparity",
@@ -37,15 +64,7 @@ CHART = Chart(
     tables=("model_summary", "class_scores"),
     about="score",
     data=means_and_disparities,
-    form=Scatter(
-        x=Axis("value", "mean over all samples ({unit}; higher is better)"),
-        y=Axis("rdi", "RDI, best minus worst class ({short_unit}; lower is more equal)"),
-        name="model",
-        x_low="value_low",
-        x_high="value_high",
-        y_low="rdi_low",
-        y_high="rdi_high",
-    ),
+    draw=draw,
     finding=relation,
     shows="{measure_title}: best is right (higher mean) and low (classes more equal)",
     note="Lines: {confidence} intervals of each model, joint over its classes. RDI grows with the scale of the "

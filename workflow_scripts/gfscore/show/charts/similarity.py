@@ -1,18 +1,25 @@
 """How alike the models err, beside how alike they would look by chance."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Matrix
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
 
 
-def similarities(subject: Subject) -> Frame | None:
+def similarities(subject: Subject) -> pd.DataFrame | None:
     """Cosine of class-wise predictions of every pair of models below the diagonal, its mean under shuffling above it.
 
     `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere.
     """
-    import pandas as pd
 
     from gfscore.core.names import without_threat
     from gfscore.statistics.multiple_tests import false_discovery
@@ -43,7 +50,7 @@ def similarities(subject: Subject) -> Frame | None:
     return pd.DataFrame(parts).astype({"cosine": float, "p": float}).assign(models=len(models), classes=classes)
 
 
-def alike(frame: Frame) -> Finding:
+def alike(frame: pd.DataFrame) -> Finding:
     """How many pairs of models err significantly more alike than by chance, and which pair most."""
     import math
 
@@ -67,6 +74,21 @@ def alike(frame: Frame) -> Finding:
     return Finding("alike", names, numbers | {"times": len(found)}, 1 - SIGNIFICANT)
 
 
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A matrix for confusion matrices and one for errors alone, models in rows and in columns."""
+    for axes, part in drawing.panels(figure, frame, "kind", most=2, least=340, one_row_axis=True):
+        drawing.heatmap(
+            axes,
+            part,
+            row="first",
+            column="second",
+            value="cosine",
+            limits=(0.0, 1.0),
+            scale_title="cosine similarity (no unit)",
+            square=True,
+        )
+
+
 CHART = Chart(
     name="similarity",
     title="Similarity of the models",
@@ -74,9 +96,8 @@ CHART = Chart(
     section="class",
     tables=("similarities",),
     data=similarities,
-    form=Matrix(
-        panel="kind", row="first", column="second", value=Axis("cosine", "cosine similarity (no unit)"), limits="share"
-    ),
+    draw=draw,
+    panels=True,
     finding=alike,
     shows="Cosine similarity of class-wise predictions; 1: the same, 0: nothing shared",
     note="Below the diagonal: similarity of the pair. Above it: what chance gives, the mean when the second model's "

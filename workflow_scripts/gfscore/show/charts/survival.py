@@ -1,29 +1,24 @@
 """Share of all samples that attacks leave right, against the radius."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, np, pd
 
-OVERALL = Curves(
-    x=Axis("radius", "radius r ({unit})", zero=True),
-    y=Axis("share", "share not broken within r (higher is better)", end=1.0),
-    line="model",
-    low="low",
-    high="high",
-    bold="weakest",
-)
-"""A line for each model."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | None:
+def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
     """Share of samples that stay right at each radius, of all samples or of each class, the smallest mean first.
 
     Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean,
     of each model where it is `by_class`. Radii beyond which every share is 0 are left out.
     """
-    import numpy as np
 
     from gfscore.tables.table import ALL
 
@@ -56,7 +51,7 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> Frame | Non
     return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
 
 
-def extremes(frame: Frame) -> Finding:
+def extremes(frame: pd.DataFrame) -> Finding:
     """Models of the largest and the smallest mean."""
     models = frame.drop_duplicates("model").sort_values("mean", kind="stable")
     worst, best = models.iloc[0], models.iloc[-1]
@@ -66,6 +61,15 @@ def extremes(frame: Frame) -> Finding:
     return Finding("mean_radii", names, {"high": float(best["mean"]), "low": float(worst["mean"])})
 
 
+def draw(frame: pd.DataFrame, axes: Axes, *, share: str = "share not broken within r") -> None:
+    """A line with its band for each model; the one of the smallest mean stands out."""
+    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    drawing.numbers(axes.xaxis, "radius r ({unit})", frame["radius"], zero=True)
+    drawing.numbers(axes.yaxis, f"{share} (higher is better)", frame["share"], end=1.0)
+    drawing.curves(axes, frame, x="radius", y="share", line="model", low="low", high="high", bold="weakest")
+    drawing.name_lines(axes, frame, x="radius", y="share", line="model", bold="weakest")
+
+
 CHART = Chart(
     name="survival",
     title="Survival under attack",
@@ -73,7 +77,7 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(radius_curves, kind="minimal", by_class=False),
-    form=OVERALL,
+    draw=draw,
     finding=extremes,
     shows="{measure_title}: share not broken within r, an upper bound on the truth, but for the draw of samples",
     note="Band: up to the upper {confidence} bound at each radius, each line by itself. Attacks that fail prove "

@@ -1,27 +1,43 @@
 """Survival under attack of each class, one panel per model of at most 20."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.survival import radius_curves
-from gfscore.show.forms import Axis, Curves, Frame
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 MOST_MODELS = 20
 
 
-def class_curves(subject: Subject, kind: str) -> Frame | None:
+def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
     frame = radius_curves(subject, kind, by_class=True)
     return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
 
 
-def weakest_of_models(frame: Frame) -> Finding:
+def weakest_of_models(frame: pd.DataFrame) -> Finding:
     """Class of the smallest mean in most models."""
     weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
     numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}
     numbers |= others_equal(weakest, weakest.iloc[0])
     return Finding("smallest_radius", {"cls": str(weakest.index[0])}, numbers)
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """A panel for each model: a line for each class, which stands out where its mean is the smallest."""
+    for axes, part in drawing.panels(figure, frame, "model"):
+        drawing.reserve(axes, drawing.PANEL_HEIGHT)
+        drawing.numbers(axes.xaxis, "radius r ({short_unit})", frame["radius"], zero=True)
+        drawing.numbers(axes.yaxis, "share (higher is better)", frame["share"], end=1.0)
+        drawing.curves(axes, part, x="radius", y="share", line="class", low="low", high="high", bold="weakest")
 
 
 CHART = Chart(
@@ -31,16 +47,8 @@ CHART = Chart(
     section="trust",
     tables=("radius_curves", "class_scores"),
     data=partial(class_curves, kind="minimal"),
-    form=Curves(
-        panel="model",
-        x=Axis("radius", "radius r ({short_unit})", zero=True),
-        y=Axis("share", "share (higher is better)", end=1.0),
-        line="class",
-        low="low",
-        high="high",
-        bold="weakest",
-        names=False,
-    ),
+    draw=draw,
+    panels=True,
     finding=weakest_of_models,
     shows="{measure_title} by class: share not broken within r, an upper bound on the truth, but for the draw of "
     "samples",

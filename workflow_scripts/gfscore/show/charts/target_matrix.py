@@ -1,19 +1,26 @@
 """Which class a targeted attack turns into which."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.forms import Axis, Frame, Matrix
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 MOST_CLASSES = 40
 EVERY = "all others"
 
 
-def successes(subject: Subject) -> Frame | None:
+def successes(subject: Subject) -> pd.DataFrame | None:
     """Success of targeted attacks by true class and target, mean over models, and on all other classes together.
 
     Of at most 40 classes. `n` of a row of EVERY are the samples of all other classes.
     """
-    import pandas as pd
 
     cells, targets = subject.rows("target_matrix"), subject.rows("target_success")
     if cells is None or targets is None or targets["class_index"].nunique() > MOST_CLASSES:
@@ -31,7 +38,7 @@ def successes(subject: Subject) -> Frame | None:
     return pd.DataFrame(rows).astype({"success": float, "n": float}).assign(models=targets["label"].nunique())
 
 
-def easiest_target(frame: Frame) -> Finding:
+def easiest_target(frame: pd.DataFrame) -> Finding:
     """Which class is the easiest target, and which turns into which most often."""
     pairs, every = frame[frame["true"] != EVERY], frame[frame["true"] == EVERY]
     if not pairs["success"].max() > 0:
@@ -44,6 +51,22 @@ def easiest_target(frame: Frame) -> Finding:
     )
 
 
+def draw(frame: pd.DataFrame, axes: Axes) -> None:
+    """True classes in rows, the targets of the attack in columns; the last row is of all other classes."""
+    drawing.heatmap(
+        axes,
+        frame,
+        row="true",
+        column="target",
+        value="success",
+        limits=drawing.limits_from_zero(frame["success"]),
+        scale_title="share of the samples (lower is better)",
+        row_title="true class",
+        column_title="target of the attack",
+        square=True,
+    )
+
+
 CHART = Chart(
     name="target_matrix",
     title="Targeted attacks",
@@ -51,13 +74,7 @@ CHART = Chart(
     section="class",
     tables=("target_matrix", "target_success"),
     data=successes,
-    form=Matrix(
-        row="true",
-        column="target",
-        value=Axis("success", "share of the samples (lower is better)"),
-        row_title="true class",
-        column_title="target of the attack",
-    ),
+    draw=draw,
     finding=easiest_target,
     shows="Share of the true class that the attack turns into the target, mean over models: {measure_title}; lower is "
     "better",

@@ -1,23 +1,17 @@
-"""Charts of an audit on its page: a static picture of each, and the specification that scripts draw from."""
+"""Charts of an audit on its page: pictures that stand still, for wide and for narrow screens."""
 
-import base64
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from gfscore.show.audit_charts import Drawing, UndrawnChart, drawings, leaving_out_failures
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.drawing import Drawing, UndrawnChart, drawings, leaving_out_failures
-from gfscore.show.forms.saving import WIDTH, few_colours, svg_text, with_width
-from gfscore.show.forms.theme import PARAMETERS
-
-MOST_MARKS, LARGEST_SVG = 1500, 120_000
-"""Rows of data, and letters of an SVG, beyond which the static picture is a PNG instead, as of 5 x 1,000 cells."""
-
-LARGEST_PICTURE = (1400, 3000)
-"""Pixels of such a PNG."""
-
-THEMED = {value: f"var(--{name})" for name, value in PARAMETERS.items() if name in ("ink", "muted", "line", "accent")}
+from gfscore.show.drawing.axes import categories
+from gfscore.show.drawing.cells import grid_of
+from gfscore.show.drawing.layout import PHONE, WIDTH
+from gfscore.show.drawing.saving import page_markup
+from gfscore.show.drawing.theme import look
+from gfscore.show.page.packing import packed
 
 
 @dataclass(frozen=True)
@@ -27,51 +21,34 @@ class DrawnChart(Drawing):
     id: str
 
     @cached_property
-    def specification(self) -> dict[str, Any]:
-        """Specification that the page's script draws."""
-        return self.vega_lite()
+    def pictures(self) -> str:
+        """Markup of the chart for wide and for narrow screens; the style shows one of them."""
+        markup = []
+        for kind, width in (("wide", WIDTH), ("phone", PHONE)):
+            figure = self.picture(width)
+            markup.append(page_markup(figure, label=self.words.title, prefix=f"{self.id}-{kind}-", kind=kind))
+        return "\n".join(markup)
 
     @cached_property
-    def still(self) -> str:
-        """Static picture for pages without JavaScript and in print, of the rows that are printed."""
-        whole = len(self.printed[0]) == len(self.frame)
-        return static_picture(self.specification if whole else self.vega_lite(printed=True), label=self.words.title)
-
-    def draw(self) -> tuple[dict[str, Any], str]:
-        """Specification and static picture, made now: the library numbers what it draws in this order."""
-        return self.specification, self.still
+    def cells(self) -> dict[str, Any] | None:
+        """Names of columns and the packed grid of a heatmap that answers controls of the page; None of other charts."""
+        if self.chart.cells is None:
+            return None
+        row, column, value = self.chart.cells
+        rows = categories(self.page_frame, row)
+        columns = categories(self.page_frame, column)
+        grid = grid_of(self.page_frame, row, column, value, rows, columns)
+        return {"columns": columns, "values": packed(grid)}
 
 
 def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]]:
     """Every chart that an audit has data for, in the order of the page, and those whose drawing failed."""
     charts: list[DrawnChart] = []
     undrawn: list[UndrawnChart] = []
-    for place, drawing in enumerate(drawings(subject, undrawn=undrawn)):
-        chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{place}")
-        with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
-            chart.draw()
-            charts.append(chart)
+    with look():
+        for place, drawing in enumerate(drawings(subject, undrawn=undrawn)):
+            chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{place}")
+            with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
+                _ = chart.pictures
+                charts.append(chart)
     return charts, undrawn
-
-
-def static_picture(specification: dict[str, Any], *, label: str) -> str:
-    """Markup of a specification drawn without a browser: SVG whose colours follow the page's theme, or an image."""
-    import vl_convert
-    from markupsafe import escape
-
-    fixed = with_width(specification, WIDTH)
-    if len(specification["data"]["values"]) <= MOST_MARKS:
-        svg = in_page_colours(svg_text(fixed))
-        if len(svg) <= LARGEST_SVG:
-            return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
-    png = vl_convert.vegalite_to_png(fixed | {"background": PARAMETERS["surface"]})
-    picture = base64.b64encode(few_colours(png, LARGEST_PICTURE)[0]).decode()
-    return f'<img alt="{escape(label)}" src="data:image/png;base64,{picture}">'
-
-
-def in_page_colours(svg: str) -> str:
-    """SVG with the colours and the font of the page."""
-    svg = re.sub(r' font-family="[^"]*"', "", svg)
-    for value, name in THEMED.items():
-        svg = svg.replace(f'"{value}"', f'"{name}"')
-    return svg

@@ -9,7 +9,7 @@ from gfscore.core.files import read_json
 from gfscore.core.software import software, version_in_words
 from gfscore.tables.parquet_tables import read_identity
 
-PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "vl-convert-python", "jinja2")
+PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 SHARED = ("dataset", "dataset_digest", "preprocessing", "outputs", "conversion", "dtype", "device", "torch")
 
 

@@ -4,8 +4,6 @@ import base64
 import gzip
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -70,13 +68,13 @@ def render_page(
     `contact` who answers questions; `sweeps` are ScoreCurves by "threat/model"; `costs` the table of that name;
     `pictures` arrays of the audit's mappers, by mapper.
     """
-    _library_process()
     index = ModelsAndClasses(tables.class_scores)
     first = _first_screen(tables, verdict, measures, index)
-    compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps)
     charts, undrawn = drawn_charts(
         Subject(tables, measures, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     )
+    cells = {chart.id: chart.cells for chart in charts if chart.cells}
+    compared = _compared(tables, verdict, measures, index, first, fp_lambda=fp_lambda, sweeps=sweeps, cells=cells)
     contents = Contents(
         tables, verdict, measures, first["measure"], list(models), charts, fp_lambda, provenance, costs, contact,
         published_samples, shown=[*first["beside"], *(finding.sentence for finding in first["findings"])],
@@ -89,13 +87,12 @@ def render_page(
         .render(
             **first,
             **compared,
-            **_scripts(library() if charts else ""),
+            **_scripts(),
             title=title,
             sections=sections,
             ids={section.id for section in sections},
             questions=QUESTIONS,
             fp_lambda=fp_lambda,
-            charts=compressed({chart.id: chart.specification for chart in charts}) if charts else None,
             VERBS=VERBS,
             width_of=width_of,
         )
@@ -124,7 +121,7 @@ def _first_screen(tables, verdict, measures, index):
     }
 
 
-def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
+def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps, cells):
     # Ranking and pairs as the template writes them, and the numbers from which the page's script makes others.
     measure, picture, strip = first["measure"], first["evidence"], first["strip"]
     ranked = ranking.ranking_data(tables, index, measures, fp_lambda)
@@ -157,6 +154,7 @@ def _compared(tables, verdict, measures, index, first, *, fp_lambda, sweeps):
         "swaps": {name: ranking.swaps(tables, index, name) for name in measures},
         "temperatures": temperatures,
         "pairs": {name: found and _packed_pairs(found) for name, found in pairs.items()},
+        "cells": cells,
         "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
     }
     return {
@@ -172,14 +170,13 @@ def _names(whole, short):
     return [{"label": label, "short": shortened} for label, shortened in zip(whole, short, strict=True)]
 
 
-def _scripts(charts):
-    # Style and scripts; `charts` is the library that draws, or nothing. In a scope of its own: it declares names too.
+def _scripts():
+    # Style and scripts.
     script = "\n".join(["(() => {", '"use strict";', *map(text_of, SCRIPTS), "})();"])
     return {
         "style": text_of("page.css"),
         "script": script,
-        "policy": policy_of(script, charts),
-        "library": compressed_text(charts) if charts else "",
+        "policy": policy_of(script),
     }
 
 
@@ -224,25 +221,6 @@ def environment() -> Environment:
     )
     result.filters |= {"printable": printable, "count": count, "setting": setting, "glyph": GLYPHS.get}
     return result
-
-
-BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
-"""Program that writes Vega, Vega-Lite and vega-embed, which interprets expressions rather than evaluating them."""
-
-
-@cache
-def _library_process() -> subprocess.Popen[bytes]:
-    # In a process of its own beside whatever else is computed.
-    return subprocess.Popen([sys.executable, "-I", "-c", BUNDLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-@cache
-def library() -> str:
-    """JavaScript that draws charts, when its process has written it; RuntimeError with its message if it failed."""
-    bundle, said = _library_process().communicate()
-    if _library_process().returncode:
-        raise RuntimeError(f"the charts' library could not be put together: {said.decode(errors='replace')}")
-    return bundle.decode()
 
 
 def text_of(name: str) -> str:

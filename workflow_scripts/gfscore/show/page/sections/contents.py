@@ -11,7 +11,7 @@ from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
-from gfscore.show.drawing import UndrawnChart
+from gfscore.show.audit_charts import UndrawnChart
 from gfscore.show.page.charts import DrawnChart
 from gfscore.show.page.tables import Column, Detail, table_of
 

@@ -1,80 +1,76 @@
-// Charts become interactive when they come into view; what they and tables hold can be taken away.
-
-let library = null, specifications = null;
-
-function loaded() {
-  library ??= (async () => {
-    const script = document.createElement("script");
-    script.textContent = await unzipped("library");
-    document.head.append(script);
-    specifications = JSON.parse(await unzipped("charts"));
-  })();
-  return library;
-}
+// Charts stand still; the heatmap of classes answers the threshold and the search, and all can be taken away.
 
 const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-const panelWidth = (width, columns) => Math.min(480, Math.max(110, Math.floor(width / columns) - 90));
-
-// The same chart as wide as its plot, or with as many panels side by side as there is room for.
-function fitted(specification, width) {
-  const fit = { ...specification, params: specification.params.map((own) => ({ ...own, value: colourOf(own.name === "surface" ? "paper" : own.name) || own.value })) };
-  if (!fit.facet && !fit.concat) {
-    // Vega-Lite, which warns of charts whose height follows from their rows, does not learn of it: Vega does.
-    delete fit.autosize;
-    return { ...fit, width };
-  }
-  const columns = Math.max(1, Math.min(fit.usermeta?.panels ?? fit.concat?.length ?? 4, Math.floor(width / 240)));
-  if (fit.facet) return { ...fit, columns, spec: { ...fit.spec, width: panelWidth(width, columns) } };
-  return { ...fit, columns, concat: fit.concat.map((own) => ({ ...own, width: panelWidth(width, columns) })) };
-}
-
-async function enliven(plot) {
-  await loaded();
-  const specification = specifications[plot.dataset.chart];
-  if (!specification || plot.dataset.live) return;
-  plot.dataset.live = "drawing";
-  const host = document.createElement("div");
-  host.style.width = "100%";
-  const still = [...plot.childNodes];
-  plot.append(host);
-  const large = (specification.data?.values?.length ?? 0) > 3000;
-  try {
-    const patch = specification.autosize ? (drawn) => ({ ...drawn, autosize: specification.autosize }) : [];
-    const { view } = await window.vegaEmbed(host, fitted(specification, plot.clientWidth), { ast: true, actions: false, renderer: large ? "canvas" : "svg", defaultStyle: false, logLevel: 1, patch });
-    if (specification.autosize) addEventListener("resize", () => plot.clientWidth && view.width(plot.clientWidth).runAsync());
-    for (const node of still) node.remove();
-    host.querySelector("svg, canvas")?.setAttribute("aria-label", plot.parentElement.querySelector("figcaption").textContent);
-    const row = document.createElement("p");
-    row.className = "js";
-    for (const type of ["svg", "png"]) {
-      const button = element("button", { type: "button", class: "save" }, type.toUpperCase());
-      button.addEventListener("click", async () => save(await view.toImageURL(type, 2), `${plot.dataset.chart}.${type}`));
-      row.append(button);
-    }
-    plot.append(row);
-    plot.view = view;
-    plot.dataset.live = "yes";
-    paint(plot);
-  } catch (problem) {
-    host.remove();
-    plot.dataset.live = "failed";
-    throw problem;
-  }
-}
-
-// In the heatmap of the measure that tau is about, cells that reach it fade; of any measure, only the classes that the
-// search finds stay.
+// In the heatmap of the measure that tau is about, cells that reach it fade; of any measure, classes that the search
+// does not find.
 function paint(plot) {
-  const { measure } = plot.parentElement.dataset, { view } = plot;
-  if (!view || view.getState().signals?.tau === undefined) return;
-  view.signal("tau", measure === DATA.painted ? state.tau : null).signal("find", found().length ? state.find.trim().toLowerCase() : "").runAsync();
+  const cells = DATA.cells[plot.dataset.chart];
+  if (!cells) return;
+  const tau = plot.parentElement.dataset.measure === DATA.painted ? state.tau : null;
+  const wanted = found().length ? state.find.trim().toLowerCase() : "";
+  const hidden = cells.columns.map((name) => wanted !== "" && !name.toLowerCase().includes(wanted));
+  const fades = (line, place) => hidden[place] || (tau !== null && cells.rows[line][place] !== null && cells.rows[line][place] >= tau);
+  for (const svg of plot.querySelectorAll("svg")) veil(svg, cells.rows, fades);
+}
+
+// A veil over the cells that fade, a rectangle for each run of them, under their numbers.
+function veil(svg, values, fades) {
+  const [left, top, width, height] = svg.dataset.box.split(" ").map(Number);
+  const rows = values.length, columns = values[0].length, shade = svgElement("g", { class: "veils" });
+  for (let line = 0; line < rows; line += 1) for (let place = 0; place < columns; place += 1) {
+    if (!fades(line, place)) continue;
+    const start = place;
+    while (place + 1 < columns && fades(line, place + 1)) place += 1;
+    shade.append(svgElement("rect", {
+      class: "veil", x: left + (start * width) / columns, y: top + (line * height) / rows,
+      width: ((place + 1 - start) * width) / columns, height: height / rows,
+    }));
+  }
+  svg.querySelector(".veils")?.remove();
+  svg.querySelector(".cells").after(shade);
+  for (const number of svg.querySelectorAll(".number")) {
+    const [, line, place] = number.classList;
+    number.classList.toggle("veiled", fades(Number(line), Number(place)));
+  }
+}
+
+function svgElement(name, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
 }
 
 function paintAll() {
   const painted = byId("painted");
   if (painted) painted.textContent = DATA.painted && state.tau !== null ? `Cells below τ = ${setting(state.tau)} by ${DATA.painted} keep their colour.` : "";
-  document.querySelectorAll(".plot[data-live=yes]").forEach(paint);
+  document.querySelectorAll(".plot").forEach(paint);
+}
+
+// The picture as a file of its own, in the colours of the page.
+function standalone(svg) {
+  const copy = svg.cloneNode(true), { width, height } = svg.viewBox.baseVal;
+  const faded = svgElement("style", {});
+  faded.textContent = ".veil { fill: var(--paper); opacity: 0.82; } .veiled text { fill: var(--ink) !important; }";
+  copy.prepend(faded, svgElement("rect", { width, height, style: "fill: var(--paper)" }));
+  copy.setAttribute("font-family", getComputedStyle(svg).fontFamily);
+  for (const [name, value] of [["width", width], ["height", height]]) copy.setAttribute(name, value);
+  return new XMLSerializer().serializeToString(copy).replace(/var\(--([a-z]+)\)/g, (_, name) => colourOf(name));
+}
+
+async function asPng(text, { width, height }) {
+  const image = new Image(), canvas = document.createElement("canvas");
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  await image.decode();
+  Object.assign(canvas, { width: 2 * width, height: 2 * height });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png");
+}
+
+async function savePicture(plot, type) {
+  const svg = [...plot.querySelectorAll("svg")].find((own) => own.checkVisibility()), text = standalone(svg);
+  const address = type === "svg" ? URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })) : await asPng(text, svg.viewBox.baseVal);
+  save(address, `${plot.dataset.chart}.${type}`);
 }
 
 function save(address, name) {
@@ -93,12 +89,15 @@ function watchCharts() {
     button.addEventListener("click", () => save(URL.createObjectURL(new Blob([csvOf(table)], { type: "text/csv" })), `${table.dataset.name ?? "table"}.csv`));
     table.parentElement.after(button);
   }
-  if (!byId("library") || typeof IntersectionObserver === "undefined") return;
-  const watcher = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) { watcher.unobserve(entry.target); enliven(entry.target); }
-  }, { rootMargin: "200px" });
-  for (const plot of document.querySelectorAll(".plot")) watcher.observe(plot);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => location.reload());
+  for (const plot of document.querySelectorAll(".plot")) {
+    const row = element("p", { class: "js" });
+    for (const type of ["svg", "png"]) {
+      const button = element("button", { type: "button", class: "save" }, type.toUpperCase());
+      button.addEventListener("click", () => savePicture(plot, type));
+      row.append(button);
+    }
+    plot.append(row);
+  }
 }
 
 // The heatmap of the chosen measure takes the place of the one shown, which goes where that one was.

@@ -1,0 +1,337 @@
+"""Cells of rows by columns: values as colours, and small pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike, NDArray
+
+from gfscore.core.numbers import MINUS, number
+from gfscore.show.drawing.axes import beside, categories, name_columns, name_rows, panel_width, ticks_within
+from gfscore.show.drawing.images import decoded
+from gfscore.show.drawing.layout import (
+    INCH,
+    SCALES,
+    Scale,
+    is_narrow,
+    reserve,
+    root_of,
+    surround,
+    tooltips,
+    widest_of,
+    write,
+)
+from gfscore.show.drawing.theme import CONTRAST, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, VALUES, colours_of_differences
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CELL = 26
+LOW_CELL = 8
+"""Pixels of the height of a cell, and of one too low for letters."""
+WIDEST_SQUARE = 66
+"""Pixels of the width of a matrix's cell."""
+MOST_LETTERED = 60
+"""Rows that are high enough for letters."""
+MOST_NUMBERED = 16
+NARROWEST_NUMBERED = 36
+"""Columns of numbered cells, and pixels of the narrowest one."""
+MOST_SHAPES = 1500
+"""Cells that are shapes with a tooltip each; more are one image, a pixel for each cell."""
+LEAST_SPAN = 0.05
+"""Smallest share of a measure's range that colours span."""
+
+Limits = tuple[float, float]
+
+
+def limits_from_zero(values: ArrayLike) -> Limits:
+    """Limits of colours that hold the values and 0."""
+    finite = _finite(values)
+    low = min(0.0, float(finite.min())) if len(finite) else 0.0
+    high = max(0.0, float(finite.max())) if len(finite) else 1.0
+    return low, high if high > low else 1.0
+
+
+def limits_around_zero(values: ArrayLike) -> Limits:
+    """Limits of colours of differences, equally far on both sides of 0."""
+    finite = _finite(values)
+    reach = float(np.abs(finite).max()) if len(finite) else 1.0
+    reach = reach or 1.0
+    return -reach, reach
+
+
+def limits_of_measure(values: ArrayLike, value_range: Limits) -> Limits:
+    """Limits of colours that hold the values and at least half of the measure's range below the highest of them.
+
+    Small differences then look small, and a value close to the best of all is never dark.
+    """
+    finite = _finite(values)
+    if not len(finite):
+        return value_range
+    if not np.isfinite(value_range).all():
+        return limits_from_zero(finite)
+    lowest, highest = value_range
+    low, high = float(finite.min()), float(finite.max())
+    start = min(low, max(lowest, high - (highest - lowest) / 2))
+    return start, max(high, start + LEAST_SPAN * (highest - lowest))
+
+
+def _finite(values):
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return array[np.isfinite(array)]
+
+
+def heatmap(
+    axes: Axes,
+    frame: DataFrame,
+    *,
+    row: str,
+    column: str,
+    value: str,
+    limits: Limits,
+    scale_title: str,
+    colours: Literal["values", "differences"] = "values",
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    aside: str | None = None,
+    dot: str | None = None,
+    box: str | None = None,
+    diagonal: str | None = None,
+    row_title: str = "",
+    column_title: str = "",
+    square: bool = False,
+) -> None:
+    """Values of rows by columns as colours, numbered where there is room. A cell without a value stays empty.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+        One row for each cell.
+    row, column, value : str
+        Columns of the frame; rows and columns stand in the order of the frame.
+    limits : (float, float)
+        What the colours span (limits_of_measure, limits_from_zero, limits_around_zero).
+    scale_title : str
+        What the colours show, beside their scale, which is drawn once for each title and limits of a figure.
+    colours : {"values", "differences"}
+        Dark low and bright high, or two hues around 0.
+    rows, columns : sequence of str, optional
+        All names, where other panels have more of them.
+    aside : str, optional
+        Number of a whole row, written behind it.
+    dot : str, optional
+        Whether a cell rests on little, which puts a dot over its number.
+    box : str, optional
+        "sure" for a solid frame around a cell, "open" for a dotted one.
+    diagonal : str, optional
+        Values that are written without a colour.
+    row_title, column_title : str
+        What rows and columns are.
+    square : bool
+        Whether cells are hardly wider than high.
+    """
+    rows = list(rows or categories(frame, row))
+    columns = list(columns or categories(frame, column))
+    grid = grid_of(frame, row, column, value, rows, columns)
+    right = 48.0 if aside else 10.0
+    width = panel_width(axes, rows, right=right, one_row_axis=True)
+    cell_height = CELL if len(rows) <= MOST_LETTERED else LOW_CELL
+    widest = WIDEST_SQUARE * len(columns) if square and not is_narrow(axes) else np.inf
+    reserve(axes, cell_height * len(rows), widest=widest)
+    width = min(width, widest)
+
+    palette = colours_of_differences() if colours == "differences" else colormaps[VALUES]
+    norm = Normalize(*limits)
+    names = [f"{a}, {b}" for a in rows for b in columns]
+    _paint(axes, grid, palette, norm, names)
+    name_rows(axes, rows, row_height=cell_height, title=row_title)
+    name_columns(axes, columns, width=width, title=column_title)
+    axes.spines[:].set_visible(False)
+    _colour_scale(axes, palette, limits, scale_title)
+
+    lettered = len(rows) <= MOST_LETTERED and len(columns) <= MOST_NUMBERED
+    if lettered and width / len(columns) >= NARROWEST_NUMBERED:
+        _write_numbers(axes, grid, limits, differences=colours == "differences")
+        if diagonal:
+            plain = grid_of(frame, row, column, diagonal, rows, columns)
+            _write_numbers(axes, plain, None, differences=False)
+    if dot:
+        few = grid_of(frame, row, column, dot, rows, columns) == 1
+        _mark_cells(axes, few & np.isfinite(grid), grid, limits, differences=colours == "differences")
+    if box:
+        _frame_cells(axes, frame, (row, column, box), rows, columns)
+    if aside:
+        _write_aside(axes, frame, row, aside, rows, step=1 if cell_height == CELL else 2)
+
+
+def grid_of(  # noqa: PLR0917
+    frame: DataFrame, row: str, column: str, value: str, rows: Sequence[str], columns: Sequence[str]
+) -> NDArray[np.float64]:
+    """Values of a frame (rows, columns), NaN where it has none."""
+    grid = np.full((len(rows), len(columns)), np.nan)
+    lines = frame[row].astype(str).map({name: place for place, name in enumerate(rows)})
+    places = frame[column].astype(str).map({name: place for place, name in enumerate(columns)})
+    inside = (lines.notna() & places.notna()).to_numpy()
+    values = frame[value].astype(float).to_numpy(dtype=np.float64, na_value=np.nan)
+    grid[lines[inside].astype(int), places[inside].astype(int)] = values[inside]
+    return grid
+
+
+def _paint(axes, grid, palette, norm, names):
+    rows, columns = grid.shape
+    masked = np.ma.masked_invalid(grid)
+    if grid.size > MOST_SHAPES:
+        extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
+        image = axes.imshow(
+            masked, cmap=palette, norm=norm, aspect="auto", interpolation="none", extent=extent, origin="upper"
+        )
+        image.set_gid("cells")
+        return
+    # Only cells with a value are shapes.
+    written = [f"{name}: {number(value)}" for name, value in zip(names, grid.ravel(), strict=True)]
+    mesh = axes.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        masked,
+        cmap=palette,
+        norm=norm,
+        edgecolors=PAPER,
+        linewidth=1 if columns <= 100 else 0,
+    )
+    mesh.set_gid(f"cells {tooltips(axes, written)}")
+
+
+def _is_bright(value, limits, *, differences):
+    low, high = limits
+    if differences:
+        return abs(value) < 0.6 * high
+    return value > low + 0.55 * (high - low)
+
+
+def _write_numbers(axes, grid, limits, *, differences):
+    # Without limits the cells have no colour.
+    for (line, place), value in np.ndenumerate(grid):
+        if np.isnan(value):
+            continue
+        colour = INK
+        if limits is not None:
+            colour = ON_BRIGHT if _is_bright(value, limits, differences=differences) else ON_DARK
+        text = write(
+            axes,            place, line, cell_text(value, differences=differences), size=10, color=colour, ha="center",
+            va="center_baseline",
+        )  # fmt: skip
+        text.set_in_layout(False)
+        text.set_gid(f"number {line} {place}")
+
+
+def cell_text(value: float, *, differences: bool = False) -> str:
+    """Number of a cell: three significant digits, of differences with their sign."""
+    if differences:
+        return f"{value:+.2f}".replace("-", MINUS) if abs(value) >= 0.005 else "0"
+    if value == 0:
+        return "0"
+    if 0 < value < 0.0005:
+        return "<.001"
+    return number(value)
+
+
+def _mark_cells(axes, chosen, grid, limits, *, differences):
+    lines, places = np.nonzero(chosen)
+    if not len(lines):
+        return
+    bright = [_is_bright(value, limits, differences=differences) for value in grid[chosen]]
+    raised = axes.transData + ScaledTranslation(0, 8 / INCH, axes.figure.dpi_scale_trans)
+    colours = [ON_BRIGHT if flag else ON_DARK for flag in bright]
+    axes.scatter(places, lines, s=12, c=colours, linewidths=0, transform=raised)
+
+
+def _frame_cells(axes, frame, names, rows, columns):
+    row, column, box = names
+    line_of = {name: place for place, name in enumerate(rows)}
+    place_of = {name: place for place, name in enumerate(columns)}
+    for cell in frame[frame[box].isin(["sure", "open"])].to_dict("records"):
+        corner = place_of[str(cell[column])] - 0.5, line_of[str(cell[row])] - 0.5
+        style = (0, (2, 3)) if cell[box] == "open" else "-"
+        axes.add_patch(
+            Rectangle(corner, 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style, clip_on=False)
+        )
+
+
+def _write_aside(axes, frame, row, aside, rows, *, step):
+    first = frame.drop_duplicates(row)
+    values = dict(zip(first[row].astype(str), first[aside], strict=True))
+    behind = beside(axes, 7)
+    for line in range(0, len(rows), step):
+        text = number(values[rows[line]]) if rows[line] in values else ""
+        height = 1 - (line + 0.5) / len(rows)
+        write(axes, 1, height, text, transform=behind, size=11, weight="bold", va="center", color=INK)
+    surround(axes, right=50)
+
+
+def _colour_scale(axes: Axes, palette: Colormap, limits: Limits, title: str) -> None:
+    # The scale of colours of a figure, once for each title and limits; `arrange` gives it its place.
+    scales = SCALES.setdefault(root_of(axes), [])
+    if any((scale.name, scale.limits) == (title, limits) for scale in scales):
+        return
+    place = axes.get_position()
+    bar = root_of(axes).add_axes((place.x0, place.y1 + 0.05, 0.2, 0.02))
+    low, high = limits
+    image = AxesImage(bar, cmap=palette, norm=Normalize(low, high), extent=(low, high, 0, 1), interpolation="none")
+    image.set_data(np.linspace(low, high, 128)[None, :])
+    bar.add_image(image)
+    bar.set_xlim(low, high)
+    bar.set_ylim(0, 1)
+    bar.set_yticks([])
+    ticks = ticks_within(low, high, most=3)
+    bar.set_xticks(ticks, [f"{tick:g}".replace("-", MINUS) for tick in ticks])
+    bar.tick_params(axis="x", pad=3)
+    bar.spines[:].set_visible(False)
+    heading = bar.set_title(title, weight="normal", color=MUTED, pad=5, y=1)
+    scales.append(Scale(bar, heading, title, limits))
+
+
+def pictures(axes: Axes, frame: DataFrame, *, row: str, column: str, picture: str, column_title: str = "") -> None:
+    """Small images in rows and columns.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+        One row for each image.
+    row, column : str
+        Columns of the frame; both stand in the order of the frame.
+    picture : str
+        PNG files as data: addresses.
+    column_title : str
+        What the columns are.
+    """
+    rows = categories(frame, row)
+    columns = categories(frame, column)
+    width = panel_width(axes, rows)
+    side = min(40.0, width / len(columns))
+    reserve(axes, side * len(rows), widest=side * len(columns))
+    lines = {name: place for place, name in enumerate(rows)}
+    places = {name: place for place, name in enumerate(columns)}
+    half = 0.5 - 1.5 / side
+    for cell in frame.to_dict("records"):
+        line = lines[str(cell[row])]
+        place = places[str(cell[column])]
+        pixels = decoded(cell[picture])
+        extent = (place - half, place + half, line + half, line - half)
+        axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", cmap="gray", vmin=0, vmax=255)
+    name_rows(axes, rows, row_height=side)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    step = max(1, int(np.ceil((widest_of(columns) + 4) / side)))
+    axes.set_xticks(range(0, len(columns), step), columns[::step])
+    surround(axes, bottom=22)
+    axes.set_xlabel(column_title)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,380 @@
+"""Sizes and places of what a figure holds, in pixels, of which 72 are an inch.
+
+Each helper that draws on axes says how high their plot is to be (`reserve`) and how much room it writes around it
+(`surround`); `arrange` sets the figure's height and the place of everything. So one chart fits a paper, a page and a
+phone, without matplotlib's layout engines, which take several times as long as the drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Transform
+
+from gfscore.core.names import shortened
+from gfscore.show.drawing.theme import INK, MUTED, look
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+INCH = 72
+WIDTH = 900
+"""Width of a figure."""
+PHONE = 370
+"""Width of the same chart on a narrow screen."""
+NARROW = 500
+"""Width below which a figure is drawn as for a phone."""
+
+LETTER_BOLD = 8.4
+"""Width of a bold letter of 12 pixels."""
+MOST_TITLE_LINES = 3
+"""Lines of the name of a panel."""
+PANEL_GAP = 22
+"""Between panels."""
+SCALE_WIDTH = 180
+SCALE_BAR = 10
+SCALE_HEIGHT = 56
+"""Of the scale of colours: the bar, and the bar with its title and numbers."""
+
+TITLE_SIZE = 16
+TITLE_LINE = 21
+TEXT_SIZE = 12
+TEXT_LINE = 16
+"""Pixels of the letters and of the lines of the finding and of the smaller text under it."""
+
+
+@dataclass
+class Plot:
+    """Size that a plot asks for, and the room that is written around it."""
+
+    height: float = 150
+    widest: float = math.inf
+    left: float = 2
+    right: float = 2
+    top: float = 2
+    bottom: float = 2
+    named: bool = True
+    """Whether it names its rows; of panels side by side only the first may."""
+
+
+@dataclass
+class Scale:
+    """A scale of colours: its axes, and what it shows."""
+
+    axes: Axes
+    title: Text
+    name: str
+    limits: tuple[float, float]
+
+
+PLOTS: WeakKeyDictionary[Axes, Plot] = WeakKeyDictionary()
+SCALES: WeakKeyDictionary[Figure, list[Scale]] = WeakKeyDictionary()
+TIPS: WeakKeyDictionary[Figure, dict[str, list[str]]] = WeakKeyDictionary()
+"""Tooltips by the gid of the artist whose marks they belong to, in the order of the marks."""
+
+
+def new_figure(width: float = WIDTH) -> Figure:
+    """Empty figure of that width; `arrange` gives it its height."""
+    return Figure(figsize=(width / INCH, width / INCH / 2), dpi=INCH)
+
+
+def pixels(figure: Figure) -> float:
+    """Width of a figure."""
+    return float(figure.get_figwidth()) * INCH
+
+
+def is_narrow(axes: Axes) -> bool:
+    """Whether axes stand in a figure for a phone."""
+    return pixels(root_of(axes)) < NARROW
+
+
+def root_of(axes: Axes) -> Figure:
+    """The figure that axes stand in."""
+    figure = axes.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def columns_beside(axes: Axes) -> int:
+    """Number of panels side by side in the figure of axes."""
+    place = axes.get_subplotspec()
+    return place.get_gridspec().ncols if place is not None else 1
+
+
+def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
+    """Estimated width of a plot with room for its labels, on the left of all panels or of the first alone."""
+    figure, columns = root_of(axes), columns_beside(axes)
+    beside = left / columns if one_row_axis else left
+    return max(40.0, (pixels(figure) - PANEL_GAP * (columns - 1)) / columns - beside - right - 10)
+
+
+def plot_of(axes: Axes) -> Plot:
+    """What the plot of axes asks for so far."""
+    return PLOTS.setdefault(axes, Plot())
+
+
+def reserve(axes: Axes, height: float, *, widest: float = math.inf) -> None:
+    """Ask for a plot of that height, and of no more than that width."""
+    plot = plot_of(axes)
+    plot.height = height
+    plot.widest = widest
+
+
+def surround(axes: Axes, *, left: float = 0, right: float = 0, top: float = 0, bottom: float = 0) -> None:
+    """Ask for at least so much room around a plot."""
+    plot = plot_of(axes)
+    plot.left = max(plot.left, left)
+    plot.right = max(plot.right, right)
+    plot.top = max(plot.top, top)
+    plot.bottom = max(plot.bottom, bottom)
+
+
+def tooltips(axes: Axes, texts: Sequence[str]) -> str:
+    """The gid that an artist needs for its marks to have these tooltips."""
+    tips = TIPS.setdefault(root_of(axes), {})
+    gid = f"tips-{len(tips)}"
+    tips[gid] = list(texts)
+    return gid
+
+
+def panels(
+    figure: Figure, frame: DataFrame, column: str, *, most: int = 3, least: float = 230, one_row_axis: bool = False
+) -> list[tuple[Axes, DataFrame]]:
+    """Axes and rows of a small panel for each value of a column, in the order of the rows, with the value as title.
+
+    Parameters
+    ----------
+    figure : Figure
+        Empty.
+    frame : DataFrame
+        Rows of all panels.
+    column : str
+        Names the panels.
+    most : int
+        Largest number of panels side by side.
+    least : float
+        Smallest width of a panel with its labels, in pixels.
+    one_row_axis : bool
+        Whether all panels have the same rows, which only the first panel of a line names.
+    """
+    parts = [(str(name), part) for name, part in frame.groupby(column, sort=False, observed=True)]
+    columns = max(1, min(most, len(parts), int(pixels(figure) // least)))
+    lines = math.ceil(len(parts) / columns)
+    grid = figure.add_gridspec(lines, columns)
+
+    result = []
+    for index, (name, part) in enumerate(parts):
+        axes = figure.add_subplot(grid[index // columns, index % columns])
+        axes.set_title(name, y=1)
+        plot_of(axes).named = not (one_row_axis and index % columns)
+        result.append((axes, part))
+    return result
+
+
+def write(axes: Axes, x: float, y: float, text: str, *, transform: Transform | None = None, **style: Any) -> Text:
+    """Write a text at a place of axes, in the units of the data or of a transform.
+
+    It belongs to the figure, since axes would give each text a clip path of its own.
+    """
+    return root_of(axes).text(x, y, text, transform=transform or axes.transData, **style)
+
+
+def titles_of(figure: Figure) -> list[Text]:
+    """Titles of the axes and of the scales of colours of a figure."""
+    titles = []
+    for axes in figure.axes:
+        titles += [axes.xaxis.label, axes.yaxis.label]
+    for scale in SCALES.get(figure, []):
+        titles.append(scale.title)
+    return titles
+
+
+# ---- what is written above the plots ----
+
+
+@cache
+def _advance(letter, weight):
+    # Width of a letter of 1 pixel in the font of the figures.
+    font = FontProperties(family="DejaVu Sans", weight=weight, size=100)
+    return text_to_path.get_text_width_height_descent(letter, font, ismath=False)[0] / 100
+
+
+def width_of(text: str, size: float = TEXT_SIZE, weight: str = "normal") -> float:
+    """Width of a line in pixels."""
+    return size * sum(_advance(letter, weight) for letter in text)
+
+
+def widest_of(texts: Iterable[str], size: float = TEXT_SIZE, weight: str = "normal") -> float:
+    """Width of the widest of several lines in pixels, 0 of none."""
+    return max((width_of(text, size, weight) for text in texts), default=0.0)
+
+
+def wrapped(text: str, width: float, *, size: float = TEXT_SIZE, weight: str = "normal") -> list[str]:
+    """Lines of a text no wider than `width` pixels; a single word too long stays whole."""
+    lines: list[str] = []
+    room = 0.0
+    blank = width_of(" ", size, weight)
+    for word in text.split():
+        extent = width_of(word, size, weight)
+        if lines and extent + blank <= room:
+            lines[-1] += f" {word}"
+            room -= extent + blank
+        else:
+            lines.append(word)
+            room = width - extent
+    return lines
+
+
+def write_header(figure: Figure, title: str, texts: Sequence[str], *, margin: float) -> list[tuple[float, object]]:
+    """Write a title and smaller texts under it; returns each line's distance from the top with its artist."""
+    # A little less than there is: fonts differ.
+    width = 0.975 * (pixels(figure) - 2 * margin)
+    lines: list[tuple[float, object]] = []
+    below = margin
+    side = margin / pixels(figure)
+    for line in wrapped(title, width, size=TITLE_SIZE, weight="bold"):
+        artist = figure.text(side, 1, line, size=TITLE_SIZE, weight="bold", color=INK, va="top", ha="left")
+        lines.append((below, artist))
+        below += TITLE_LINE
+    below += 3
+    for text in texts:
+        for line in wrapped(text, width):
+            artist = figure.text(side, 1, line, size=TEXT_SIZE, color=MUTED, va="top", ha="left")
+            lines.append((below, artist))
+            below += TEXT_LINE
+    lines.append((below + 10, None))
+    return lines
+
+
+# ---- places ----
+
+
+def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margin: float = 2.0) -> None:
+    """Set the height of a figure and the place of its plots, under a title and smaller texts where there are any.
+
+    Parameters
+    ----------
+    figure : Figure
+        With what the functions of gfscore.show.drawing have drawn on it.
+    title, texts : str
+        Wrapped to the figure's width.
+    margin : float
+        Room around everything, in pixels.
+    """
+    with look():
+        header = write_header(figure, title, texts, margin=margin) if title else []
+        top = header[-1][0] if header else margin
+        scales = SCALES.get(figure, [])
+        if scales:
+            top += SCALE_HEIGHT
+        plots = [axes for axes in figure.axes if axes in PLOTS]
+        height = _place(figure, plots, top=top, margin=margin)
+        for below, line in header[:-1]:
+            line.set_y(1 - below / height)  # type: ignore[attr-defined]
+        if scales:
+            _place_scales(figure, scales, plots[0], top=top - SCALE_HEIGHT, height=height)
+
+
+def _place(figure, plots, *, top, margin):
+    # Columns of panels are equally wide and start at one place; returns the figure's height.
+    places = [axes.get_subplotspec() for axes in plots]
+    lines = np.array([place.rowspan.start for place in places])
+    columns = np.array([place.colspan.start for place in places])
+    shapes = [PLOTS[axes] for axes in plots]
+    labels_left = [plot.left for plot in shapes]
+    for axes, plot in zip(plots, shapes, strict=True):
+        _wrap_upright_title(axes, plot)
+
+    left = _largest([plot.left for plot in shapes], columns)
+    right = _largest([plot.right for plot in shapes], columns)
+    free = pixels(figure) - 2 * margin - left.sum() - right.sum() - PANEL_GAP * (len(left) - 1)
+    width = max(30.0, min(free / len(left), *(plot.widest for plot in shapes)))
+    for axes, plot, distance in zip(plots, shapes, labels_left, strict=True):
+        axes.yaxis.set_label_coords(-(distance + 4) / width, 0.5)
+        _place_titles(axes, plot, width)
+
+    above = _largest([plot.top for plot in shapes], lines)
+    below = _largest([plot.bottom for plot in shapes], lines)
+    heights = _largest([plot.height for plot in shapes], lines)
+    height = top + above.sum() + heights.sum() + below.sum() + PANEL_GAP * (len(heights) - 1) + margin
+    height = math.ceil(height)
+    figure.set_size_inches(pixels(figure) / INCH, height / INCH)
+
+    x = margin + np.concatenate([[0.0], np.cumsum(left + width + right + PANEL_GAP)[:-1]]) + left
+    y = top + np.concatenate([[0.0], np.cumsum(above + heights + below + PANEL_GAP)[:-1]]) + above
+    for axes, plot, line, column in zip(plots, shapes, lines, columns, strict=True):
+        bounds = (x[column], height - y[line] - plot.height, width, plot.height)
+        _set_place(axes, bounds, pixels(figure), height)
+    return height
+
+
+def _largest(values, places):
+    largest = np.zeros(places.max() + 1)
+    np.maximum.at(largest, places, values)
+    return largest
+
+
+def _set_place(axes, bounds, width, height):
+    relative = np.array(bounds) / [width, height, width, height]
+    axes.set_position(tuple(round(float(edge), 6) for edge in relative))
+
+
+def _wrap_upright_title(axes, plot):
+    lines = wrapped(axes.yaxis.label.get_text(), max(plot.height + 10, 90))
+    axes.yaxis.label.set_text("\n".join(lines))
+    if lines:
+        plot.left += TEXT_LINE * len(lines) + 4
+
+
+def _place_titles(axes, plot, width):
+    # The title of the level axis, and above it and all else that of the panel.
+    label = axes.xaxis.label
+    lines = wrapped(label.get_text(), max(width + 24, 90))
+    label.set_text("\n".join(lines))
+    room = TEXT_LINE * len(lines) + 4 if lines else 0
+    if axes.xaxis.get_label_position() == "top":
+        axes.xaxis.set_label_coords(0.5, 1 + (plot.top + 2) / plot.height)
+        plot.top += room
+    else:
+        axes.xaxis.set_label_coords(0.5, -(plot.bottom + 2) / plot.height)
+        plot.bottom += room
+    lines = _title_lines(axes.get_title(loc="left"), width)
+    if lines:
+        axes.set_title("\n".join(lines), y=1, pad=plot.top + 5)
+        plot.top += TEXT_LINE * len(lines) + 5
+
+
+def _title_lines(title, width):
+    # Lines of the name of a panel; words too long for a line lose their middle.
+    room = width + PANEL_GAP - 4
+    lines = wrapped(title, room, weight="bold")
+    if len(lines) > MOST_TITLE_LINES:
+        lines[MOST_TITLE_LINES - 1 :] = [" ".join(lines[MOST_TITLE_LINES - 1 :])]
+    letters = int(room / LETTER_BOLD)
+    return [line if width_of(line, weight="bold") <= room else shortened(line, letters) for line in lines]
+
+
+def box_of(figure: Figure) -> tuple[float, float, float, float]:
+    """Left and upper edge, width and height of the first plot of an arranged figure, as in an SVG."""
+    width, height = pixels(figure), float(figure.get_figheight()) * INCH
+    bounds = next(axes for axes in figure.axes if axes in PLOTS).get_position().bounds
+    return bounds[0] * width, (1 - bounds[1] - bounds[3]) * height, bounds[2] * width, bounds[3] * height
+
+
+def _place_scales(figure, scales, first, *, top, height):
+    left = first.get_position().x0 * pixels(figure)
+    for index, scale in enumerate(scales):
+        start = left + index * (SCALE_WIDTH + 2 * PANEL_GAP)
+        bounds = (start, height - top - 20 - SCALE_BAR, SCALE_WIDTH, SCALE_BAR)
+        _set_place(scale.axes, bounds, pixels(figure), height)

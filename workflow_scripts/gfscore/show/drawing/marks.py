@@ -1,0 +1,465 @@
+"""Intervals, bars, curves, points and radars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike, NDArray
+
+from gfscore.core.names import shortened_all
+from gfscore.core.numbers import end_of_range, interval, number
+from gfscore.show.drawing.axes import beside, categories, name_points, name_rows, outermost
+from gfscore.show.drawing.cells import grid_of
+from gfscore.show.drawing.layout import (
+    INCH,
+    pixels,
+    plot_of,
+    plot_width,
+    reserve,
+    root_of,
+    surround,
+    tooltips,
+    widest_of,
+    write,
+)
+from gfscore.show.drawing.theme import ACCENT, CATEGORIES, CONTRAST, INK, LINE, MARKERS, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ROW = 22
+"""Pixels of a row."""
+LINE_HEIGHT = 260
+PANEL_HEIGHT = 150
+POINTS_HEIGHT = 320
+"""Pixels of the height of curves, of curves in panels, and of points."""
+RADAR = 180
+RADIUS = 0.31
+"""Pixels of a radar with the names around it, and the share of them that is its radius."""
+FEW_LINES = 8
+"""Lines whose bands are all drawn; of more, only those that stand out."""
+
+LEGEND_LINE = 17
+"""Pixels of a line of a legend."""
+
+DASHES = (0, (5, 4))
+LOOKS: dict[str, tuple[str, str]] = {"accent": (ACCENT, "o"), "open": (MUTED, "D"), "contrast": (CONTRAST, "^")}
+"""Colour and marker of the points of a state."""
+
+
+def intervals(
+    axes: Axes,
+    frame: DataFrame,
+    *,
+    row: str,
+    value: str,
+    low: str,
+    high: str,
+    tick: str | None = None,
+    colour: str | None = None,
+    hollow: str | None = None,
+    bold: str | None = None,
+    aside: str | None = None,
+    rule: float | None = None,
+    rows: Sequence[str] | None = None,
+) -> None:
+    """One value for each row with its interval; `numbers` makes the axis.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+    row, value, low, high : str
+        Columns of the frame; rows stand in the order of the frame. A row without a value says that it is undefined.
+    tick : str, optional
+        Where an upright tick stands, what chance alone gives.
+    colour : str, optional
+        Categories that share a row, each with a colour and a marker.
+    hollow : str, optional
+        Whether a value rests on little.
+    bold : str, optional
+        Whether a row stands out.
+    aside : str, optional
+        Text behind a row.
+    rule : float, optional
+        Where a line crosses all rows.
+    rows : sequence of str, optional
+        All names, where other panels have more of them.
+    """
+    rows = list(rows or categories(frame, row))
+    kinds = categories(frame, colour) if colour else [""]
+    row_height = max(ROW, 9 * len(kinds))
+    reserve(axes, row_height * len(rows))
+    name_rows(axes, rows, row_height=row_height)
+    if rule is not None:
+        axes.axvline(rule, color=MUTED, linewidth=1)
+
+    line_of = {name: place for place, name in enumerate(rows)}
+    for index, kind in enumerate(kinds):
+        part = frame[frame[colour].astype(str) == kind] if colour else frame
+        offset = (index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
+        heights = part[row].astype(str).map(line_of).to_numpy(dtype=float) + offset
+        marker = MARKERS[index % len(MARKERS)] if colour else "o"
+        hue = CATEGORIES[index % len(CATEGORIES)]
+        stands_out = part[bold].to_numpy(dtype=bool) if bold else np.zeros(len(part), dtype=bool)
+        for chosen, paint, sign in ((~stands_out, hue, marker), (stands_out, CONTRAST, "D")):
+            if chosen.any():
+                _intervals_of(
+                    axes, part[chosen], heights[chosen], (value, low, high), names=(row, colour), paint=paint,
+                    marker=sign, hollow=hollow,
+                )  # fmt: skip
+        if tick:
+            axes.scatter(part[tick], heights, marker="|", s=200, linewidths=2.5, color=CONTRAST, zorder=4)
+        _say_undefined(axes, heights[part[value].isna().to_numpy()])
+
+    if colour:
+        _legend(axes, [(kind, *_look_of(index)) for index, kind in enumerate(kinds)])
+    if aside:
+        behind = beside(axes, 8)
+        texts = frame.drop_duplicates(row)
+        for name, text in zip(texts[row].astype(str), texts[aside].astype(str), strict=True):
+            height = 1 - (line_of[name] + 0.5) / len(rows)
+            write(axes, 1, height, text, transform=behind, size=11, va="center", color=INK)
+        surround(axes, right=12 + widest_of(texts[aside].astype(str), 11))
+
+
+def _look_of(index):
+    return CATEGORIES[index % len(CATEGORIES)], MARKERS[index % len(MARKERS)]
+
+
+def _intervals_of(axes, part, heights, columns, *, names, paint, marker, hollow):
+    value, low, high = columns
+    row, colour = names
+    ends = part[[low, high]].to_numpy(dtype=float)
+    segments = [[(start, y), (stop, y)] for (start, stop), y in zip(ends, heights, strict=True) if start <= stop]
+    axes.add_collection(LineCollection(segments, colors=paint, linewidths=2 if colour else 4, alpha=0.45, zorder=2))
+
+    valued = part[value].notna().to_numpy()
+    drawn, heights = part[valued], heights[valued]
+    fill = np.where(drawn[hollow].to_numpy(dtype=bool), PAPER, paint) if hollow else paint
+    points = axes.scatter(
+        drawn[value], heights, s=48, marker=marker, edgecolors=paint, linewidths=1.2, zorder=3,
+        facecolors=list(fill) if hollow else fill,
+    ) if marker != "_" else axes.scatter(drawn[value], heights, s=60, marker=marker, color=paint, zorder=3)  # fmt: skip
+    about = [
+        f"{', '.join(str(text) for text in key)}: {number(middle)} ({interval(start, stop)})"
+        for *key, middle, start, stop in drawn[[*filter(None, (row, colour)), value, low, high]].itertuples(index=False)
+    ]
+    points.set_gid(tooltips(axes, about))
+    points.set_clip_on(False)
+
+
+def _say_undefined(axes, heights):
+    at_start = axes.get_yaxis_transform() + ScaledTranslation(4 / INCH, 0, axes.figure.dpi_scale_trans)
+    for height in heights:
+        write(axes, 0, height, "undefined", transform=at_start, size=11, color=MUTED, va="center")
+
+
+def _legend(axes: Axes, looks: Sequence[tuple[str, str, str]], *, columns: int | None = None) -> None:
+    # Names with colours and markers, above the plot and under its title.
+    names = shortened_all([name for name, _, _ in looks], 24)
+    step = widest_of(names) + 28
+    if columns is None:
+        columns = max(1, min(len(names), int(plot_width(axes, left=plot_of(axes).left) // step)))
+    lines = math.ceil(len(names) / columns)
+    surround(axes, top=LEGEND_LINE * lines + 8)
+    for index, (name, (_, colour, marker)) in enumerate(zip(names, looks, strict=True)):
+        right = step * (index % columns)
+        up = LEGEND_LINE * (lines - 1 - index // columns) + 12
+        shift = ScaledTranslation((right + 5) / INCH, up / INCH, axes.figure.dpi_scale_trans)
+        sign = axes.scatter(0, 1, s=44, marker=marker, color=colour, transform=axes.transAxes + shift, clip_on=False)
+        sign.set_in_layout(False)
+        beside_sign = ScaledTranslation((right + 14) / INCH, up / INCH, axes.figure.dpi_scale_trans)
+        write(axes, 0, 1, name, transform=axes.transAxes + beside_sign, va="center_baseline", color=INK)
+
+
+def bars(
+    axes: Axes, frame: DataFrame, *, row: str, value: str, sure: str | None = None, rule: float | None = None
+) -> None:
+    """A bar for each row at the mean of its values, which are dots; `numbers` makes the axis.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+        One row for each dot.
+    row, value : str
+        Columns of the frame; rows stand in the order of the frame.
+    sure : str, optional
+        Whether a dot is filled.
+    rule : float, optional
+        Where a dashed line crosses all rows.
+    """
+    rows = categories(frame, row)
+    reserve(axes, ROW * len(rows))
+    name_rows(axes, rows, row_height=ROW)
+    line_of = {name: place for place, name in enumerate(rows)}
+    heights = frame[row].astype(str).map(line_of)
+    means = frame[value].groupby(heights.to_numpy()).mean()
+    drawn = axes.barh(means.index, means, height=0.6, color=ACCENT, alpha=0.45, linewidth=0)
+    for bar, name, mean in zip(drawn, rows, means, strict=True):
+        bar.set_gid(tooltips(axes, [f"{name}: {number(mean)} on average"]))
+    if rule is not None:
+        axes.axvline(rule, color=MUTED, linewidth=1, linestyle=DASHES)
+    if len(frame) == len(rows):
+        return
+
+    filled = frame[sure].to_numpy(dtype=bool) if sure else np.zeros(len(frame), dtype=bool)
+    for chosen, paint in ((~filled, INK), (filled, CONTRAST)):
+        part = frame[chosen & frame[value].notna().to_numpy()]
+        if part.empty:
+            continue
+        places = part[row].astype(str).map(line_of)
+        dots = axes.scatter(
+            part[value], places, s=24, linewidths=1.4, edgecolors=paint,
+            facecolors=paint if paint == CONTRAST else "none", zorder=3,
+        )  # fmt: skip
+        names = part["model"] if "model" in part else part[row]
+        dots.set_gid(tooltips(axes, [f"{a}: {number(b)}" for a, b in zip(names, part[value], strict=True)]))
+        dots.set_clip_on(False)
+
+
+def curves(
+    axes: Axes,
+    frame: DataFrame,
+    *,
+    x: str,
+    y: str,
+    line: str,
+    low: str | None = None,
+    high: str | None = None,
+    bold: str | None = None,
+    dot: str | None = None,
+    shade: str | None = None,
+    rule: float | None = None,
+    points: bool = False,
+) -> None:
+    """Lines over a common axis; `numbers` makes the axes, and must have made them.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+        One row for each point of a line, from left to right.
+    x, y, line : str
+        Columns of the frame.
+    low, high : str, optional
+        Ends of a band around the line.
+    bold : str, optional
+        Whether a line stands out.
+    dot : str, optional
+        Whether a point is marked.
+    shade : str, optional
+        Whether the stretch of x around a point is shaded.
+    rule : float, optional
+        Where an upright dashed line stands.
+    points : bool
+        Whether every value is a point of its line.
+    """
+    lines = [(str(name), part) for name, part in frame.groupby(line, sort=False, observed=True)]
+    if bold:
+        # Lines that stand out lie over all others.
+        lines.sort(key=lambda item: bool(item[1][bold].iloc[0]))
+    if shade:
+        for _, part in lines:
+            _shade(axes, part, x, shade)
+    if rule is not None:
+        axes.axvline(rule, color=MUTED, linewidth=1, linestyle=DASHES)
+
+    for name, part in lines:
+        stands_out = bool(part[bold].iloc[0]) if bold else False
+        paint = CONTRAST if stands_out else ACCENT
+        for bound in (low, high):
+            banded = stands_out or not bold or len(lines) <= FEW_LINES
+            if bound and banded and part[bound].notna().any():
+                axes.fill_between(part[x], part[y], part[bound], color=paint, alpha=0.13, linewidth=0)
+        (drawn,) = axes.plot(
+            part[x], part[y], color=paint, linewidth=2.6 if stands_out else 1.4, clip_on=False,
+            alpha=0.6 if bold and not stands_out else 1.0, marker="o" if points else None, markersize=4,
+        )  # fmt: skip
+        drawn.set_gid(tooltips(axes, [name]))
+    if dot:
+        marked = frame[frame[dot].astype(bool)]
+        axes.scatter(marked[x], marked[y], s=60, color=CONTRAST, zorder=4, clip_on=False)
+
+
+def _shade(axes, part, x, shade):
+    places = part[x].to_numpy()
+    for first, last in runs_of(part[shade].to_numpy(dtype=bool)):
+        axes.axvspan(places[first], places[last], facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.25, linewidth=1)
+
+
+def runs_of(flags: ArrayLike) -> list[tuple[int, int]]:
+    """Places of the first and the last value of each run of true values."""
+    steps = np.diff(np.concatenate([[0], np.asarray(flags, dtype=int), [0]]))
+    edges = np.flatnonzero(steps)
+    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2] - 1, strict=True)]
+
+
+def scatter(
+    axes: Axes,
+    frame: DataFrame,
+    *,
+    x: str,
+    y: str,
+    name: str,
+    x_low: str | None = None,
+    x_high: str | None = None,
+    y_low: str | None = None,
+    y_high: str | None = None,
+    state: str | None = None,
+    looks: Mapping[str, str] | None = None,
+) -> None:
+    """One named point for each row, with its intervals along both axes; `numbers` must have made the axes.
+
+    Parameters
+    ----------
+    axes : Axes
+    frame : DataFrame
+    x, y, name : str
+        Columns of the frame.
+    x_low, x_high, y_low, y_high : str, optional
+        Ends of the intervals.
+    state : str, optional
+        Column of the keys of `looks`.
+    looks : mapping, optional
+        How the points of each state look: "accent" (circles), "open" (grey diamonds), "contrast" (triangles).
+    """
+    if x_low and x_high:
+        axes.hlines(frame[y], frame[x_low], frame[x_high], color=ACCENT, linewidth=1.2, alpha=0.35)
+    if y_low and y_high:
+        axes.vlines(frame[x], frame[y_low], frame[y_high], color=ACCENT, linewidth=1.2, alpha=0.35)
+    looks = looks or {"": "accent"}
+    for key, look in looks.items():
+        part = frame[frame[state] == key] if state else frame
+        part = part[part[[x, y]].notna().all(axis=1)]
+        if part.empty:
+            continue
+        colour, marker = LOOKS[look]
+        drawn = axes.scatter(part[x], part[y], s=62, marker=marker, color=colour, linewidths=0, zorder=3, clip_on=False)
+        about = [f"{a}: {number(b)}, {number(c)}" for a, b, c in part[[name, x, y]].itertuples(index=False)]
+        drawn.set_gid(tooltips(axes, about))
+    if state:
+        _legend(axes, [(key, *LOOKS[look]) for key, look in looks.items()], columns=1)
+    named = outermost(frame[frame[[x, y]].notna().all(axis=1)], y)
+    name_points(axes, named[x], named[y], named[name].astype(str).tolist())
+
+
+def equal_line(axes: Axes, end: float, text: str) -> None:
+    """The line of equal values of two axes that both end at `end`, and what lies above it."""
+    axes.plot([0, end], [0, end], color=MUTED, linewidth=1, linestyle=DASHES)
+    inside = axes.transAxes + ScaledTranslation(6 / INCH, -6 / INCH, axes.figure.dpi_scale_trans)
+    write(axes, 0, 1, text, transform=inside, size=11, weight="bold", color=CONTRAST, va="top")
+
+
+def radars(
+    axes: Axes,
+    frame: DataFrame,
+    *,
+    panel: str,
+    spoke: str,
+    value: str,
+    low: str,
+    high: str,
+    top: float,
+    reference: str | None = None,
+) -> None:
+    """Values around a circle with their intervals, a circle for each panel, and a triangle at its lowest value.
+
+    All circles lie on the same axes, since axes are slow to make.
+
+    Parameters
+    ----------
+    axes : Axes
+        Alone on their figure.
+    frame : DataFrame
+        One row for each spoke of a panel.
+    panel, spoke, value, low, high : str
+        Columns of the frame; panels and spokes stand in the order of the frame, the first spoke up, clockwise.
+    top : float
+        Value of the outer circle (outer_circle); the centre is 0.
+    reference : str, optional
+        Values of a dashed line on each of several circles.
+    """
+    panels = categories(frame, panel)
+    spokes = categories(frame, spoke)
+    room = pixels(root_of(axes))
+    columns = max(1, min(len(panels), int(room // RADAR)))
+    lines = math.ceil(len(panels) / columns)
+    reserve(axes, RADAR * lines, widest=RADAR * columns)
+    axes.set_axis_off()
+    axes.set_xlim(0, columns)
+    axes.set_ylim(lines, 0)
+
+    directions = _directions(len(spokes))
+    centres = np.array([[index % columns + 0.5, index // columns + 0.55] for index in range(len(panels))])
+    turn = np.linspace(0, 2 * np.pi, 61)
+    circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
+    rings = [centre + size * circle for centre in centres for size in (0.5, 1.0)]
+    axes.add_collection(LineCollection(rings, colors=LINE, linewidths=1))
+    for centre, name in zip(centres, shortened_all(panels, 24), strict=True):
+        _name_radar(axes, centre, name, spokes, top)
+
+    def lengths_of(column: str) -> NDArray[np.float64]:
+        return grid_of(frame, panel, spoke, column, panels, spokes) / top
+
+    values = lengths_of(value)
+
+    def outline(lengths: NDArray[np.float64], **style: Any) -> None:
+        corners = centres[:, None, :] + RADIUS * lengths[:, :, None] * directions
+        closed = np.concatenate([corners, corners[:, :1]], axis=1)
+        axes.add_collection(LineCollection(list(closed), **style))
+
+    for bound in (low, high):
+        outline(lengths_of(bound), colors=ACCENT, linewidths=0.8, alpha=0.5)
+    if reference and len(panels) > 1:
+        outline(lengths_of(reference), colors=MUTED, linewidths=1.4, linestyles=[(0, (4, 3))])
+    outline(values, colors=ACCENT, linewidths=2)
+    points = centres[:, None, :] + RADIUS * values[:, :, None] * directions
+    _mark_radars(axes, points, values, [f"{a}, {b}" for a in panels for b in spokes], top)
+
+
+def _name_radar(axes, centre, name, spokes, top):
+    directions = _directions(len(spokes))
+    write(axes, centre[0], centre[1] - 0.49, name, weight="bold", ha="center", va="center", color=INK)
+    for spoke, (across, down) in zip(shortened_all(spokes, 11), directions, strict=True):
+        alignment = "center"
+        if abs(across) > 0.3:
+            alignment = "left" if across > 0 else "right"
+        x = centre[0] + 1.12 * RADIUS * across
+        y = centre[1] + 1.2 * RADIUS * down
+        write(axes, x, y, spoke, size=10, ha=alignment, va="center", color=INK)
+    half = np.pi / len(spokes)
+    x = centre[0] + RADIUS * np.sin(half)
+    y = centre[1] - RADIUS * np.cos(half)
+    write(axes, x, y, end_of_range(top), size=8, color=MUTED, ha="center", va="center")
+
+
+def _directions(spokes):
+    angles = 2 * np.pi * np.arange(spokes) / spokes
+    return np.column_stack([np.sin(angles), -np.cos(angles)])
+
+
+def _mark_radars(axes, points, values, names, top):
+    valued = np.isfinite(values)
+    marks = axes.scatter(*points[valued].T, s=18, color=ACCENT, linewidths=0, zorder=3)
+    texts = [f"{name}: {number(value)}" for name, value in zip(names, top * values.ravel(), strict=True)]
+    marks.set_gid(tooltips(axes, [text for text, flag in zip(texts, valued.ravel(), strict=True) if flag]))
+    lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
+    axes.scatter(*points[lowest].T, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
+
+
+def outer_circle(highest: float, value_range: tuple[float, float]) -> float:
+    """The end of the measure's range where the values come near it, else a round number above them."""
+    end = value_range[1]
+    if np.isfinite(end) and highest > end / 2:
+        return float(end)
+    power = 10.0 ** np.floor(np.log10(max(highest, 1e-9)))
+    rounds = [step * power for step in (1, 2, 4, 6, 8, 10)]
+    return float(next(step for step in rounds if step >= highest * (1 - 1e-9)))

@@ -1,0 +1,170 @@
+"""Charts as files and as markup of a page: the same bytes on every run."""
+
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from matplotlib.figure import Figure
+
+from gfscore.core.files import atomic, write_text
+from gfscore.show.drawing.layout import INCH, TIPS, box_of
+from gfscore.show.drawing.theme import THEMED, look
+
+PNG_DPI = 2 * INCH
+PDF_METADATA = {"CreationDate": None, "Creator": None, "Producer": None}
+SVG_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+PNG_METADATA = {"Software": None}
+"""Without what would name the time or the version of a library."""
+
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = "{http://www.w3.org/1999/xlink}href"
+FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', system-ui, Arial, sans-serif"
+"""Text of an SVG is laid out for DejaVu Sans; narrower fonts of the reader's system fit in its place."""
+
+FONT_FAMILY = re.compile(r" *font-family: [^;]*;?")
+UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
+LONG = re.compile(r"(\d+\.\d{2})\d+")
+REFERENCE = re.compile(r"#([\w-]+)")
+COLOUR = re.compile("|".join(THEMED))
+SHAPES = (f"{SVG}use", f"{SVG}path")
+
+ElementTree.register_namespace("", SVG[1:-1])
+ElementTree.register_namespace("xlink", LINK[1:].partition("}")[0])
+
+
+def save_figure(figure: Figure, path_without_suffix: Path | str) -> None:
+    """Write a figure that has been arranged as `<path>.svg`, `.pdf` and `.png`."""
+    path = Path(path_without_suffix)
+    root = svg_of(figure)
+    root.set("font-family", FONTS)
+    svg = ElementTree.tostring(root, encoding="unicode")
+    with look():
+        pdf_file = io.BytesIO()
+        figure.savefig(pdf_file, format="pdf", metadata=PDF_METADATA)
+        png_file = io.BytesIO()
+        figure.savefig(png_file, format="png", dpi=PNG_DPI, metadata=PNG_METADATA)
+    # Written when all three are made, so that none stands without the others.
+    write_text(path.with_name(f"{path.name}.svg"), f"{svg}\n")
+    for ending, file in (("pdf", pdf_file), ("png", png_file)):
+        with atomic(path.with_name(f"{path.name}.{ending}")) as temporary:
+            temporary.write_bytes(file.getvalue())
+
+
+def page_markup(figure: Figure, *, label: str, prefix: str, kind: str) -> str:
+    """SVG element of a page: in the page's font and colours, without a background.
+
+    Parameters
+    ----------
+    figure : Figure
+        Arranged.
+    label : str
+        What the picture shows, for readers who do not see it.
+    prefix : str
+        Begins every id, so that none stands on a page twice.
+    kind : str
+        Class of the element.
+    """
+    figure.patch.set_visible(False)
+    root = svg_of(figure)
+    _rename(root, prefix)
+    for element in root.iter():
+        style = element.get("style")
+        if style:
+            element.set("style", COLOUR.sub(lambda found: f"var(--{THEMED[found[0]]})", style))
+    root.set("data-box", " ".join(f"{edge:.2f}" for edge in box_of(figure)))
+    root.set("role", "img")
+    root.set("aria-label", label)
+    root.set("class", kind)
+    return ElementTree.tostring(root, encoding="unicode").replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
+
+
+def svg_of(figure: Figure) -> Element:
+    """SVG of a figure with tooltips, short numbers, and sizes in pixels."""
+    file = io.BytesIO()
+    with look():
+        figure.savefig(file, format="svg", metadata=SVG_METADATA)
+    root = ElementTree.fromstring(file.getvalue())
+    for metadata in root.findall(f"{SVG}metadata"):
+        root.remove(metadata)
+    # A style element of a picture would be one of the whole page.
+    for definitions in root.findall(f"{SVG}defs"):
+        for style in definitions.findall(f"{SVG}style"):
+            definitions.remove(style)
+    root.set("stroke-linejoin", "round")
+    for side in ("width", "height"):
+        root.set(side, root.get(side, "").replace("pt", ""))
+
+    tips = TIPS.get(figure, {})
+    used = _referenced(root)
+    for element in root.iter():
+        _shorten(element)
+        name = element.get("id", "")
+        if name and name not in used:
+            del element.attrib["id"]
+            _classify(element, name, tips)
+    _remove_empty(root)
+    return root
+
+
+def _remove_empty(element):
+    # Groups that hold nothing, and blanks between elements.
+    for child in list(element):
+        _remove_empty(child)
+        child.tail = None
+        if child.tag in (f"{SVG}g", f"{SVG}defs") and not len(child):
+            element.remove(child)
+    if len(element):
+        element.text = None
+
+
+def _referenced(root):
+    names = set()
+    for element in root.iter():
+        for value in element.attrib.values():
+            names.update(REFERENCE.findall(value))
+    return names
+
+
+def _shorten(element):
+    for name, value in element.attrib.items():
+        if name in ("d", "x", "y", "transform", "width", "height", "points"):
+            element.set(name, " ".join(UNTURNED.sub("", LONG.sub(r"\1", value)).split()))
+        elif name == "style":
+            element.set(name, FONT_FAMILY.sub("", value))
+
+
+def _classify(element, gid, tips):
+    # A group of our own keeps its name as a class, and its marks get their tooltips.
+    names = [word for word in gid.split() if not word.startswith("tips-")]
+    if names and names[0] in ("cells", "number"):
+        element.set("class", " ".join(names))
+    for word in gid.split():
+        texts = tips.get(word)
+        if texts is None:
+            continue
+        marks = [mark for mark in _marks(element) if mark.tag in SHAPES]
+        for mark, text in zip(marks, texts, strict=False):
+            title = ElementTree.SubElement(mark, f"{SVG}title")
+            title.text = text
+
+
+def _marks(element):
+    for child in element:
+        if child.tag == f"{SVG}defs":
+            continue
+        yield child
+        yield from _marks(child)
+
+
+def _rename(root, prefix):
+    for element in root.iter():
+        name = element.get("id")
+        if name:
+            element.set("id", f"{prefix}{name}")
+        for key, value in element.attrib.items():
+            if key == LINK and value.startswith("#"):
+                element.set(key, f"#{prefix}{value[1:]}")
+            elif "url(#" in value:
+                element.set(key, value.replace("url(#", f"url(#{prefix}"))
