@@ -12,6 +12,7 @@ from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.networks.devices import resolve_device
 from gfscore.projection.boundaries import KIND, measure_batch, require_same_shape
 from gfscore.projection.mappers.conditions import conditions_by_sample
+from gfscore.projection.mappers.declared import Search
 from gfscore.projection.mappers.fitting import open_mapper
 from gfscore.workflow.jobs import logged_job
 
@@ -40,7 +41,7 @@ def project_attributes(job: MeasuringJob, *, mapper_files: Mapping[str, Any]) ->
         settings["attributes_sha256"] = sha256_of_file(mapper_files["attributes"])
     measure_in_batches(
         replace(job, settings=settings),
-        partial(measure_batch, mapper=mapper, settings=settings),
+        partial(measure_batch, mapper=mapper, settings=Search.model_validate(job.settings)),
         table=PROJECTION_TABLE,
         of_samples=conditions_by_sample(mapper_files["attributes"], manifest["categories"]),
     )

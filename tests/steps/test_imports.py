@@ -32,11 +32,10 @@ def test_one_step_is_one_rule_is_one_script_of_the_same_name():
     assert sorted(scripts) == STEPS
 
 
-def test_every_script_has_a_function_of_its_name_and_stays_short():
+def test_every_script_has_a_function_of_its_name():
     for step in STEPS:
         text = (ROOT / f"workflow_scripts/{step}.py").read_text()
         assert f"\ndef {step}(" in text
-        assert len(text.splitlines()) <= 60, step
 
 
 def test_rule_files_are_short_and_open_with_their_contract():

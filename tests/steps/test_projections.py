@@ -35,7 +35,7 @@ CLEAN = pd.DataFrame({"dataset": ["digits"]})
 NAMES = [str(digit) for digit in range(10)]
 DIGITS = {"source": "digits", "test_share": 0.5, "seed": 0, "subset": {"samples": 300, "seed": 0}}
 HOW = {"width": 4, "features": 16, "epochs": 25, "batch_size": 32, "learning_rate": 0.01, "seed": 0, "device": "cpu"}
-HOW |= {"pictures": True}
+HOW |= {"pictures": True, "train_on": "train", "evaluate_on": "digits"}
 VAE = {"kind": "beta_vae", "latent": 2, "beta": 1, "pixel_sd": 0.03, **HOW}
 GAN = {
     "kind": "conditional",

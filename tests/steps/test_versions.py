@@ -31,6 +31,7 @@ from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.projection.boundaries import search_boundaries
+from gfscore.projection.mappers.declared import mapper_settings
 from gfscore.projection.mappers.fitting import fit_mapper, of_network
 from gfscore.training import generators
 from gfscore.training.drawing import draw_images
@@ -155,7 +156,7 @@ def measured(kind, **changed):
 
 
 def mapped():
-    settings = CONFIG["mappers"]["digits-vae"] | {"epochs": 3}
+    settings = mapper_settings(CONFIG["mappers"]["digits-vae"] | {"epochs": 3})
     x, _ = load_all(images())
     with tempfile.TemporaryDirectory() as folder:
         network, losses = fit_mapper(x[:192], settings, path_to_progress=f"{folder}/epoch.pt", version="1")

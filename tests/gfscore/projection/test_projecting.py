@@ -7,9 +7,10 @@ import pytest
 from gfscore.audit.projections.rows import Projected
 from gfscore.networks.classifier import Classifier
 from gfscore.projection.boundaries import measure_batch, resized
+from gfscore.projection.mappers.declared import Search
 from gfscore.statistics.margins import predictions
 
-SETTINGS = {"steps": 4, "bisections": 0, "batch_size": 100, "sigma": "aggregated"}
+SETTINGS = Search(steps=4, bisections=0, batch_size=100)
 
 
 class Attributes:

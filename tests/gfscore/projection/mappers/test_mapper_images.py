@@ -18,7 +18,7 @@ from memory import most_memory
 
 N, SIDES = 400, {"side": ["left", "right"]}
 VAE = {
-    "kind": "beta_vae", "attributes": None, "latent": 2, "width": 4, "features": 8, "beta": 1, "pixel_sd": 0.1,
+    "kind": "beta_vae", "train_on": "sorted", "evaluate_on": "sorted", "latent": 2, "width": 4, "features": 8, "beta": 1, "pixel_sd": 0.1,
     "epochs": 1, "batch_size": 32, "learning_rate": 0.01, "seed": 3, "device": "cpu", "pictures": True,
 }  # fmt: skip
 

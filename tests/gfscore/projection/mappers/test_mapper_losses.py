@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
-from gfscore.projection.mappers.conditional import MOMENTUM
+from gfscore.projection.mappers.conditional.network import MOMENTUM
+from gfscore.projection.mappers.declared import mapper_settings
 from gfscore.projection.mappers.description import effects_of
 from gfscore.projection.mappers.fitting import build_mapper, fit_mapper, of_network
 
@@ -56,13 +57,14 @@ def test_a_step_of_the_vae_is_one_on_the_evidence_lower_bound_with_beta(beta, pi
 
 def test_a_larger_beta_presses_the_posterior_towards_the_prior(tmp_path):
     how = {"kind": "beta_vae", "latent": 3, "width": 4, "features": 8, "pixel_sd": 0.1, "epochs": 15, "batch_size": 16}
-    how |= {"learning_rate": 0.01, "seed": 1, "device": "cpu"}
+    how |= {"learning_rate": 0.01, "seed": 1, "device": "cpu", "train_on": "d", "evaluate_on": "d"}
     shades = np.linspace(0.1, 0.9, 96, dtype=np.float32)
     images = np.tile(shades[:, None, None, None], (1, 1, 8, 8))
-    divergence = [
-        fit_mapper(images, how | {"beta": beta}, path_to_progress=tmp_path / str(beta), version="1")[1]["divergence"]
-        for beta in (1, 30)
-    ]
+    divergence = []
+    for beta in (1, 30):
+        settings = mapper_settings(how | {"beta": beta})
+        _, losses = fit_mapper(images, settings, path_to_progress=tmp_path / str(beta), version="1")
+        divergence.append(losses["divergence"])
     assert divergence[0] > 2 * divergence[1]
 
 
@@ -141,13 +143,12 @@ def test_naming_attributes_makes_the_maker_heed_those_that_images_show_anyway(tm
     images = np.where(bright, 0.9, 0.2).astype(np.float32)[:, None, None, None] * np.ones((1, 1, 8, 8), np.float32)
     conditions = bright[:, None].astype(np.float32)
     how = {"kind": "conditional", "latent": 4, "width": 4, "features": 16, "adversarial_weight": 0, "epochs": 20}
-    how |= {"batch_size": 16, "learning_rate": 0.005, "seed": 1, "device": "cpu"}
+    how |= {"batch_size": 16, "learning_rate": 0.005, "seed": 1, "device": "cpu", "train_on": "d", "evaluate_on": "d"}
     shifts = []
     for weight in (0, 0.5):
         given = {"conditions": conditions, "names": ["bright=yes"], "version": "1"}
-        network, _ = fit_mapper(
-            images, how | {"attribute_weight": weight}, path_to_progress=tmp_path / f"{weight}", **given
-        )
+        settings = mapper_settings(how | {"attribute_weight": weight})
+        network, _ = fit_mapper(images, settings, path_to_progress=tmp_path / f"{weight}", **given)
         mapper = of_network(network, images, conditions)
         effects = effects_of(mapper, images, mapper.encode(images, conditions)[0], (images, conditions))
         shifts.append(next(effect["shift"] for effect in effects if effect["trait"] == "brightness"))

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gfscore.core.errors import InputError
-from gfscore.projection.mappers.conditions import condition_names, conditions_of, placed
+from gfscore.projection.mappers.conditions import condition_names, conditions_of, imputed
+from gfscore.projection.mappers.declared import mapper_settings
 from gfscore.projection.mappers.description import describe_mapper, effects_of, fitted_attributes, image_traits
 from gfscore.projection.mappers.fitting import Mapper, build_mapper, fit_mapper, of_network, open_mapper, save_mapper
 from gfscore.projection.mappers.pictures import POSITIONS, moved, read_pictures, write_pictures
@@ -14,7 +15,15 @@ from gfscore.projection.mappers.pictures import POSITIONS, moved, read_pictures,
 VAE = {"kind": "beta_vae", "latent": 3, "width": 4, "features": 8, "beta": 1.0, "pixel_sd": 0.1}
 GAN = {"kind": "conditional", "latent": 4, "width": 4, "features": 16}
 GAN |= {"adversarial_weight": 0.01, "attribute_weight": 0.5}
-HOW = {"epochs": 3, "batch_size": 16, "learning_rate": 0.005, "seed": 1, "device": "cpu"}
+HOW = {
+    "train_on": "d",
+    "evaluate_on": "d",
+    "epochs": 3,
+    "batch_size": 16,
+    "learning_rate": 0.005,
+    "seed": 1,
+    "device": "cpu",
+}
 
 
 def arguments(settings):
@@ -61,7 +70,9 @@ def fitted(settings, folder, *, every_s=1e9, epochs=3, seed=1, name="epoch.pt"):
     images, bright = bars()
     extra = {"conditions": bright[:, None].astype(np.float32), "names": ["bright"]} if settings is GAN else {}
     how = settings | HOW | {"epochs": epochs, "seed": seed}
-    return fit_mapper(images, how, path_to_progress=folder / name, version="1", every_s=every_s, **extra)
+    return fit_mapper(
+        images, mapper_settings(how), path_to_progress=folder / name, version="1", every_s=every_s, **extra
+    )
 
 
 @pytest.mark.parametrize("settings", [VAE, GAN], ids=["beta_vae", "conditional"])
@@ -106,7 +117,8 @@ def test_what_was_kept_of_other_images_or_settings_is_not_used(tmp_path, capsys)
 
 def test_a_vae_learns_to_reconstruct_and_its_unit_follows_the_law_of_total_variance(tmp_path):
     images, _ = bars(256)
-    network, losses = fit_mapper(images, VAE | HOW | {"epochs": 40}, path_to_progress=tmp_path / "p", version="1")
+    settings = mapper_settings(VAE | HOW | {"epochs": 40})
+    network, losses = fit_mapper(images, settings, path_to_progress=tmp_path / "p", version="1")
     mapper = of_network(network, images)
     codes, spread = mapper.encode(images)
     error = np.mean((mapper.decode(codes) - images) ** 2)
@@ -123,15 +135,20 @@ def test_a_conditional_mapper_moves_the_attribute_it_is_given(tmp_path):
     images, bright = bars(256)
     conditions = bright[:, None].astype(np.float32)
     conditions[:10] = np.nan
-    how = GAN | HOW | {"epochs": 40, "adversarial_weight": 0.001, "attribute_weight": 0.01}
+    settings = GAN | HOW | {"epochs": 40, "adversarial_weight": 0.001, "attribute_weight": 0.01}
     network, _ = fit_mapper(
-        images, how, path_to_progress=tmp_path / "p", version="1", conditions=conditions, names=["bright=yes"]
+        images,
+        mapper_settings(settings),
+        path_to_progress=tmp_path / "p",
+        version="1",
+        conditions=conditions,
+        names=["bright=yes"],
     )
     mapper = of_network(network, images, conditions)
     assert (mapper.sigma, mapper.limits, mapper.names) == (np.array([1.0]), (0.0, 1.0), ["bright=yes"])
     assert describe_mapper(mapper, (images, conditions), (images, conditions))["divergence"] is None
     codes, _ = mapper.encode(images, conditions)
-    np.testing.assert_array_equal(codes[:, 0], placed(conditions)[:, 0])
+    np.testing.assert_array_equal(codes[:, 0], imputed(conditions)[:, 0])
     low, high = (mapper.decode(moved(mapper, codes, 0, side)).mean() for side in (-1.0, 1.0))
     assert high > 1.3 * low
     effects = effects_of(mapper, images, codes, (images, conditions))
@@ -171,7 +188,7 @@ def test_conditions_by_hand():
     expected = [[1, 0, 0, 1], [0, 0, 1, 0], [np.nan, 1, 0, 0]]
     found = conditions_of(frame, categories, source="toy")
     np.testing.assert_array_equal(found, expected)
-    assert placed(found)[2, 0] == 0.5
+    assert imputed(found)[2, 0] == 0.5
     assert conditions_of(frame, {}, source="toy").shape == (3, 0)
 
 

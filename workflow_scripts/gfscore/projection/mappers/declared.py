@@ -3,14 +3,17 @@
 Imports nothing heavy, because the Snakefile imports it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from gfscore.core.discovery import declarations
 from gfscore.core.settings import Closed, Count, Device, Entry, ImagesAtOnce, Name, Positive, Seed, Subset
+
+FOLDER = "gfscore.projection.mappers"
 
 
 class Search(Closed):
@@ -58,17 +61,32 @@ class MapperSettings(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class MapperKind:
-    """A kind of mapper: `name`, the value of `kind` in entries; `settings`, the pydantic model of entries.
+    """A kind of mapper: one module of gfscore.projection.mappers, which also has a function `build`.
 
-    `conditions`: whether its latent dimensions are attributes of the samples.
+    Attributes
+    ----------
+    name : str
+        Value of `kind` in entries, and name of the module.
+    settings : type of MapperSettings
+        Model of entries.
+    arguments : tuple of str
+        Settings that `build` takes as keyword arguments.
+    conditions : bool
+        Whether its latent dimensions are attributes of the samples.
     """
 
     name: str
     settings: type[MapperSettings]
+    arguments: tuple[str, ...]
     conditions: bool = False
 
 
 @cache
 def mapper_kinds() -> dict[str, MapperKind]:
     """All kinds of mappers by name, which is also that of the module."""
-    return {kind.name: kind for kind in declarations("gfscore.projection.mappers", "KIND").values()}
+    return declarations(FOLDER, "KIND")
+
+
+def mapper_settings(entry: Mapping[str, Any]) -> MapperSettings:
+    """Settings of a mapper, as parameters of jobs hold them; ValidationError for those that its kind does not have."""
+    return mapper_kinds()[entry["kind"]].settings.model_validate(entry)

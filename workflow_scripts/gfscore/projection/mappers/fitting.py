@@ -1,164 +1,224 @@
-"""Training of mappers of every kind, which can be resumed."""
+"""Mappers: building, training, which can be resumed, and storing as safetensors files."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import load_file, save
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import atomic
+from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import require_device
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.trained import KEPT_EVERY_S, TrainingProgress
-from gfscore.projection.mappers.conditions import conditions_by_sample, placed
-from gfscore.projection.mappers.declared import mapper_kinds
+from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
+from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
+from gfscore.projection.mappers.layers import MapperNetwork
 
 SMALLEST_SIDE = 8
 
+HEADER_KEY = "gfscore"
 
-def build_mapper(
-    kind: str, image_shape: Sequence[int], *, names: Sequence[str] | None = None, seed: int = 0, **arguments: Any
-) -> Any:
-    """Newly initialised mapper for images (C, H, W) with sides of at least 8 pixels, a torch module.
-
-    `kind` is the name of a declaration; `names` are those of the conditions (A,), if any; `seed` that of the weights,
-    `arguments` those of the kind. The attribute `recipe` of the result holds the arguments to build it again. Raises
-    InputError for an unknown kind and for smaller images.
-    """
-    import torch
-
-    if kind not in mapper_kinds():
-        raise InputError(unknown("kind of mapper", kind, mapper_kinds()))
-    _, height, width = image_shape
-    if min(height, width) < SMALLEST_SIDE:
-        raise InputError(f"mapper kind {kind!r} needs images of at least 8x8 pixels, got {height}x{width}")
-    # The initialisation uses torch's global generator, which is forked so that other draws do not change.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = import_module(f"gfscore.projection.mappers.{kind}").build(tuple(image_shape), names, **arguments)
-    network.recipe = {"kind": kind, "image_shape": list(image_shape), "names": names, "arguments": arguments}
-    return network
-
-
-ARGUMENTS = {
-    "beta_vae": ("latent", "width", "features", "beta", "pixel_sd"),
-    "conditional": ("latent", "width", "features", "adversarial_weight", "attribute_weight"),
-}
-"""Settings that are arguments of the network, by kind."""
-
-
-READ_AT_ONCE = 256
+BATCH = 256
+"""Images per batch in the network, and when they are read."""
 
 
 def conditioned_images(
     path_to_manifest: Path | str,
     path_to_attributes: Path | str | None,
-    categories: Mapping[str, Sequence[str]] | None,
+    categories: Categories | None,
     *,
     most: int | None = None,
     seed: int = 0,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, dict[str, Any]]:
-    """Images (n, C, H, W), conditions (n, A) or None, and the manifest of a dataset.
+    """Images of a dataset, and the conditions of a mapper for them.
 
-    `path_to_attributes` and `categories` are None for a mapper without conditions. If the dataset has more than `most`
-    images, a random subset of that size is drawn with `seed`, in the order of the dataset.
+    Parameters
+    ----------
+    path_to_manifest : path or str
+        Manifest of the dataset.
+    path_to_attributes : path or None
+        Table of its attributes; None for a mapper without conditions.
+    categories : mapping or None
+        Categories of the attributes that condition the mapper.
+    most : int or None
+        Of a dataset with more images, a random subset of this size is drawn with `seed`, in the order of the dataset.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    images : ndarray of shape (n, C, H, W), float32
+    conditions : ndarray of shape (n, A), float32, or None
+    manifest : dict
+        What the manifest holds.
     """
-    images, described = open_described(path_to_manifest)
+    images, manifest = open_described(path_to_manifest)
     if most is not None and len(images) > most:
         # Random, since many datasets are sorted by class.
-        images = images.select(np.sort(np.random.default_rng(seed).choice(len(images), most, replace=False)))
-    of_samples = conditions_by_sample(path_to_attributes, categories, dataset=described["dataset"])
-    return _pixels(images), of_samples(images.sample_id).get("conditions"), described
+        drawn = np.random.default_rng(seed).choice(len(images), most, replace=False)
+        images = images.select(np.sort(drawn))
+    of_samples = conditions_by_sample(path_to_attributes, categories, dataset=manifest["dataset"])
+    return _pixels(images), of_samples(images.sample_id).get("conditions"), manifest
 
 
-def _pixels(images):
+def _pixels(images: ImageSet) -> NDArray[np.float32]:
     # Filled batch by batch, since concatenation would need the memory twice.
-    pixels, start = np.empty((len(images), *images.image_shape), dtype=np.float32), 0
-    for batch in images.batches(READ_AT_ONCE):
+    pixels = np.empty((len(images), *images.image_shape), dtype=np.float32)
+    start = 0
+    for batch in images.batches(BATCH):
         pixels[start : start + len(batch)] = batch
         start += len(batch)
     return pixels
 
 
+def build_mapper(
+    kind: str, image_shape: Sequence[int], *, names: Sequence[str] | None = None, seed: int = 0, **arguments: Any
+) -> MapperNetwork:
+    """Newly initialised mapper.
+
+    Parameters
+    ----------
+    kind : str
+        Name of a declaration.
+    image_shape : sequence of int
+        (C, H, W), with sides of at least 8 pixels.
+    names : sequence of str or None
+        Names of the conditions (A,); None for a kind without.
+    seed : int
+        Seed of the weights.
+    **arguments
+        Those of the kind.
+
+    Returns
+    -------
+    MapperNetwork
+        Its `recipe` holds the arguments to build it again.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind and for smaller images.
+    """
+    if kind not in mapper_kinds():
+        raise InputError(unknown("kind of mapper", kind, mapper_kinds()))
+    channels, height, width = image_shape
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(f"mapper kind {kind!r} needs images of at least 8x8 pixels, got {height}x{width}")
+    # The initialisation uses torch's global generator, which is forked so that other draws do not change.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network: MapperNetwork = import_module(f"{FOLDER}.{kind}").build((channels, height, width), names, **arguments)
+    network.recipe = {"kind": kind, "image_shape": list(image_shape), "names": names, "arguments": arguments}
+    return network
+
+
 def fit_mapper(
     images: NDArray[np.float32],
-    settings: Mapping[str, Any],
+    settings: MapperSettings,
     *,
     path_to_progress: Path | str,
-    version: object,
+    version: str,
     conditions: NDArray[np.float32] | None = None,
     names: Sequence[str] | None = None,
     every_s: float = KEPT_EVERY_S,
-) -> tuple[Any, dict[str, float]]:
-    """Mapper fitted to images, a torch module in eval mode on the CPU, and the mean losses of its last epoch by name.
+) -> tuple[MapperNetwork, dict[str, float]]:
+    """Mapper fitted to images.
 
-    Takes `images` (N, C, H, W) float32 in [0, 1]; `settings` with kind, epochs, batch_size, learning_rate, seed, device
-    ("cpu" or "cuda") and those of the kind; `conditions` (N, A), NaN where missing, with their `names`, for the
-    conditional kind. Adam at a constant learning rate. On one machine the result on the CPU is deterministic,
-    interrupted or not: after an epoch, at most every `every_s` seconds, the state is saved in the file
-    `path_to_progress` with an identity of images, settings and `version`; the caller removes it. Raises InputError for
-    "cuda" without a CUDA device, and as build_mapper does.
+    Adam at a constant learning rate. On one machine the result on the CPU is deterministic, interrupted or not.
+
+    Parameters
+    ----------
+    images : ndarray of shape (N, C, H, W), float32
+        In [0, 1].
+    settings : MapperSettings
+        Kind, epochs and the like; the device is "cpu" or "cuda".
+    path_to_progress : path or str
+        File in which the state is saved after an epoch, at most every `every_s` seconds, with an identity of images,
+        settings and `version`; the caller removes it.
+    version : str
+        Version of the training.
+    conditions : ndarray of shape (N, A), float32, or None
+        Conditions, NaN where missing, for kinds that have them.
+    names : sequence of str or None
+        Their names (A,).
+    every_s : float
+        Time between two saves.
+
+    Returns
+    -------
+    network : MapperNetwork
+        In eval mode on the CPU.
+    losses : dict
+        Mean losses of the last epoch by name.
+
+    Raises
+    ------
+    InputError
+        For "cuda" without a CUDA device, and as build_mapper does.
     """
-    import torch
-
-    device = settings["device"]
-    require_device(device)
-    arguments = {key: settings[key] for key in ARGUMENTS.get(settings["kind"], ())}
-    identity = [settings, version, _digest(images), _digest(conditions), names]
+    require_device(settings.device)
+    values = settings.explicit()
+    arguments = {name: values[name] for name in mapper_kinds()[settings.kind].arguments}
+    identity = [values, version, _digest(images), _digest(conditions), names]
     progress = TrainingProgress(path_to_progress, identity, every_s=every_s)
     with reproducible_arithmetic():
         # All random numbers are drawn on the CPU, for every device.
-        seed = settings["seed"]
-        generator = torch.Generator().manual_seed(seed)
-        network = build_mapper(settings["kind"], images.shape[1:], names=names, seed=seed, **arguments).to(device)
-        trainer = network.trainer(settings["learning_rate"], generator)
-        x = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
-        known = torch.zeros(len(x), 0) if conditions is None else torch.from_numpy(conditions)
+        generator = torch.Generator().manual_seed(settings.seed)
+        network = build_mapper(settings.kind, images.shape[1:], names=names, seed=settings.seed, **arguments)
+        network = network.to(settings.device)
+        trainer = network.trainer(settings.learning_rate, generator)
+        pixels = torch.from_numpy(np.ascontiguousarray(images, dtype=np.float32))
+        attributes = torch.zeros(len(pixels), 0) if conditions is None else torch.from_numpy(conditions)
         losses = torch.zeros(len(trainer.losses), dtype=torch.float64)
-        state = {"parts": trainer.parts, "memory": {"losses": losses}, "generator": generator}
+
+        memory = {"losses": losses}
+        first_epoch = progress.restore(parts=trainer.parts, memory=memory, generator=generator)
         network.train()
-        for epoch in range(progress.restore(**state), settings["epochs"]):
-            order = torch.randperm(len(x), generator=generator).split(settings["batch_size"])
-            steps = [trainer.step(x[rows].to(device), known[rows].to(device)) for rows in order]
+        for epoch in range(first_epoch, settings.epochs):
+            steps = []
+            for rows in torch.randperm(len(pixels), generator=generator).split(settings.batch_size):
+                batch = pixels[rows].to(settings.device)
+                steps.append(trainer.step(batch, attributes[rows].to(settings.device)))
             losses.copy_(torch.tensor(steps, dtype=torch.float64).mean(dim=0))
-            progress.keep(epoch + 1, **state)
+            progress.keep(epoch + 1, parts=trainer.parts, memory=memory, generator=generator)
     return network.cpu().eval(), dict(zip(trainer.losses, losses.tolist(), strict=True))
 
 
-def _digest(values):
+def _digest(values: NDArray[np.float32] | None) -> str | None:
     if values is None:
         return None
-    contiguous: Any = np.ascontiguousarray(values, dtype="<f4")
-    return hashlib.sha256(contiguous).hexdigest()
-
-
-# ---- Trained mappers as safetensors files, with a numpy interface.
-
-
-HEADER_KEY = "gfscore"
-
-BATCH = 256
-"""Images per batch in the network."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f4").data).hexdigest()
 
 
 @dataclass(frozen=True)
 class Mapper:
-    """Encoder and decoder of images (n, C, H, W) float32 in [0, 1], on the device of its network.
+    """Encoder and decoder of images (n, C, H, W) float32 in [0, 1], with a numpy interface.
 
-    `names` (D,) are the latent dimensions that are moved, the first D columns of codes (n, Z); `sigma` (D,) is the unit
-    of each: the standard deviation of the aggregated latent, or the range of a condition; `limits` (low, high) is the
-    range of their values, or None.
+    Attributes
+    ----------
+    network : MapperNetwork
+        On its device.
+    names : list of str
+        The D latent dimensions that are moved, the first D columns of codes (n, Z).
+    sigma : ndarray of shape (D,), float64
+        Unit of each: the standard deviation of the aggregated latent, or the range of a condition.
+    limits : tuple of float or None
+        (low, high), the range of their values.
     """
 
-    network: Any
+    network: MapperNetwork
     names: list[str]
     sigma: NDArray[np.float64]
     limits: tuple[float, float] | None
@@ -181,41 +241,48 @@ class Mapper:
 
         `conditions` (n, A) are those of a conditional mapper; missing ones (NaN) are set to UNKNOWN.
         """
-        import torch
-
-        device, batches = next(self.network.parameters()).device, []
+        device = self._device()
+        codes = []
+        spreads = []
         with torch.inference_mode():
-            for at in range(0, len(images), BATCH):
-                x = torch.from_numpy(images[at : at + BATCH]).to(device)
-                known = None if conditions is None else torch.from_numpy(placed(conditions[at : at + BATCH])).to(device)
-                batches.append(self.network.encode(x, known))
-        codes, spread = (torch.cat(parts).cpu().numpy() for parts in zip(*batches, strict=True))
-        return codes, spread
+            for start in range(0, len(images), BATCH):
+                rows = slice(start, start + BATCH)
+                pixels = torch.from_numpy(images[rows]).to(device)
+                attributes = None
+                if conditions is not None:
+                    attributes = torch.from_numpy(imputed(conditions[rows])).to(device)
+                batch_codes, batch_spreads = self.network.encode(pixels, attributes)
+                codes.append(batch_codes)
+                spreads.append(batch_spreads)
+        return torch.cat(codes).cpu().numpy(), torch.cat(spreads).cpu().numpy()
 
     def decode(self, codes: NDArray[np.float32]) -> NDArray[np.float32]:
         """Images of codes (n, Z)."""
-        import torch
-
-        device = next(self.network.parameters()).device
         with torch.inference_mode():
-            parts = torch.from_numpy(codes).to(device).split(BATCH)
-            return torch.cat([self.network.decode(part) for part in parts]).cpu().numpy()
+            batches = torch.from_numpy(codes).to(self._device()).split(BATCH)
+            return torch.cat([self.network.decode(batch) for batch in batches]).cpu().numpy()
+
+    def _device(self) -> torch.device:
+        return next(self.network.parameters()).device
 
 
-def of_network(network: Any, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None) -> Mapper:
+def of_network(
+    network: MapperNetwork, images: NDArray[np.float32], conditions: NDArray[np.float32] | None = None
+) -> Mapper:
     """Mapper of a network, with the unit of every dimension measured on images (N, C, H, W)."""
     unscaled = Mapper(network, list(network.names), np.ones(len(network.names)), network.limits)
     if network.limits is not None:
-        return replace(unscaled, sigma=np.full(len(unscaled.names), np.ptp(network.limits)))
-    codes, spread = (values.astype(np.float64) for values in unscaled.encode(images, conditions))
+        low, high = network.limits
+        return replace(unscaled, sigma=np.full(len(unscaled.names), high - low))
+    codes, spread = unscaled.encode(images, conditions)
     # Law of total variance: variance of the means plus mean of the variances.
-    return replace(unscaled, sigma=np.sqrt(codes.var(axis=0) + (spread**2).mean(axis=0)))
+    variance_of_means = codes.astype(np.float64).var(axis=0)
+    mean_variance = (spread.astype(np.float64) ** 2).mean(axis=0)
+    return replace(unscaled, sigma=np.sqrt(variance_of_means + mean_variance))
 
 
 def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
     """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
-    from safetensors.torch import save
-
     # A single key, since the order of safetensors' metadata differs between runs.
     header = {"recipe": mapper.network.recipe, "sigma": mapper.sigma.tolist(), "metadata": metadata}
     weights = {name: value.detach().cpu().contiguous() for name, value in mapper.network.state_dict().items()}
@@ -231,9 +298,6 @@ def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
     `sha256` (hex) is verified before anything is parsed. Raises InputError, naming the file, for a missing file,
     another digest, a file that holds no mapper, and weights that do not fit.
     """
-    from safetensors import safe_open
-    from safetensors.torch import load_file
-
     require_digest(path, sha256)
     try:
         with safe_open(path, "pt") as file:

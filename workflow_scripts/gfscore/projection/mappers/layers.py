@@ -1,8 +1,11 @@
-"""Convolutional encoders and decoders for images of at least 8x8 pixels."""
+"""Networks of mappers: what all kinds have in common, and convolutional encoders and decoders."""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from gfscore.core.tensors import Module, Tensor
+import torch
+from torch import Generator, Tensor, nn
 
 COARSEST = 4
 """Largest side of the grid between convolutions and linear layers."""
@@ -11,58 +14,112 @@ MOST_WIDENING = 8
 """Channels are doubled at each halving of the image, up to this multiple of the first number."""
 
 
-def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> Module:
-    """Images (n, C, H, W) to features (n, F): stride-2 convolutions down to a 4x4 grid, then one linear layer."""
-    from torch import nn
+class MapperTrainer(Protocol):
+    """Training of a mapper, step by step."""
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Names of the losses of a step."""
+
+    @property
+    def parts(self) -> Mapping[str, nn.Module | torch.optim.Optimizer]:
+        """Modules and optimisers to save for resumption, by name."""
+
+    def step(self, images: Tensor, conditions: Tensor) -> tuple[float, ...]:
+        """One step on images (n, C, H, W) with conditions (n, A), NaN where missing; its losses."""
+
+
+class MapperNetwork(nn.Module):
+    """Encoder and decoder of images (n, C, H, W) in [0, 1].
+
+    Attributes
+    ----------
+    names : list of str
+        The D latent dimensions that are moved, the first D columns of codes (n, Z).
+    limits : tuple of float or None
+        (low, high), the range of their values.
+    recipe : dict
+        Arguments to build the network again; build_mapper sets it.
+    """
+
+    names: list[str]
+    limits: tuple[float, float] | None = None
+    recipe: dict[str, Any]
+
+    def encode(self, images: Tensor, conditions: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Codes (n, Z), and the posterior standard deviation (n, D) of the moved dimensions.
+
+        `conditions` (n, A) are None for a mapper without.
+        """
+        raise NotImplementedError
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """Images (n, C, H, W) of codes (n, Z)."""
+        raise NotImplementedError
+
+    def trainer(self, learning_rate: float, generator: Generator) -> MapperTrainer:
+        """Training of this network; `generator` draws its random numbers."""
+        raise NotImplementedError
+
+
+def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> nn.Module:
+    """Network from images (n, C, H, W), with sides of at least 8, to features (n, F).
+
+    Stride-2 convolutions down to a 4x4 grid, then one linear layer; `width` is the number of channels of the first.
+    """
     channels, *size = image_shape
-    layers, before = [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()], width
+    layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+    before = width
     for level in range(_halvings(size)):
         after = _channels(width, level + 1)
         layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
         before = after
     rows, columns = _grid(size)
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU())
+    layers += [nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
-def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> Module:
-    """Codes (n, Z) to logits of pixels (n, C, H, W): the reverse of `encoder`, cropped to the size of the image."""
-    from torch import nn
-
-    channels, *size = image_shape
+def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> nn.Module:
+    """Network from codes (n, Z) to logits of pixels (n, C, H, W): the reverse of `encoder`, cropped to the image."""
+    channels, height, width_of_image = image_shape
+    size = [height, width_of_image]
     rows, columns = _grid(size)
     levels = _halvings(size)
     before = _channels(width, levels)
-    layers = [nn.Linear(inputs, features), nn.ReLU(), nn.Linear(features, before * rows * columns), nn.ReLU()]
-    layers += [nn.Unflatten(1, (before, rows, columns))]
+    layers: list[nn.Module] = [nn.Linear(inputs, features), nn.ReLU()]
+    layers += [nn.Linear(features, before * rows * columns), nn.ReLU(), nn.Unflatten(1, (before, rows, columns))]
     for level in reversed(range(levels)):
         after = _channels(width, level)
         layers += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.ReLU()]
         before = after
-    return nn.Sequential(*layers, nn.Conv2d(before, channels, 3, padding=1), _cut(size))
+    layers += [nn.Conv2d(before, channels, 3, padding=1), Crop(height, width_of_image)]
+    return nn.Sequential(*layers)
 
 
-def _cut(size):
-    from torch import nn
+class Crop(nn.Module):
+    """Upper left part of images, since doubled grids may be too large."""
 
-    class Cut(nn.Module):
-        """Crop to the upper left part of a given size, since doubled grids may be too large."""
+    def __init__(self, height: int, width: int) -> None:
+        """Size of the result in pixels."""
+        super().__init__()
+        self.height = height
+        self.width = width
 
-        def forward(self, images: Tensor) -> Tensor:
-            return images[..., : size[0], : size[1]]
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (n, C, H, W) at their new size."""
+        return images[..., : self.height, : self.width]
 
-    return Cut()
 
-
-def _halvings(size):
+def _halvings(size: Sequence[int]) -> int:
     return max(0, math.ceil(math.log2(max(size) / COARSEST)))
 
 
-def _grid(size):
+def _grid(size: Sequence[int]) -> list[int]:
+    grid = list(size)
     for _ in range(_halvings(size)):
-        size = [-(-side // 2) for side in size]
-    return size
+        grid = [-(-side // 2) for side in grid]
+    return grid
 
 
-def _channels(width, level):
+def _channels(width: int, level: int) -> int:
     return width * min(2**level, MOST_WIDENING)

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 POSITIONS = np.linspace(-1, 1, 9)
 """Moves shown in a traversal, in units of sigma, over the range of the search."""
 
-PICTURED, TRAVERSED = 8, 2
-"""Numbers of samples whose reconstructions, and whose traversals, are shown."""
+RECONSTRUCTED = 8
+"""Number of samples whose reconstructions are shown."""
+
+TRAVERSED = 2
+"""Number of samples whose traversals are shown."""
 
 ARRAYS = ("originals", "reconstructions", "traversals", "positions", "names")
+
+Pictures = dict[str, NDArray[Any]]
+"""ARRAYS by name."""
 
 
 def write_pictures(
@@ -35,29 +41,59 @@ def write_pictures(
 ) -> None:
     """Write reconstructions and traversals as .npz, atomically; equal arguments give equal bytes.
 
-    `originals` and `reconstructions` (S, C, H, W), `traversals` (T, D, P, C, H, W), all uint8; `positions` (P,) the
-    moves in units of sigma; `names` (D,) str. With `of_images` the samples are spread evenly over the images; without,
-    no image is shown: S = 0, and the only traversal starts from the mean code.
+    The arrays are `originals` and `reconstructions` (S, C, H, W) and `traversals` (T, D, P, C, H, W), all uint8;
+    `positions` (P,), the moves in units of sigma; `names` (D,) str.
+
+    Parameters
+    ----------
+    path : path or str
+        File to write.
+    mapper : Mapper
+        The mapper.
+    images : ndarray of shape (N, C, H, W), float32
+        Samples are spread evenly over them.
+    conditions : ndarray of shape (N, A), float32, or None
+        Their conditions.
+    of_images : bool
+        Whether images are shown; else S = 0, and the only traversal starts from the mean code.
     """
     if of_images:
-        rows = np.unique(np.linspace(0, len(images) - 1, PICTURED).round().astype(int))
-        codes = mapper.encode(images[rows], None if conditions is None else conditions[rows])[0]
-        arrays, starts = {"originals": images[rows], "reconstructions": mapper.decode(codes)}, codes[:TRAVERSED]
+        rows = np.unique(np.linspace(0, len(images) - 1, RECONSTRUCTED).round().astype(int))
+        originals = images[rows]
+        codes, _ = mapper.encode(originals, None if conditions is None else conditions[rows])
+        reconstructions = mapper.decode(codes)
+        starts = codes[:TRAVERSED]
     else:
-        arrays = {"originals": images[:0], "reconstructions": images[:0]}
-        starts = mapper.encode(images, conditions)[0].mean(axis=0, keepdims=True)
-    arrays["traversals"] = [
-        [[mapper.decode(moved(mapper, code[None], d, at))[0] for at in POSITIONS] for d in range(len(mapper.names))]
-        for code in starts
-    ]
-    pixels: dict[str, Any] = {
-        name: np.round(255 * np.asarray(values)).astype(np.uint8) for name, values in arrays.items()
-    }
+        originals = images[:0]
+        reconstructions = images[:0]
+        codes, _ = mapper.encode(images, conditions)
+        starts = codes.mean(axis=0, keepdims=True)
+
+    traversals = []
+    for code in starts:
+        dimensions = [_traversal(mapper, code[None], dimension) for dimension in range(len(mapper.names))]
+        traversals.append(np.stack(dimensions))
     with atomic(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **pixels, positions=POSITIONS, names=np.array(mapper.names, dtype=str))
+        np.savez(
+            file,
+            originals=_levels(originals),
+            reconstructions=_levels(reconstructions),
+            traversals=_levels(np.stack(traversals)),
+            positions=POSITIONS,
+            names=np.array(mapper.names, dtype=str),
+        )
 
 
-def read_pictures(path: Path | str) -> dict[str, NDArray[Any]]:
+def _traversal(mapper: Mapper, code: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
+    # Images (P, C, H, W) of a code (1, Z) moved along a dimension.
+    return np.concatenate([mapper.decode(moved(mapper, code, dimension, position)) for position in POSITIONS])
+
+
+def _levels(images: NDArray[np.float32]) -> NDArray[np.uint8]:
+    return np.round(255 * images).astype(np.uint8)
+
+
+def read_pictures(path: Path | str) -> Pictures:
     """Arrays written by write_pictures, by name. Raises InputError, naming the file, if it is missing or damaged."""
     try:
         with opened(path) as file:
@@ -67,17 +103,17 @@ def read_pictures(path: Path | str) -> dict[str, NDArray[Any]]:
         raise InputError(f"{path}: no pictures of a mapper ({error}); delete it and run again") from error
 
 
-def read_all_pictures(paths: Iterable[Path | str]) -> dict[str, dict[str, NDArray[Any]]]:
+def read_all_pictures(paths: Iterable[Path | str]) -> dict[str, Pictures]:
     """Arrays of several mappers, by the name of the mapper, that of its file."""
     return {Path(path).stem: read_pictures(path) for path in paths}
 
 
-def moved(mapper: Mapper, codes: NDArray[np.float32], dimension: int, side: float) -> NDArray[np.float32]:
-    """Codes (n, Z) with one dimension moved by `side` (-1 to 1) sigma; a condition is set to that place."""
+def moved(mapper: Mapper, codes: NDArray[np.float32], dimension: int, position: float) -> NDArray[np.float32]:
+    """Codes (n, Z) with one dimension moved by `position` (-1 to 1) sigma; a condition is set to that place."""
     changed = codes.copy()
     if mapper.limits is None:
-        changed[:, dimension] += side * mapper.sigma[dimension]
+        changed[:, dimension] += position * mapper.sigma[dimension]
     else:
         # The range is traversed independently of the condition of the sample.
-        changed[:, dimension] = np.interp(side, (-1, 1), mapper.limits)
+        changed[:, dimension] = np.interp(position, (-1, 1), mapper.limits)
     return changed
