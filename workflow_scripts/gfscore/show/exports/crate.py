@@ -30,7 +30,7 @@ PROFILES = {
 CONFIG = "config-of-this-run.json"
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
 LICENSE = "https://spdx.org/licenses/MIT"
-PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "vl-convert-python", "rocrate")
+PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
 QUERY = re.compile(r"""https?://[^\s"'?]+\?(?:(?![,}\]]*(?:\s|$))[^\s"'])+""")
 """Addresses with a query in a text, without the signs of YAML that may follow them."""
 
