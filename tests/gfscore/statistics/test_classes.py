@@ -1,14 +1,17 @@
+"""Class values, worst classes, stratified splits."""
+
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import plain
 from gfscore import InputError
 from gfscore.statistics import SCALE, classes
-from gfscore.statistics.classes import class_means, class_values
+from gfscore.statistics.classes import choosing_samples, class_means, class_values, split_samples
 from gfscore.statistics.margins import predictions, scores
 from made import logits_and_labels, metric
 
@@ -117,3 +120,96 @@ def test_a_label_beyond_the_declared_classes_is_not_silently_dropped():
 def test_a_sample_without_a_value_is_an_error_and_not_a_missing_class():
     with pytest.raises(InputError, match=r"row 2 has no value \(NaN\)"):
         class_values(np.array([0.2, 0.4, np.nan]), np.array([0, 0, 1]), 2)
+
+
+class_scores = arrays(np.float64, st.integers(2, 30), elements=st.floats(0, SCALE))
+
+
+@pytest.mark.parametrize(
+    ("values", "worst"),
+    [
+        ([0.3, 0.1, 0.2, 0.1], [1, 3]),
+        # .1 + .2 + .3 and .3 + .2 + .1 differ in the last bit.
+        ([(0.1 + 0.2 + 0.3) / 3, (0.3 + 0.2 + 0.1) / 3, 0.9], [0, 1]),
+        ([0.031, 0.0310001, 0.5], [0]),
+    ],
+)
+def test_every_tied_worst_class_is_named_whatever_rounding_does(values, worst):
+    assert classes.worst_classes(values).tolist() == worst
+
+
+def test_worst_class_set_holds_every_class_that_may_be_the_worst():
+    low, high = np.array([0.1, 0.3, 0.45, 0.0]), np.array([0.4, 0.6, 0.8, 1.2])
+    # min U = .4: classes 0, 1 and 3 reach down to it, class 2 does not.
+    assert classes.worst_class_set(low, high).tolist() == [0, 1, 3]
+    # An interval that begins where the lowest one ends may hold the same value.
+    assert classes.worst_class_set([0.1, 0.2], [0.2, 0.5]).tolist() == [0, 1]
+
+
+@given(class_scores, st.integers(0, 2**32))
+def test_worst_class_set_contains_the_worst_class_of_every_point_in_the_box(center, seed):
+    rng = np.random.default_rng(seed)
+    low, high = center - rng.random(len(center)) * 0.2, center + rng.random(len(center)) * 0.2
+    point = rng.uniform(low, high)
+    assert point.argmin() in classes.worst_class_set(low, high)
+
+
+@given(class_scores)
+def test_pairwise_differences_are_a_distance(values):
+    matrix = classes.pairwise_differences(values)
+    assert matrix.shape == (len(values), len(values))
+    assert (matrix == matrix.T).all()
+    assert (np.diag(matrix) == 0).all()
+    assert matrix.max() == np.ptp(values)
+
+
+def test_pairwise_differences_of_a_missing_class_are_missing():
+    matrix = classes.pairwise_differences([0.1, np.nan, 0.5])
+    assert np.isnan(matrix[1]).all()
+    assert np.isnan(matrix[:, 1]).all()
+    assert matrix[0, 2] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
+def test_no_class_is_the_worst_where_none_has_samples(values):
+    with pytest.raises(InputError, match="no class has samples"):
+        classes.worst_classes(values)
+
+
+def halved(labels, seed):
+    return split_samples(np.arange(len(labels)), labels, share=0.5, rng=np.random.default_rng(seed))
+
+
+def test_halves_are_stratified_and_random():
+    _, labels = logits_and_labels(7, n=301)
+    mask = halved(labels, 0)
+    assert abs(mask.sum() - (~mask).sum()) <= 1
+    per_class = np.bincount(labels[mask], minlength=5) - np.bincount(labels[~mask], minlength=5)
+    assert (np.abs(per_class) <= 1).all()
+    assert (mask != halved(labels, 1)).any()
+    np.testing.assert_array_equal(mask, halved(labels, 0))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.75, 0.9])
+def test_every_class_gives_its_share(share):
+    _, labels = logits_and_labels(9, n=413)
+    mask = split_samples(np.arange(413), labels, share=share, rng=np.random.default_rng(2))
+    assert abs(mask.sum() - share * 413) <= 1
+    assert (np.abs(np.bincount(labels[mask], minlength=5) - share * np.bincount(labels)) <= 1).all()
+
+
+def test_every_sample_is_as_likely_in_either_half():
+    _, labels = logits_and_labels(8, n=40)
+    share = np.mean([halved(labels, seed) for seed in range(600)], axis=0)
+    # Two halves of one sample differ from a half by chance alone: sd .02.
+    assert (np.abs(share - 0.5) < 0.1).all()
+
+
+def test_models_whose_rows_stand_in_another_order_are_parted_alike():
+    _, labels = logits_and_labels(3)
+    names = np.array([f"sample-{index}" for index in range(len(labels))])
+    order = np.random.default_rng(0).permutation(len(labels))
+    split = {"share": 0.5, "seed": 4}
+    straight = names[choosing_samples(names, labels, split)]
+    shuffled = names[order][choosing_samples(names[order], labels[order], split)]
+    assert set(straight) == set(shuffled)

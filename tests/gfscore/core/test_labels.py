@@ -1,4 +1,4 @@
-"""ImageNet's wnids by name: the right ones, in the right order, every name once."""
+"""Readable class names: ImageNet's wnids in the right order, every name once."""
 
 from gfscore.core.labels import imagenet_names, readable_class, readable_classes
 

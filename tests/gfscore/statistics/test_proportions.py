@@ -1,3 +1,5 @@
+"""Intervals of the share of robust inputs, and error rates of the tests that decide it."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Digests are read again after every change of a file, and not without one."""
+"""Digests of files are computed again after every change of a file, and not without one."""
 
 import os
 import time
