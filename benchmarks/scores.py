@@ -17,6 +17,7 @@ from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, two_phase_grid
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
+from gfscore.audit.settings import Resampling
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.curves import CHUNK_ELEMENTS, class_scores_by_temperature, sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
@@ -125,7 +126,7 @@ def exact_calibration():
     """Every rank objective of 17 models x 10,000 x 10, searched exactly with its uncertainty, from softmax logits."""
     models = [made_logits(10_000, 10, seed) for seed in range(MODELS)]
     objectives = ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability"]
-    resampling = {"bootstrap": 999, "confidence": 0.95, "permutations": 9_999, "seed": 0}
+    resampling = Resampling(bootstrap=999, confidence=0.95, permutations=9_999)
 
     def evidence(index, logits, labels):
         curves = sweep_class_scores(logits, labels, 10, activation="softmax", low=SEARCH.low, high=SEARCH.high)

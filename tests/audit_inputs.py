@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.samples import write_scores
+from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
@@ -139,13 +140,13 @@ def tabulated(inputs, class_names, *, methods=None, **settings):
     unknown = {"robust_accuracy": float("nan"), "robust_accuracy_source": None}
     accuracies = dict.fromkeys(inputs.subject.models, unknown)
     tabulation = Tabulation(
-        inputs=inputs,
+        values=inputs,
         class_names=class_names,
-        settings=SETTINGS | {"methods": models} | own,
+        settings=TableSettings(**SETTINGS | {"methods": models} | own),
         accuracies=accuracies,
         **settings,
     )
-    return frames_of({name: rows for tables, _ in tabulation.tables({}) for name, rows in tables.items()})
+    return frames_of({name: frame for group in tabulation.tables({}) for name, frame in group.frames.items()})
 
 
 class ScoredAudit:
@@ -231,7 +232,8 @@ class ScoredAudit:
         made = {name: self.table(name) for name in TABULATED}
         made |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
         given = self.scored | beside | {"manifest": self.manifest, "manifests": self.trained}
-        tabulate_audit(self.subject, given, made, audit=AUDIT, settings=self.settings)
+        values = AuditValues.from_params(self.subject, given)
+        tabulate_audit(values, given, made, audit=AUDIT, settings=TableSettings(**self.settings))
 
     def judge(self, rules):
         """Run judge_audit after tabulate; returns the verdict."""

@@ -58,7 +58,7 @@ def gate_rule(measure, *, statistic="wcr", **changes):
 
 def metric(name, values, *, counts=None, lam=0.5):
     """A metric of class values."""
-    return METRICS[name].of(values, counts=counts, lam=lam)
+    return METRICS[name].compute(values, counts=counts, lam=lam)
 
 
 def intervals(low, high, *, n, lam):

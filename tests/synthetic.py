@@ -8,10 +8,11 @@ import pandas as pd
 from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
-from gfscore.audit.class_scores import class_rows, vulnerability_rows
-from gfscore.audit.model_summary import MODEL_SUMMARY, model_rows
+from gfscore.audit.class_scores import class_score_table, vulnerability_table
+from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import model_sensitivity, with_places
+from gfscore.audit.settings import DisparitySettings, IntervalSettings, Resampling
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of
@@ -37,7 +38,7 @@ MEASURES = {
 CERTIFIED = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
-RESAMPLING = {"bootstrap": 49, "confidence": 0.95, "permutations": 99, "seed": 0}
+RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99)
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 LAM = 0.5
@@ -144,7 +145,7 @@ def synthetic_audit(
 
     measured = {name: (MEASURES | CERTIFIED)[name] for name in measures}
     great = next((name for name, settings in measured.items() if settings["kind"] == "great"), None)
-    results, curves = {}, []
+    results, curves = {}, pd.DataFrame({"objective": [], "temperature": [], "value": []})
     if great and calibrated:
         evidence = [_evidence(*item, MEASURES[great]) for item in zip(subjects, drawn, robust, strict=True)]
         results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05, resampling=RESAMPLING)
@@ -152,12 +153,9 @@ def synthetic_audit(
 
     values = _Values(subjects, drawn, measured, great, results)
     class_names = list(class_names or (str(index) for index in range(classes)))
-    class_table = [
-        row
-        for item in values.every()
-        for row in class_rows(item, class_names, intervals=INTERVALS, label_error_rates=None)
-    ]
-    class_scores = frame_of(CATALOGUE["class_scores"], class_table)
+    class_scores = class_score_table(
+        values.every(), class_names, intervals=IntervalSettings(**INTERVALS), label_error_rates=None
+    )
     accuracies = {
         ModelName.from_columns(subject): {
             "robust_accuracy": value,
@@ -165,15 +163,15 @@ def synthetic_audit(
         }
         for subject, value in zip(subjects, robust, strict=True)
     }
-    settings = {"fp_lambda": LAM, "permutations": permutations, "seed": seed}
+    settings = DisparitySettings(fp_lambda=LAM, permutations=permutations, seed=seed)
     rules = parsed_rules(rules or [gate_rule(great or next(iter(measured)), at_least=at_least)])
     selection = {"excluded": excluded, "warned": warned, "guessing": guessing}
     candidates = candidates_of(values.every(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
     return SyntheticAudit(
         class_scores=class_scores,
-        model_summary=frame_of(MODEL_SUMMARY, model_rows(list(values.every()), class_scores, accuracies, settings)),
-        vulnerability=frame_of(CATALOGUE["vulnerability"], vulnerability_rows(class_scores)),
-        calibration=frame_of(CATALOGUE["calibration"], [{"measure": great, **row} for row in curves]),
+        model_summary=model_summary_table(list(values.every()), class_scores, accuracies, settings),
+        vulnerability=vulnerability_table(class_scores),
+        calibration=frame_of(CATALOGUE["calibration"], curves.assign(measure=great)),
         calibration_results=results,
         sensitivity=_sensitivity(values),
         verdict=Verdict.of(

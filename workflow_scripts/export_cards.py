@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.files import write_text
@@ -24,7 +23,7 @@ def export_cards(
     measures: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Write <folder>/<threat>__<model>.md for every model, with the findings of verdict.json."""
-    summary = read_table(path_to_summary, MODEL_SUMMARY, expect={"audit": audit})
+    summary = read_table(path_to_summary, TABLES["model_summary"], expect={"audit": audit})
     classes = read_table(path_to_scores, TABLES["class_scores"], expect={"audit": audit})["class_index"].nunique()
     digest = read_identity(path_to_scores)["dataset_digest"]
     findings = [finding.sentence for finding in read_verdict(path_to_verdict).findings]

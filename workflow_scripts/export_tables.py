@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.tables import TABLES
 from gfscore.core.files import read_json, write_text
 from gfscore.measures import measure_of
@@ -30,7 +29,7 @@ def export_tables(
     scores, projected = (
         read_table(files[name], TABLES[name], expect={"audit": audit}) for name in ("class_scores", "projection_models")
     )
-    summary = read_table(files["model_summary"], MODEL_SUMMARY, expect={"audit": audit})
+    summary = read_table(files["model_summary"], TABLES["model_summary"], expect={"audit": audit})
     for mapper, rows in projected.groupby("mapper", sort=False):
         write_text(folder / f"{mapper}-projection.tex", projection_table(rows))
         write_text(folder / f"{mapper}-coupling.tex", coupling_table(rows))

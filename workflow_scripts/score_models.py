@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.checks import selection_of
-from gfscore.audit.model_summary import SENSITIVITY
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import score
-from gfscore.audit.tables import TABLES
+from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.values import AuditSubject
 from gfscore.core.files import read_json, write_json
 from gfscore.tables.csv_files import write_table_and_csv
@@ -41,7 +41,7 @@ def score_models(
     about = {"audit": audit, "dataset_digest": manifest["digest"]}
     identity = {**about, "classes": manifest["classes"], "logits": scored.identities}
     write_scores(made["scores"], scored.parts, identity=identity)
-    write_table(made["sweeps"], TABLES["sweeps"], scored.sweeps, identity=about)
+    write_table(made["sweeps"], SWEEPS, scored.sweeps, identity=about)
     about = {"audit": audit, "measured": len(scored.sensitivity) > 0}
     write_table_and_csv(made["sensitivity"], SENSITIVITY, scored.sensitivity, identity=about)
 

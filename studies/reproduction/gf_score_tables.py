@@ -57,7 +57,7 @@ def rank_agreement_in_families(first, second):
 
 def rank_agreement_with_relative_range():
     """Spearman over the 17 CIFAR-10 models between score and RDI / mean, the range without the score's scale."""
-    relative = [METRICS["rdi_over_mean"].of(row) for row in class_scores().to_numpy()]
+    relative = [METRICS["rdi_over_mean"].compute(row) for row in class_scores().to_numpy()]
     return float(spearman(gf_score_table3()["great_score"], relative))
 
 

@@ -157,7 +157,7 @@ def test_metrics_and_temperatures_are_those_that_python_tabulated(usual, browser
             for threat, model in made.audit.of("model_summary")[["threat", "model"]].itertuples(index=False):
                 curve, rows = made.sweeps[f"{threat}/{model}"], made.audit.of("class_scores")
                 counts = rows[rows["model"] == model]["n"].to_numpy()
-                assert shown[model] == number(METRICS[metric].of(curve([grid[step]])[0], counts=counts))
+                assert shown[model] == number(METRICS[metric].compute(curve([grid[step]])[0], counts=counts))
 
 
 def test_a_control_answers_at_once(usual, browser):

@@ -8,13 +8,14 @@ import pytest
 from faults.extremes import EXTREME, LABELS, PLAIN, K
 from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
-from gfscore.audit.class_scores import class_rows
+from gfscore.audit.class_scores import class_score_table
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.measures import kind_of
 from gfscore.statistics.margins import ACTIVATIONS
-from gfscore.tables.parquet_tables import frame_of, read_table
+from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from score_models import score_models
 
@@ -64,10 +65,9 @@ class Steps:
         """Table class_scores of what was scored last."""
         inputs, shared = (
             AuditValues.from_params(self.subject, self.made | self.given),
-            {"intervals": INTERVALS, "label_error_rates": None},
+            {"intervals": IntervalSettings(**INTERVALS), "label_error_rates": None},
         )
-        rows = [row for measured in inputs.at_one() for row in class_rows(measured, self.names, **shared)]
-        return frame_of(CATALOGUE["class_scores"], rows)
+        return class_score_table(inputs.at_one(), self.names, **shared)
 
 
 @pytest.fixture

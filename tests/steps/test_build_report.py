@@ -14,7 +14,7 @@ IDENTITY = {"dataset": "toy", "threat": "none", "dataset_digest": "d" * 64, "tor
 
 @pytest.fixture
 def audit():
-    return synthetic_audit(models=2, classes=3, per_class=20, permutations=9, measures=("great-softmax",))
+    return synthetic_audit(models=2, classes=3, per_class=20, permutations=19, measures=("great-softmax",))
 
 
 def written(audit, folder, **identity):
@@ -52,7 +52,7 @@ def test_no_page_shows_a_verdict_on_other_files(audit, tmp_path):
 
 
 def test_an_audit_without_temperature_search_has_no_temperature(tmp_path):
-    audit = synthetic_audit(models=2, classes=3, per_class=20, permutations=9, measures=("clean",))
+    audit = synthetic_audit(models=2, classes=3, per_class=20, permutations=19, measures=("clean",))
     page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
     assert "digest of the model set" not in page
     assert 'id="temperature"' not in page

@@ -6,7 +6,7 @@ import pytest
 
 from audit_inputs import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
 from fetch_dataset import fetch_dataset
-from gfscore.audit.calibration.sweeps import read_sweeps
+from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.checks import check_logits, selection_of
 from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
 from gfscore.core.digests import sha256_of_file

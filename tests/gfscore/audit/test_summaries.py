@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from gfscore.audit.class_scores import MOST_PAIRED, class_pair_rows, class_rows
-from gfscore.audit.model_summary import model_rows
+from gfscore.audit.class_scores import MOST_PAIRED, class_pair_table, class_score_table
+from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.settings import DisparitySettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
@@ -18,7 +18,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 NO = float("nan")
 NAMES = ["cat", "dog", "frog"]
 TEST = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
-INTERVALS = {"confidence": 0.95, "method": "betting", "binary": "clopper_pearson", "seed": 0, "bootstrap_resamples": 9}
+INTERVALS = IntervalSettings(bootstrap_resamples=99)
 
 
 def model_named(name):
@@ -35,10 +35,11 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
     measured = SampleValues.decided(model_named("m"), sure, values, expected, correct=labels >= 0)
     if undecided:
         measured = replace(measured, high=np.ones(300))
-    classes = pd.DataFrame(class_rows(measured, NAMES, intervals=INTERVALS, label_error_rates=None))
-    (row,) = model_rows([measured], classes, {measured.model: {}}, {"fp_lambda": 0.5, "permutations": 99, "seed": 0})
-    expected = None if undecided else 0.01
-    assert [row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")] == [expected] * 3
+    classes = class_score_table([measured], NAMES, intervals=INTERVALS, label_error_rates=None)
+    settings = DisparitySettings(permutations=99)
+    row = model_summary_table([measured], classes, {measured.model: {}}, settings).iloc[0]
+    expected = NO if undecided else 0.01
+    np.testing.assert_array_equal([row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")], [expected] * 3)
     assert (row["rdi_low"] > 0) == (not undecided)
 
 
@@ -48,9 +49,9 @@ def test_shuffles_are_enough_for_the_number_of_models():
     expected = ExpectedSamples.each_once(np.arange(120).astype(str), labels)
     clean = named_measures({"clean": {"kind": "clean"}})["clean"]
     first = SampleValues.decided(model_named("m0"), clean, (labels > 0) * 1.0, expected, correct=labels >= 0)
-    scores = pd.DataFrame(class_rows(first, NAMES, intervals=INTERVALS, label_error_rates=None))
+    scores = class_score_table([first], NAMES, intervals=INTERVALS, label_error_rates=None)
     accuracies = {model_named(f"m{index}"): {} for index in range(60)}
-    (row,) = model_rows([first], scores, accuracies, {"fp_lambda": 0.5, "permutations": 19, "seed": 0})
+    row = model_summary_table([first], scores, accuracies, DisparitySettings(permutations=19)).iloc[0]
     assert row["rdi_p"] * 60 == pytest.approx(0.05)
 
 
@@ -67,7 +68,7 @@ def class_scores(values, low, high, **key):
 
 
 def pairs_of(*given, **key):
-    return frame_of(CATALOGUE["class_pairs"], class_pair_rows(class_scores(*given, **key)))
+    return class_pair_table(class_scores(*given, **key))
 
 
 def test_each_pair_of_classes_stands_once_the_stronger_first_with_bounds_of_the_difference():

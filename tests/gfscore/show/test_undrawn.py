@@ -44,7 +44,7 @@ def test_the_other_figures_are_drawn_and_a_file_says_which_is_missing_and_why(br
 
 
 def test_the_page_names_it_in_its_section(broken_heatmap):
-    page = page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",)))
+    page = page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=19, measures=("great-softmax",)))
     title = CHARTS["class_heatmap"].title
     assert f"{title} of great-softmax: not drawn" in page
     assert f'data-name="{title}"' not in page and f'data-name="{CHARTS["class_profiles"].title}"' in page
@@ -52,7 +52,7 @@ def test_the_page_names_it_in_its_section(broken_heatmap):
 
 def test_in_tests_it_is_an_error(monkeypatch):
     monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], data=failing))
-    audit = audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",))
+    audit = audit_for_page(models=2, classes=4, per_class=20, permutations=19, measures=("great-softmax",))
     with pytest.raises(ZeroDivisionError):
         page_of(audit)
 
@@ -64,7 +64,7 @@ def test_a_full_disk_is_no_defect_of_a_chart(monkeypatch):
     monkeypatch.delenv(STRICT)
     monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], data=full))
     with pytest.raises(OSError, match="No space left"):
-        page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=9, measures=("great-softmax",)))
+        page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=19, measures=("great-softmax",)))
 
 
 @pytest.mark.parametrize("distances", [[0.0, 0.0, 0.0], [0.0, 0.02, 0.5], [0.001, 0.02, 0.5]])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gfscore.audit.costs import FROM_LOGITS, cost_rows
+from gfscore.audit.costs import FROM_LOGITS, cost_table
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import passes
@@ -56,6 +56,11 @@ def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
     assert read_json("results/costs/step/a.b/c.json")["wall_s"] >= 0
 
 
+def recorded(records):
+    """Rows of the table costs without their nulls."""
+    return [row.dropna().to_dict() for _, row in cost_table(records, SCORES).iterrows()]
+
+
 def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_path):
     write_json(tmp_path / "a.json", {"wall_s": 2.0, "cpu_s": 3.0, "gpu_s": 0.0, "peak_memory_mib": 50.0})
     records = [
@@ -63,14 +68,14 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
         {"step": "extract_logits", **MODEL, "measure": None, "path": str(tmp_path / "absent.json")},
         {"step": "score_models", **MODEL, "measure": "great", "path": str(tmp_path / "a.json")},
     ]
-    measured, extracted, scored = cost_rows(records, SCORES)
+    measured, extracted, scored = recorded(records)
     assert measured == {**MODEL, "step": "measure_model", "measure": "great", "samples": 9} | {
         "wall_s": 2.0,
         "cpu_s": 3.0,
         "gpu_s": 0.0,
         "peak_memory_mib": 50.0,
     }
-    assert extracted == {**MODEL, "step": "extract_logits", "measure": None, "samples": None}
+    assert extracted == {**MODEL, "step": "extract_logits"}
     # Of all models at once, so that none has a time of its own, whatever stands in its place.
     assert scored == {**MODEL, "step": "score_models", "measure": "great", "samples": 9, "forwards": 0, "backwards": 0}
 
@@ -88,7 +93,7 @@ def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_i
         {"step": step, **MODEL, "measure": "great", "path": str(tmp_path / f"{name}.json")}
         for step, name in paths.items()
     ]
-    counts = {row["step"]: row.get("forwards") for row in cost_rows(records, SCORES)}
+    counts = {row["step"]: row.get("forwards") for row in recorded(records)}
     unknown = dict.fromkeys(["train_model", "import_samples", "extract_logits"])
     assert counts == {"measure_model": 7, "score_models": 0, **unknown}
     assert read_json(tmp_path / "counted.json")["backwards"] == 2

@@ -1,18 +1,81 @@
-"""Rows of the tables about classes: their values, their ranking, and the differences between them."""
+"""Class values of an audit: the tables class_scores, class_pairs and vulnerability."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import pyarrow as pa
+from numpy.typing import ArrayLike
 
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
+from gfscore.tables.parquet_tables import typed_frame
+from gfscore.tables.table import MEASURED, SUMMARISED, Table
+
+CLASS_SCORES = Table(
+    name="class_scores",
+    version=2,
+    columns=(
+        *SUMMARISED,
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("n", pa.int64(), "samples of the class, each image once"),
+        (
+            "n_missing",
+            pa.int64(),
+            "of these, samples without a value, though the measure was to have one: the worst for value and low, "
+            "the best for high",
+        ),
+        ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
+        ("value", pa.float64(), "class value; null without samples"),
+        ("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("interval", pa.string(), "interval method"),
+        ("confidence", pa.float64(), "joint confidence of the bounds"),
+        ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+        ("variance", pa.float64(), "unbiased variance of the samples' values"),
+        ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+        ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
+        ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
+    ),
+)
+
+CLASS_PAIRS = Table(
+    name="class_pairs",
+    version=1,
+    columns=(
+        *SUMMARISED,
+        ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
+        ("stronger_name", pa.string(), "name of that class"),
+        ("weaker_index", pa.int32(), "the other class, 0..K-1"),
+        ("weaker_name", pa.string(), "name of that class"),
+        ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
+        ("low", pa.float64(), "its lower bound, for all pairs of a model together: above 0, they differ; may be null"),
+        ("high", pa.float64(), "its upper bound, likewise"),
+    ),
+)
+
+VULNERABILITY = Table(
+    name="vulnerability",
+    version=1,
+    columns=(
+        MEASURED[0],
+        *SUMMARISED[3:5],
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
+        ("times_worst", pa.int64(), "models in which it is a weakest class"),
+        ("times_best", pa.int64(), "models in which it is a strongest class"),
+        ("models", pa.int64(), "models compared"),
+    ),
+)
 
 CLASS_KEY = ["dataset", "threat", "model", "measure", "calibration", "temperature"]
 """Columns that name the class values of one model in class_scores."""
@@ -21,112 +84,170 @@ MOST_PAIRED = 40
 """Largest number of classes whose pairs are listed, 780 for each model, measure and calibration."""
 
 
-def class_rows(
-    measured: SampleValues,
+def class_score_table(
+    values: Iterable[SampleValues],
     class_names: Sequence[str],
     *,
-    intervals: Mapping[str, Any],
-    label_error_rates: Sequence[float] | NDArray[np.floating] | None,
-) -> list[dict[str, Any]]:
-    """Rows of the table class_scores for one SampleValues.
+    intervals: IntervalSettings,
+    label_error_rates: ArrayLike | None,
+) -> pd.DataFrame:
+    """The table class_scores: class values with simultaneous bounds.
 
-    Takes K names, config's section `intervals`, and the rate of wrong labels to allow for: (K,) numbers, or None when
-    the labels are assumed right. Rows at a temperature chosen on the same samples get no bounds: that voids the
-    guarantee.
+    Values at a temperature that was chosen on the same samples get no bounds: that voids the guarantee.
+
+    Parameters
+    ----------
+    values : iterable of SampleValues
+        One or more models and measures.
+    class_names : sequence of K str
+    intervals : IntervalSettings
+    label_error_rates : array-like (K,) or None
+        Share of wrong labels of each class that the bounds allow for; None if labels are assumed right.
+
+    Returns
+    -------
+    DataFrame
+        With the columns of CLASS_SCORES, K rows for each of `values`.
     """
+    frames = []
+    for item in values:
+        frame = _class_frame(item, class_names)
+        if item.fresh:
+            frame = _with_bounds(frame, item, intervals, label_error_rates)
+        if label_error_rates is not None:
+            frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
+        frames.append(frame)
+    return typed_frame(CLASS_SCORES, pd.concat(frames, ignore_index=True))
+
+
+def _class_frame(item, class_names):
     classes = len(class_names)
-    values = class_values(measured.low, measured.labels, classes)
-    accuracy = class_values(measured.correct[~measured.missing], measured.labels[~measured.missing], classes)
-    counts = measured.counts(classes)
-    known: dict[str, Any] = {}
-    if measured.fresh:
-        known = _bounds(measured, classes, intervals, label_error_rates)
-    return [
+    values = class_values(item.low, item.labels, classes)
+    accuracy = class_values(item.correct[~item.missing], item.labels[~item.missing], classes)
+    counts = item.counts(classes)
+    return pd.DataFrame(
         {
-            **measured.columns(),
-            "class_index": k,
-            "class_name": class_names[k],
-            "n": values.n[k],
-            "n_missing": counts["expected"][k] - counts["measured"][k],
-            "n_rows": counts["rows"][k],
-            "value": values.mean[k],
-            **{name: known[name][k] if known else None for name in ("low", "high", "bootstrap_low", "bootstrap_high")},
-            "interval": known.get("interval"),
-            "confidence": intervals["confidence"] if known else None,
-            "accuracy": accuracy.mean[k],
-            "variance": values.variance[k],
-            "label_error_rate": None if label_error_rates is None else label_error_rates[k],
+            **item.columns(),
+            "class_index": np.arange(classes),
+            "class_name": list(class_names),
+            "n": values.n,
+            "n_missing": counts["expected"] - counts["measured"],
+            "n_rows": counts["rows"],
+            "value": values.mean,
+            "low": np.nan,
+            "high": np.nan,
+            "interval": None,
+            "confidence": np.nan,
+            "accuracy": accuracy.mean,
+            "variance": values.variance,
+            "label_error_rate": np.nan,
+            "bootstrap_low": np.nan,
+            "bootstrap_high": np.nan,
         }
-        for k in range(classes)
-    ]
+    )
 
 
-def _bounds(measured, classes, intervals, label_error_rates):
-    alpha = 1 - intervals["confidence"]
-    bounds = measured.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
+def _with_bounds(frame, item, intervals, label_error_rates):
+    alpha = 1 - intervals.confidence
+    bounds = item.bounds(len(frame), intervals=intervals.model_dump(), label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
-    resampled = bootstrap_intervals(
+    bootstrap_low, bootstrap_high = bootstrap_intervals(
         bounds.samples,
         alpha=alpha,
-        resamples=intervals["bootstrap_resamples"],
+        resamples=intervals.bootstrap_resamples,
         value_range=bounds.value_range,
-        seed=intervals["seed"],
+        seed=intervals.seed,
     )
-    named = dict(zip(("bootstrap_low", "bootstrap_high"), resampled, strict=True))
-    return {"interval": bounds.method, "low": low, "high": high, **named}
+    return frame.assign(
+        low=low,
+        high=high,
+        interval=bounds.method,
+        confidence=intervals.confidence,
+        bootstrap_low=bootstrap_low,
+        bootstrap_high=bootstrap_high,
+    )
 
 
-def vulnerability_rows(class_scores: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of the table vulnerability from class_scores: one ranking of the classes per measure and calibration."""
-    rows = []
-    for (dataset, measure, calibration), group in class_scores.groupby(
-        ["dataset", "measure", "calibration"], sort=False
-    ):
+def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """The table vulnerability: one ranking of the classes per measure and calibration, over all models.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        The table class_scores.
+    """
+    frames = []
+    for (dataset, measure, calibration), group in scores.groupby(["dataset", "measure", "calibration"], sort=False):
         by_model = group.pivot(index=["threat", "model"], columns="class_index", values="value")
-        names = group.drop_duplicates("class_index").sort_values("class_index")["class_name"]
-        ranked = vulnerability(by_model.to_numpy(), names)
-        key = {"dataset": dataset, "measure": measure, "calibration": calibration}
-        rows += [{**key, **row} for row in ranked.to_dict("records")]
-    return rows
+        classes = group.drop_duplicates("class_index").sort_values("class_index")
+        ranked = vulnerability(by_model.to_numpy(), classes["class_name"])
+        frames.append(ranked.assign(dataset=dataset, measure=measure, calibration=calibration))
+    return typed_frame(VULNERABILITY, pd.concat(frames, ignore_index=True))
 
 
-def class_pair_rows(class_scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the table class_pairs from class_scores: every pair of classes of a model, the stronger class first.
+def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """The table class_pairs: every pair of classes of a model, the stronger class first.
 
     Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
     million for each model. Bounds of a difference follow from those of its two classes, and hold jointly if those do.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        The table class_scores.
     """
-    groups = class_scores.groupby(CLASS_KEY, sort=False, dropna=False)
-    numbered = class_scores.assign(group=groups.ngroup(), classes=groups["class_index"].transform("size"))
-    found = numbered[numbered["value"].notna() & (numbered["classes"] <= MOST_PAIRED)]
-    found = found.sort_values(["group", "value", "class_index"], ascending=[True, False, True])
-    counts = found["group"].value_counts(sort=False).to_numpy()
-    pairs = [
-        start + np.stack(np.triu_indices(count, 1))
-        for start, count in zip(np.cumsum(counts) - counts, counts, strict=True)
-    ]
-    stronger, weaker = (
-        found.take(index).reset_index(drop=True)
-        for index in (np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), dtype=int))
-    )
-    return stronger[CLASS_KEY].assign(
-        **{f"stronger_{name}": stronger[f"class_{name}"] for name in ("index", "name")},
-        **{f"weaker_{name}": weaker[f"class_{name}"] for name in ("index", "name")},
+    groups = scores.groupby(CLASS_KEY, sort=False, dropna=False)
+    numbered = scores.assign(group=groups.ngroup(), classes=groups["class_index"].transform("size"))
+    paired = numbered[numbered["value"].notna() & (numbered["classes"] <= MOST_PAIRED)]
+    paired = paired.sort_values(["group", "value", "class_index"], ascending=[True, False, True])
+
+    # Positions of the two classes of each pair, group after group.
+    stronger_rows = [np.empty(0, dtype=np.int64)]
+    weaker_rows = [np.empty(0, dtype=np.int64)]
+    start = 0
+    for count in paired["group"].value_counts(sort=False):
+        first, second = np.triu_indices(count, 1)
+        stronger_rows.append(start + first)
+        weaker_rows.append(start + second)
+        start += count
+    stronger = paired.take(np.concatenate(stronger_rows)).reset_index(drop=True)
+    weaker = paired.take(np.concatenate(weaker_rows)).reset_index(drop=True)
+
+    pairs = stronger[CLASS_KEY].assign(
+        stronger_index=stronger["class_index"],
+        stronger_name=stronger["class_name"],
+        weaker_index=weaker["class_index"],
+        weaker_name=weaker["class_name"],
         difference=stronger["value"] - weaker["value"],
         low=stronger["low"] - weaker["high"],
         high=stronger["high"] - weaker["low"],
     )
+    return typed_frame(CLASS_PAIRS, pairs)
 
 
-def resolve_label_error_rates(setting: Any, path_to_manifest: Path | str, path_to_generator: Any) -> list[float] | None:
-    """Share of wrong labels of each class as a list, or None when the labels are assumed right.
+def resolve_label_error_rates(
+    setting: str | float | list[float] | None, path_to_manifest: Path | str, path_to_generator: Path | str | None
+) -> list[float] | None:
+    """Share of wrong labels of each class.
 
-    `setting` is what config says: None, one number, one per class, or "from_generator", which takes the rates that
-    train_generator measured.
+    Parameters
+    ----------
+    setting : None, float, list of K float, or "from_generator"
+        `label_error_rate` of the dataset's entry; "from_generator" takes the rates that train_generator measured.
+    path_to_manifest : path
+        Manifest of the dataset.
+    path_to_generator : path or None
+        Manifest of the generator that labelled the dataset, where one did.
+
+    Returns
+    -------
+    list of K float, or None if the labels are assumed right
     """
     if setting is None:
         return None
     if setting == "from_generator":
-        return read_json(path_to_generator)["label_error_rate"]
+        return read_json(str(path_to_generator))["label_error_rate"]
+    if isinstance(setting, list):
+        return setting
     classes = len(read_json(path_to_manifest)["classes"])
-    return setting if isinstance(setting, list) else [setting] * classes
+    return [float(setting)] * classes

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gfscore.audit.metrics import METRICS
-from gfscore.audit.sensitivity import lambda_swaps, places, statistics_of
+from gfscore.audit.metrics import METRICS, metric_values
+from gfscore.audit.sensitivity import lambda_swaps, places
 from gfscore.audit.table_names import COMPARISONS
 from gfscore.audit.values import SampleValues, row_generator
 from gfscore.statistics.classes import TIE_TOLERANCE, class_values
@@ -147,7 +147,7 @@ def tables_of(
     """
     comparison, reason = comparison_of(measured, settings=settings)
     values = [class_values(item.low, item.labels, len(class_names)) for item in measured]
-    statistics = [statistics_of(item, lam=fp_lambda) for item in values]
+    statistics = [metric_values(item, lam=fp_lambda) for item in values]
     rows: dict[str, list[dict[str, Any]]] = {
         "comparisons": [],
         "model_comparisons": [],

@@ -1,35 +1,65 @@
-"""Rows of the table costs, from the records of all jobs."""
+"""What the jobs of an audit cost: the table costs."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.tables.parquet_tables import typed_frame
+from gfscore.tables.table import MEASURED, Table
+
+COSTS = Table(
+    name="costs",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+        ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+        ("cpu_s", pa.float64(), "seconds of all processor cores together"),
+        ("gpu_s", pa.float64(), "wall time times GPUs allocated, in seconds"),
+        ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+        ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        (
+            "forwards",
+            pa.int64(),
+            "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
+            "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
+        ),
+        ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
+    ),
+)
 
 FROM_LOGITS = "score_models"
 """Step of the measures from logits, for all models together, so single models have no cost."""
 
 
-def cost_rows(records: Iterable[Mapping[str, Any]], class_scores: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of the table costs, one per record, with nulls if its file is missing.
+def cost_table(records: Iterable[Mapping[str, Any]], scores: pd.DataFrame) -> pd.DataFrame:
+    """The table costs, one row per record, with nulls if its file is missing.
 
-    `records` are mappings with step, dataset, threat, model, measure (or None) and path (or None); class_scores holds
-    the numbers of samples of each measure.
+    Parameters
+    ----------
+    records : iterable of mapping
+        Jobs: step, dataset, threat, model, measure (or None), and the path of the record.
+    scores : DataFrame
+        The table class_scores, which holds the numbers of samples of each measure.
     """
-    at_one = class_scores[class_scores["calibration"] == UNCALIBRATED]
+    at_one = scores[scores["calibration"] == UNCALIBRATED]
     samples = at_one.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     rows = []
     for record in records:
-        job = {name: value for name, value in record.items() if name != "path"}
-        key = (record["threat"], record["model"], record["measure"])
-        cost = {"forwards": 0, "backwards": 0} if record["step"] == FROM_LOGITS else _read_cost(record["path"])
-        rows.append(job | cost | {"samples": samples.get(key)})
-    return rows
-
-
-def _read_cost(path):
-    # A missing record is no reason to run a job again.
-    return read_json(path) if Path(path).is_file() else {}
+        row = {name: value for name, value in record.items() if name != "path"}
+        row["samples"] = samples.get((record["threat"], record["model"], record["measure"]))
+        if record["step"] == FROM_LOGITS:
+            row["forwards"] = 0
+            row["backwards"] = 0
+        elif Path(record["path"]).is_file():
+            # A missing record is no reason to run a job again.
+            row.update(read_json(record["path"]))
+        rows.append(row)
+    return typed_frame(COSTS, rows)

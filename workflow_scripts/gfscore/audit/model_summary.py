@@ -1,58 +1,61 @@
-"""The tables model_summary and sensitivity, whose columns are derived from the metrics."""
+"""Metrics of every model: the table model_summary, with intervals and noise floor."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from gfscore.audit.metrics import AGAINST_CHANCE, APPENDED, BOUNDED, COMPANIONS, FIRST, MAIN, METRICS
-from gfscore.audit.metrics.declaration import Metric
+from gfscore.audit.metrics import AGAINST_CHANCE, APPENDED, COMPANIONS, FIRST, MAIN, metric_intervals, metric_values
+from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import detectable_rdi
-from gfscore.audit.noise import noise_floors
-from gfscore.statistics.classes import ClassValues, class_values, worst_class_set, worst_classes
-from gfscore.tables.table import MEASURED, SUMMARISED, Column, Table
+from gfscore.audit.noise import NoiseFloor, noise_floors
+from gfscore.audit.settings import DisparitySettings
+from gfscore.audit.values import SampleValues
+from gfscore.core.identity import ModelName
+from gfscore.statistics.classes import class_values, worst_class_set, worst_classes
+from gfscore.tables.parquet_tables import typed_frame
+from gfscore.tables.table import SUMMARISED, Column, Table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from gfscore.audit.values import SampleValues
-    from gfscore.core.identity import ModelName
-
-
-def _numbers(metrics: tuple[Metric, ...], *, bounds: bool) -> list[Column]:
-    ends = (("", ""), ("_low", ", lower bound"), ("_high", ", upper bound"))
-    return [
-        (f"{metric.name}{end}", pa.float64(), f"{metric.meaning}{words}")
-        for metric in metrics
-        for end, words in (ends if bounds and metric.bounded else ends[:1])
-    ]
+UNKNOWN: Interval = (float("nan"), float("nan"))
+"""Interval of a metric without bounds."""
 
 
-def _chance(metrics: tuple[Metric, ...]) -> list[Column]:
-    named = [(metric.name, metric.title) for metric in metrics]
-    tested = "of: classes have one distribution of values; null if undecided"
-    return [
-        *((f"{name}_permuted", pa.float64(), f"mean {title} under shuffled class membership") for name, title in named),
-        *((f"{name}_p", pa.float64(), f"permutation p-value, by {title}, {tested}") for name, title in named),
-    ]
+def _columns_of(metric: Metric, *, bounds: bool) -> list[Column]:
+    columns = [(metric.name, pa.float64(), metric.meaning)]
+    if bounds and metric.bounded:
+        columns.append((f"{metric.name}_low", pa.float64(), f"{metric.meaning}, lower bound"))
+        columns.append((f"{metric.name}_high", pa.float64(), f"{metric.meaning}, upper bound"))
+    return columns
 
 
-def _appended(metric: Metric) -> list[Column]:
-    return [*_numbers((metric,), bounds=True), *(_chance((metric,)) if metric.against_chance else ())]
+def _columns_against_chance(metrics: Sequence[Metric]) -> list[Column]:
+    permuted: list[Column] = []
+    tested: list[Column] = []
+    for metric in metrics:
+        permuted.append(
+            (f"{metric.name}_permuted", pa.float64(), f"mean {metric.title} under shuffled class membership")
+        )
+        tested.append(
+            (
+                f"{metric.name}_p",
+                pa.float64(),
+                f"permutation p-value, by {metric.title}, of: classes have one distribution of values; null if "
+                "undecided",
+            )
+        )
+    return [*permuted, *tested]
 
 
-MODEL_SUMMARY = Table(
-    name="model_summary",
-    version=1,
-    columns=(
-        *SUMMARISED,
-        *_numbers(FIRST, bounds=True),
+def _summary_columns() -> tuple[Column, ...]:
+    columns: list[Column] = [*SUMMARISED]
+    for metric in FIRST:
+        columns += _columns_of(metric, bounds=True)
+    columns += [
         ("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
         ("value_alone_high", pa.float64(), "upper bound, likewise"),
         ("wcr_class", pa.string(), "worst class, the first of ties"),
@@ -65,135 +68,119 @@ MODEL_SUMMARY = Table(
         ("published_robust_accuracy", pa.float64(), "published robust accuracy, fraction"),
         ("robust_accuracy", pa.float64(), "robust accuracy used for rank correlations"),
         ("robust_accuracy_source", pa.string(), "origin of robust_accuracy"),
-        *_numbers(COMPANIONS, bounds=False),
-        *_chance(tuple(metric for metric in AGAINST_CHANCE if metric not in APPENDED)),
+    ]
+    for metric in COMPANIONS:
+        columns += _columns_of(metric, bounds=False)
+    columns += _columns_against_chance([metric for metric in AGAINST_CHANCE if metric not in APPENDED])
+    columns += [
         ("between_class_sd", pa.float64(), "estimated standard deviation of the true class values, without noise"),
         ("rdi_detectable", pa.float64(), "smallest true RDI that these intervals certainly distinguish from 0"),
-        *(column for metric in APPENDED for column in _appended(metric)),
-    ),
-)
+    ]
+    for metric in APPENDED:
+        columns += _columns_of(metric, bounds=True)
+        if metric.against_chance:
+            columns += _columns_against_chance([metric])
+    return tuple(columns)
+
+
+MODEL_SUMMARY = Table(name="model_summary", version=1, columns=_summary_columns())
 """Metrics of every model, measure and calibration, with intervals and noise floor."""
 
-SENSITIVITY = Table(
-    name="sensitivity",
-    version=2,
-    columns=(
-        *MEASURED,
-        ("shift", pa.float64(), "constant added to every logit"),
-        ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
-        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in FIRST),
-        ("place", pa.float64(), "rank by aggregate under the same change, 1 for the largest; ties get the mean rank"),
-        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in APPENDED),
-    ),
-)
-"""Metrics of every score after shifts and scales of the logits."""
 
-
-# ---- Rows of the table model_summary: every metric of a model, its interval, and its value on shuffled labels.
-
-
-def summarise(
-    values: ClassValues,
-    low: NDArray[np.float64] | None,
-    high: NDArray[np.float64] | None,
-    *,
-    class_names: Sequence[str],
-    lam: float,
-) -> dict[str, Any]:
-    """Every metric of class values, with intervals, as a mapping (see gfscore.audit.one_classifier.Audit.summary).
-
-    Takes simultaneous class bounds `low`, `high` (K,) or None when there are none, K names and `lam` of FP. Without
-    class bounds every interval is (NaN, NaN).
-    """
-    summary: dict[str, Any] = {
-        name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()
-    }
-    for metric in BOUNDED:
-        interval = np.nan, np.nan
-        if low is not None and high is not None:
-            interval = metric.interval(low, high, counts=values.n, lam=lam)
-        summary[f"{metric.name}_interval"] = interval
-    tied = worst_classes(values.mean)
-    return summary | {"wcr_class": class_names[tied[0]], "wcr_tied": [class_names[index] for index in tied]}
-
-
-def model_rows(
-    found: Sequence[SampleValues],
-    class_scores: pd.DataFrame,
+def model_summary_table(
+    values: Sequence[SampleValues],
+    scores: pd.DataFrame,
     accuracies: Mapping[ModelName, Mapping[str, Any]],
-    settings: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """Rows of the table model_summary.
+    settings: DisparitySettings,
+) -> pd.DataFrame:
+    """The table model_summary.
 
-    Takes SampleValues, the table class_scores made from them, `accuracies` (per model a
-    mapping of the published and robust accuracy columns) and `settings`: fp_lambda, and permutations and seed
-    of the noise floor.
+    Parameters
+    ----------
+    values : sequence of SampleValues
+        Values of all models, measures and calibrations.
+    scores : DataFrame
+        The table class_scores made from them.
+    accuracies : mapping
+        Published and robust accuracies of all models of the audit, as columns of the table.
+    settings : DisparitySettings
+        Lambda of FP, and permutations and seed of the noise floor.
     """
-    by_key = dict(list(class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)))
-    keys = [(item.model.threat, item.model.model, item.measure.name, item.calibration) for item in found]
-    classes = [by_key[key].sort_values("class_index") for key in keys]
-    floors = _noise_floors(found, len(classes[0]), models=len(accuracies), **settings)
-    return [
-        _model_row(item, frame, accuracies[item.model], floor, lam=settings["fp_lambda"])
-        for item, frame, floor in zip(found, classes, floors, strict=True)
-    ]
+    key = ["threat", "model", "measure", "calibration"]
+    by_key = {group: frame.sort_values("class_index") for group, frame in scores.groupby(key, sort=False)}
+    classes = [by_key[item.model.threat, item.model.model, item.measure.name, item.calibration] for item in values]
+    floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
+    rows = []
+    for item, frame, floor in zip(values, classes, floors, strict=True):
+        row = _summary_row(item, frame, floor, lam=settings.fp_lambda)
+        rows.append({**row, **accuracies[item.model]})
+    return typed_frame(MODEL_SUMMARY, pd.DataFrame(rows))
 
 
-def _noise_floors(found, classes, *, models, fp_lambda, permutations, seed):
-    # One noise floor for each. The seed of the shuffles depends on the samples' names alone, so that models on the
-    # same samples are shuffled alike. With fewer permutations, no p-value could be 5% after Holm's adjustment.
-    permutations = max(permutations, 20 * models - 1)
-    together = defaultdict(list)
-    for place, item in enumerate(found):
-        together["\n".join(item.sample_id).encode(), item.labels.tobytes()].append(place)
-    floors: list[Any] = [None] * len(found)
-    for (names, _), places in together.items():
-        shared = {"permutations": permutations, "rng": np.random.default_rng([seed, crc32(names)]), "lam": fp_lambda}
-        values = [found[place].low for place in places]
-        for place, floor in zip(places, noise_floors(values, found[places[0]].labels, classes, **shared), strict=True):
-            floors[place] = floor
-    return floors
+def _noise_floors(values, classes, *, models, settings):
+    # The seed of the shuffles depends on the samples' names alone, so that models on the same samples are shuffled
+    # alike. With fewer permutations, no p-value could be 5% after Holm's adjustment.
+    permutations = max(settings.permutations, 20 * models - 1)
+    same_samples: dict[tuple[bytes, bytes], list[int]] = {}
+    for position, item in enumerate(values):
+        key = "\n".join(item.sample_id).encode(), item.labels.tobytes()
+        same_samples.setdefault(key, []).append(position)
+
+    floors: dict[int, NoiseFloor] = {}
+    for (names, _), positions in same_samples.items():
+        shuffled = noise_floors(
+            [values[position].low for position in positions],
+            values[positions[0]].labels,
+            classes,
+            permutations=permutations,
+            rng=np.random.default_rng([settings.seed, crc32(names)]),
+            lam=settings.fp_lambda,
+        )
+        floors.update(zip(positions, shuffled, strict=True))
+    return [floors[position] for position in range(len(values))]
 
 
-def _model_row(measured, class_frame, accuracies, noise, *, lam):
-    names = class_frame["class_name"].tolist()
-    bounds = class_frame["low"].to_numpy(), class_frame["high"].to_numpy()
-    detectable = detectable_rdi(*bounds)
-    if not measured.fresh:
-        bounds = None, None
-    values = class_values(measured.low, measured.labels, len(names))
-    summary = summarise(values, *bounds, class_names=names, lam=lam)
-    row = measured.columns() | {name: summary[name] for name in METRICS}
+def _summary_row(item, classes, floor, *, lam):
+    names = classes["class_name"].tolist()
+    low = classes["low"].to_numpy()
+    high = classes["high"].to_numpy()
+    values = class_values(item.low, item.labels, len(names))
+    worst = worst_classes(values.mean)
+
+    row = {**item.columns(), **metric_values(values, lam=lam)}
+    intervals = metric_intervals(values, low, high, lam=lam) if item.fresh else {}
     for metric in MAIN:
         if metric.bounded:
-            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = summary[f"{metric.name}_interval"]
-    row["value_alone_low"], row["value_alone_high"] = _aggregate_alone(measured, class_frame)
-    return row | {
-        "wcr_class": summary["wcr_class"],
-        "wcr_tied": summary["wcr_tied"],
-        "worst_class_set": [] if bounds[0] is None else [names[k] for k in worst_class_set(*bounds)],
-        "interval": class_frame["interval"].iloc[0],
-        "confidence": class_frame["confidence"].iloc[0],
-        "accuracy": None if measured.missing.all() else float(np.mean(measured.correct[~measured.missing])),
-        **accuracies,
-        **{f"{name}_permuted": value for name, value in noise.permuted.items()},
+            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = intervals.get(metric.name, UNKNOWN)
+    row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, classes)
+
+    row["wcr_class"] = names[worst[0]]
+    row["wcr_tied"] = [names[index] for index in worst]
+    row["worst_class_set"] = [names[index] for index in worst_class_set(low, high)] if item.fresh else []
+    row["interval"] = classes["interval"].iloc[0]
+    row["confidence"] = classes["confidence"].iloc[0]
+    row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
+
+    for metric in AGAINST_CHANCE:
+        row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
         # Undecided values are not known, so that shuffling them tests nothing.
-        **{f"{name}_p": None if measured.bounded else value for name, value in noise.p_value.items()},
-        "between_class_sd": noise.between_class_sd,
-        "rdi_detectable": detectable,
-    }
+        row[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
+    row["between_class_sd"] = floor.between_class_sd
+    row["rdi_detectable"] = detectable_rdi(low, high)
+    return row
 
 
-def _aggregate_alone(measured, class_frame):
-    # Interval of the aggregate itself, by the method, confidence and label-error rates of the class bounds.
-    if not measured.fresh:
-        return None, None
-    method, rates = class_frame["interval"].iloc[0], class_frame["label_error_rate"]
-    bounds = measured.bounds(
-        len(class_frame),
+def _aggregate_interval(item, classes):
+    # Interval of the aggregate alone, by the method, confidence and label-error rates of the class bounds.
+    if not item.fresh:
+        return UNKNOWN
+    method = classes["interval"].iloc[0]
+    rates = classes["label_error_rate"]
+    bounds = item.bounds(
+        len(classes),
         # The seed draws the order of the samples, on which the interval of an aggregate does not depend.
         intervals={"method": method, "binary": method, "seed": 0},
         label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
     )
-    side = (1 - class_frame["confidence"].iloc[0]) / 2
+    side = (1 - classes["confidence"].iloc[0]) / 2
     return bounds.lower_aggregate(side), bounds.upper_aggregate(side)

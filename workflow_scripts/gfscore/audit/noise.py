@@ -58,13 +58,13 @@ def noise_floors(
     n = np.bincount(labels, minlength=classes)
     sums, reached = (np.zeros((len(AGAINST_CHANCE), len(values))) for _ in range(2))
     extent = np.array(
-        [[metric.of(row.mean, counts=row.n, lam=lam) for row in observed] for metric in AGAINST_CHANCE]
+        [[metric.compute(row.mean, counts=row.n, lam=lam) for row in observed] for metric in AGAINST_CHANCE]
     ).reshape(sums.shape)
     # More disparity is the worse value.
     sides = [-metric.direction for metric in AGAINST_CHANCE]
     for means in _shuffled_means(values, n[n > 0], permutations, rng):
         for place, (metric, side) in enumerate(zip(AGAINST_CHANCE, sides, strict=True)):
-            numbers = metric.of_many(means, counts=n[n > 0], lam=lam)
+            numbers = metric.compute_many(means, counts=n[n > 0], lam=lam)
             sums[place] += numbers.sum(axis=0)
             reached[place] += (side * numbers >= side * extent[place] - 1e-12).sum(axis=0)
     p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.model_summary import summarise
+from gfscore.audit.metrics import metric_intervals, metric_values
 from gfscore.core.errors import InputError
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.measures.great import NEED_LOGITS
 from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
-from gfscore.statistics.classes import class_samples, class_values, pairwise_differences
+from gfscore.statistics.classes import class_samples, class_values, pairwise_differences, worst_classes
 from gfscore.statistics.logits import require_logits
 from gfscore.statistics.margins import predictions, scores
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 INTERVAL_METHOD = "betting"
 
@@ -30,14 +28,19 @@ INTERVAL_METHOD = "betting"
 class Audit:
     """Class-wise robustness of one classifier.
 
-    `classes`: data frame with class_index, class_name, n, value, low, high, accuracy, one row per class; low and
-    high hold for all classes together. `summary`: mapping with each metric by its name (value, class_mean, rdi, nrgc,
-    wcr, fp, ...), for those that have an interval `<name>_interval`, a pair (low, high), wcr_class (name), wcr_tied
-    (names) and accuracy. `pairwise`: absolute differences of class values, (K, K) float64, NaN for classes without
-    samples.
+    Parameters
+    ----------
+    classes : DataFrame
+        One row per class: class_index, class_name, n, value, low, high, accuracy. low and high hold for all classes
+        together.
+    summary : dict
+        Each metric by its name (value, class_mean, rdi, nrgc, wcr, fp, ...); for those that have an interval
+        `<name>_interval`, a pair (low, high); wcr_class (name), wcr_tied (names) and accuracy.
+    pairwise : ndarray (K, K) of float64
+        Absolute differences of class values, NaN for classes without samples.
     """
 
-    classes: DataFrame
+    classes: pd.DataFrame
     summary: dict[str, Any]
     pairwise: NDArray[np.float64]
 
@@ -56,16 +59,45 @@ def audit_logits(
 ) -> Audit:
     """Audit a classifier for class-wise robustness from its logits.
 
-    Takes `logits` (N, K) before any softmax, `labels` (N,) in 0..K-1, optional K `class_names`, the `activation`
-    and `temperature` of the attack-free margin score, `lam` of FP, and `alpha`: every interval holds, together with
-    the others, with probability at least 1 - alpha over the samples, if the labels are right and neither `temperature`
-    nor `seed` was chosen on these samples. `allow_probabilities`: True takes values that look like probabilities for
-    logits; "logarithms" takes the logarithms of probabilities, which serve the activations that begin with a softmax.
-    Intervals are Waudby-Smith and Ramdas's by betting, fed in an order that `seed` decides.
-    Raises InputError for non-finite logits, labels out of range, probabilities given as logits, K < 2, T <= 0.
-    """
-    import pandas as pd
+    The value of a sample is the attack-free margin score; the metrics are those of the GF-Score paper.
 
+    Parameters
+    ----------
+    logits : array-like (N, K)
+        Outputs before any softmax.
+    labels : array-like (N,)
+        True classes, 0..K-1.
+    class_names : sequence of K str, optional
+        By default the indices of the classes.
+    activation : str
+        Activation of the margin score.
+    temperature : float
+        Divides the logits, above 0.
+    lam : float
+        Weight lambda of RDI in FP.
+    alpha : float
+        Every interval holds, together with the others, with probability at least 1 - alpha over the samples, if the
+        labels are right and neither `temperature` nor `seed` was chosen on these samples.
+    seed : int
+        Decides the order in which samples are fed to the intervals.
+    allow_probabilities : bool or "logarithms"
+        True takes values that look like probabilities for logits; "logarithms" takes the logarithms of probabilities,
+        which serve the activations that begin with a softmax.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        For non-finite logits, labels out of range, probabilities given as logits, K < 2, or a temperature of at most 0.
+
+    References
+    ----------
+    The score is that of GREAT Score, the metrics those of GF-Score; intervals are by betting (Waudby-Smith and Ramdas
+    2024).
+    """
     if allow_probabilities == LOGARITHMS and activation in NEED_LOGITS:
         raise InputError(
             f"activation {activation}: needs logits, whose size probabilities do not tell; give logits, or activation "
@@ -74,11 +106,13 @@ def audit_logits(
     logits, labels = require_logits(logits, labels, allow_probabilities=allow_probabilities)
     k = logits.shape[1]
     names = _require_names(class_names, k)
-    measured = scores(logits, labels, activation=activation, temperature=temperature)
-    values = class_values(measured, labels, k)
+
+    sample_scores = scores(logits, labels, activation=activation, temperature=temperature)
+    values = class_values(sample_scores, labels, k)
     accuracy = class_values(predictions(logits, labels) == labels, labels, k)
-    samples = class_samples(measured, labels, k, seed=seed)
+    samples = class_samples(sample_scores, labels, k, seed=seed)
     low, high = ClassBounds(samples, (0.0, SCALE), INTERVAL_METHOD).interval(alpha)
+
     classes = pd.DataFrame(
         {
             "class_index": np.arange(k, dtype=np.int32),
@@ -90,9 +124,14 @@ def audit_logits(
             "accuracy": accuracy.mean,
         }
     )
-    summary = summarise(values, low, high, class_names=names, lam=lam)
-    pairwise = pairwise_differences(values.mean)
-    return Audit(classes=classes, summary=summary | {"accuracy": accuracy.aggregate}, pairwise=pairwise)
+    summary: dict[str, Any] = dict(metric_values(values, lam=lam))
+    for name, interval in metric_intervals(values, low, high, lam=lam).items():
+        summary[f"{name}_interval"] = interval
+    worst = worst_classes(values.mean)
+    summary["wcr_class"] = names[worst[0]]
+    summary["wcr_tied"] = [names[index] for index in worst]
+    summary["accuracy"] = accuracy.aggregate
+    return Audit(classes=classes, summary=summary, pairwise=pairwise_differences(values.mean))
 
 
 def _require_names(class_names, k):

@@ -7,12 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.calibration.sweeps import sweep_frame
+from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
 from gfscore.audit.checks import check_logits
-from gfscore.audit.model_summary import SENSITIVITY
 from gfscore.audit.samples import SampleList, computed_logits, given_logits
-from gfscore.audit.sensitivity import model_sensitivity, with_places
-from gfscore.audit.tables import TABLES
+from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
 from gfscore.audit.values import AuditSubject
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
@@ -78,15 +76,15 @@ def score(
         if calibrated := subject.calibrated_measure:
             key = {**model.columns(), "measure": calibrated}
             how: dict[str, Any] = {"activation": subject.activation, **temperatures}
-            make = partial(sweep_frame, found, key, **how)
-            sweeps.append(_kept(kept, TABLES["sweeps"], made_of | {"key": key, "how": how}, make))
+            make = partial(sweep_frame, found, model=model, measure=calibrated, **how)
+            sweeps.append(_kept(kept, SWEEPS, made_of | {"key": key, "how": how}, make))
         make = partial(model_sensitivity, model.columns(), found.logits, found.labels, great, **changes)
         sensitivity.append(_kept(kept, SENSITIVITY, made_of | {"measures": great, "changes": changes}, make))
         print(f"{model.label}: scored")
     return Scored(
         checks=results,
         parts=parts,
-        sweeps=pd.concat(sweeps) if sweeps else frame_of(TABLES["sweeps"], []),
+        sweeps=pd.concat(sweeps) if sweeps else frame_of(SWEEPS, []),
         sensitivity=with_places(sensitivity),
         identities=identities,
     )

@@ -7,17 +7,33 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.metrics import MAIN, METRICS
-from gfscore.audit.model_summary import SENSITIVITY
-from gfscore.statistics.classes import TIE_TOLERANCE, ClassValues, class_values
+from gfscore.audit.metrics import APPENDED, FIRST, MAIN, metric_values
+from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
 from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.table import MEASURED, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SENSITIVITY = Table(
+    name="sensitivity",
+    version=2,
+    columns=(
+        *MEASURED,
+        ("shift", pa.float64(), "constant added to every logit"),
+        ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
+        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in FIRST),
+        ("place", pa.float64(), "rank by aggregate under the same change, 1 for the largest; ties get the mean rank"),
+        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in APPENDED),
+    ),
+)
+"""Metrics of every score after shifts and scales of the logits."""
 
 
 def changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
@@ -50,7 +66,7 @@ def changed_statistics(
         changed *= scale
         changed += shift
         result[rows] = scores(changed, labels[rows], activation=activation)
-    return statistics_of(class_values(result, labels, classes), lam=lam)
+    return metric_values(class_values(result, labels, classes), lam=lam)
 
 
 def model_sensitivity(
@@ -85,11 +101,6 @@ def with_places(of_models: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
         frame.loc[group.index, "place"] = places(group["value"])
     return frame
-
-
-def statistics_of(values: ClassValues, *, lam: float) -> dict[str, float]:
-    """All metrics of class values by name, NaN where undefined; `lam` is lambda of FP."""
-    return {name: metric.of(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
 
 
 def places(values: ArrayLike, *, better: int = 1) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Settings of an audit's checks, intervals, disparity, confusions, comparisons and groups. Imports nothing heavy."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -211,3 +211,31 @@ class CalibrationSettings(Closed):
         description="Split of the samples; null: all samples choose the temperature and report, so the calibrated "
         "scores have no intervals.",
     )
+
+
+class SearchParameters(Closed):
+    """Search of the temperatures of one audit: params of the step tabulate_audit."""
+
+    temperatures: Temperatures
+    stability_window: Positive
+    resampling: Resampling
+    objectives: list[Objective]
+    split: Split | None = None
+    distances: Name | None = Field(None, description="The l2 measure of kind minimal whose distances are used.")
+
+
+class TableSettings(Closed):
+    """Settings of the tables of one audit: params of the step tabulate_audit."""
+
+    intervals: IntervalSettings
+    disparity: DisparitySettings
+    comparison: ComparisonSettings
+    confusions: ConfusionSettings
+    calibration: SearchParameters | None = None
+    corruption_baseline: str | None = Field(None, description="Baseline of corruption errors, threat/model.")
+    groups: GroupSettings | None = None
+    tasks: list[dict[str, Any]] = Field(default=[], description="Models, groups and label attribute of each task.")
+    label_error_rate: float | list[float] | Literal["from_generator"] | None = None
+    published: list[dict[str, float | None]] = Field(default=[], description="Published accuracies of each model.")
+    methods: list[dict[str, Any]] = Field(description="Training method and architecture of each model.")
+    costs: list[dict[str, Any]] = Field(default=[], description="Cost record of every job.")

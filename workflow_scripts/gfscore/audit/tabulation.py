@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -14,26 +15,24 @@ from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
-from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models
-from gfscore.audit.calibration.sweeps import read_sweeps
-from gfscore.audit.calibration.temperature_search import SearchSettings
+from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models, read_sweeps
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import (
-    class_pair_rows,
-    class_rows,
+    class_pair_table,
+    class_score_table,
     resolve_label_error_rates,
-    vulnerability_rows,
+    vulnerability_table,
 )
 from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
 from gfscore.audit.classwise.corruptions import corruption_errors
 from gfscore.audit.classwise.similarity import similarity_table
 from gfscore.audit.classwise.targets import target_tables
 from gfscore.audit.comparison import comparison_tables
-from gfscore.audit.costs import cost_rows
+from gfscore.audit.costs import cost_table
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import metric_rows
 from gfscore.audit.groups.scores import group_score_rows
-from gfscore.audit.model_summary import model_rows
+from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.projections.rows import projection_tables
 from gfscore.audit.projections.tasks import (
     UNPERTURBED,
@@ -42,56 +41,101 @@ from gfscore.audit.projections.tasks import (
     read_projections,
     read_tasks,
 )
+from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
-from gfscore.audit.values import AuditValues
+from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
-from gfscore.tables.parquet_tables import frame_of, typed_frame
+from gfscore.tables.parquet_tables import frame_of
 
-Rows = dict[str, Any]
-"""Rows by the names of the tables; a table that an audit does not measure for is left out."""
+
+@dataclass(frozen=True)
+class TableGroup:
+    """Tables of an audit that are made together.
+
+    Parameters
+    ----------
+    frames : dict
+        Tables by name.
+    documents : dict
+        Contents of the JSON files that belong to them, by name: calibration, comparison.
+    identities : dict
+        Metadata of each table's file, by name.
+    """
+
+    frames: dict[str, pd.DataFrame]
+    documents: dict[str, Any] = field(default_factory=dict)
+    identities: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def tabulate(
-    inputs: AuditValues, files: Mapping[str, Any], *, audit: str, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, tuple[Any, dict[str, Any]]], dict[str, Any]]]:
-    """Yield the tables of TABULATED, some at a time, with the contents of the JSON file that belongs to them, by name.
+    values: AuditValues, files: Mapping[str, Any], *, audit: str, settings: TableSettings
+) -> Iterator[TableGroup]:
+    """Make the tables of TABULATED.
 
-    A table is a pair: its rows, as mappings or a data frame, and the identity in its file's metadata. Takes `files` as
-    Tabulation.read does, with the table `sweeps`. Those that the audit does not measure for come last: they have no
-    rows, and say so (`measured`).
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    files : mapping of str to path
+        As Tabulation.read takes them, with the table `sweeps`.
+    audit : str
+        Name of the audit.
+    settings : TableSettings
+
+    Yields
+    ------
+    TableGroup
+        Some tables at a time. Those that the audit has no measure for come last: they have no rows, and their identity
+        says so (`measured`).
     """
     manifest = read_json(files["manifest"])
-    tabulation = Tabulation.read(inputs, files, manifest["classes"], settings)
-    # What another audit must share for its numbers to be compared with these.
-    about = {"measures": inputs.subject.entries(), "fp_lambda": settings["disparity"]["fp_lambda"]}
-    own = {"class_scores": {"made_from": inputs.sources()}, "model_summary": about}
+    tabulation = Tabulation.read(values, files, manifest["classes"], settings)
+    identity = {"audit": audit, "dataset_digest": manifest["digest"], "measured": True}
+    # What another audit must share for its numbers to be compared with these stands with the table.
+    identities: dict[str, dict[str, Any]] = {
+        "class_scores": {"made_from": values.sources()},
+        "model_summary": {"measures": values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
+    }
 
-    def identity(name: str, *, measured: bool) -> dict[str, Any]:
-        shared = {"audit": audit, "dataset_digest": manifest["digest"], "measured": measured}
-        return shared | own.get(name, {})
+    made = set()
+    for group in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
+        for name in group.frames:
+            group.identities[name] = identity | identities.get(name, {})
+        made |= set(group.frames)
+        yield group
 
-    waiting = dict.fromkeys(TABULATED)
-    for tables, beside in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
-        yield {name: (rows, identity(name, measured=True)) for name, rows in tables.items()}, beside
-        for name in tables:
-            del waiting[name]
-    yield {name: ([], identity(name, measured=False)) for name in waiting}, {}
+    absent = [name for name in TABULATED if name not in made]
+    yield TableGroup(
+        frames={name: frame_of(TABLES[name], []) for name in absent},
+        identities={name: identity | {"measured": False} | identities.get(name, {}) for name in absent},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tabulation:
     """What the tables of an audit are made of.
 
-    `settings` are what layout.table_settings says; `accuracies` those of accuracies_of; `label_error_rates` one number
-    per class, or None: labels assumed right; `grouping` is None, and `projections` empty, in an audit without.
+    Parameters
+    ----------
+    values : AuditValues
+    class_names : sequence of K str
+    settings : TableSettings
+    accuracies : mapping
+        Accuracies of each model, from accuracies_of.
+    label_error_rates : sequence of K float, or None
+        None if labels are assumed right.
+    grouping : Grouping or None
+        Groups of the samples, of an audit that compares groups.
+    projections : sequence of Projections
+        Empty for an audit without mappers.
     """
 
-    inputs: AuditValues
+    values: AuditValues
     class_names: Sequence[str]
-    settings: Mapping[str, Any]
+    settings: TableSettings
     accuracies: Mapping[ModelName, Mapping[str, Any]]
     label_error_rates: Sequence[float] | None = None
     grouping: Grouping | None = None
@@ -99,150 +143,202 @@ class Tabulation:
 
     @classmethod
     def read(
-        cls, inputs: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: Mapping[str, Any]
+        cls, values: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: TableSettings
     ) -> Tabulation:
-        """With what stands in files: the manifests of dataset, trained checkpoints and generator, attributes,
-        projections, the manifests of their mappers and the files of other tasks; of all but the first two nothing
-        where an audit has none."""
-        grouping, projections = None, []
-        if settings["groups"]:
-            dataset = inputs.subject.models[0].dataset
-            grouping = Grouping.read_chosen(files["attributes"], dataset=dataset, groups=settings["groups"])
+        """Tabulation of an audit with what stands in its files.
+
+        Parameters
+        ----------
+        values : AuditValues
+        files : mapping of str to path
+            The `manifest` of the dataset and the `manifests` of trained checkpoints; where there are any, the manifest
+            of the `generator`, `attributes`, `projections` with the manifests of their `mappers`, and the files of
+            other tasks.
+        class_names : sequence of K str
+        settings : TableSettings
+        """
+        grouping = None
+        if settings.groups:
+            grouping = Grouping.read_chosen(
+                files["attributes"],
+                dataset=values.subject.models[0].dataset,
+                groups=settings.groups.model_dump(),
+            )
+        projections = []
         if files["mappers"]:
-            tasks = read_tasks(inputs, files, settings["tasks"], confidence=settings["intervals"]["confidence"])
-            mappers = [read_json(path) for path in files["mappers"]]
-            projections = read_projections(inputs, files["projections"], mappers, tasks)
+            tasks = read_tasks(values, files, settings.tasks, confidence=settings.intervals.confidence)
+            manifests = [read_json(path) for path in files["mappers"]]
+            projections = read_projections(values, files["projections"], manifests, tasks)
         return cls(
-            inputs=inputs,
+            values=values,
             class_names=class_names,
             settings=settings,
-            accuracies=accuracies_of(inputs.subject.models, settings["published"], files["manifests"]),
+            accuracies=accuracies_of(values.subject.models, settings.published, files["manifests"]),
             label_error_rates=resolve_label_error_rates(
-                settings["label_error_rate"], files["manifest"], files["generator"]
+                settings.label_error_rate, files["manifest"], files["generator"]
             ),
             grouping=grouping,
             projections=projections,
         )
 
-    def _evidence(self, curves):
-        # What temperatures are chosen by; None where none is.
-        measure, asked = self.inputs.subject.calibrated_measure, self.settings["calibration"]
-        if not measure:
-            return None
-        chosen_by = {name: asked[name] for name in ("split", "distances")}
-        seed = self.settings["disparity"]["seed"]
-        return evidence_of_models(self.inputs, curves, self.accuracies, **chosen_by, seed=seed)
+    def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[TableGroup]:
+        """Make one table after the other, without identities.
 
-    def _calibrations(self, evidence):
-        # Temperatures chosen by each objective, and the searched curves.
-        if evidence is None:
-            return {}, {}
-        measure, asked = self.inputs.subject.calibrated_measure, self.settings["calibration"]
-        results, rows = calibrate(
-            evidence,
-            asked["objectives"],
-            settings=SearchSettings(**asked["temperatures"]),
-            stability_window=asked["stability_window"],
-            resampling=asked["resampling"] | {"seed": self.settings["disparity"]["seed"]},
-            split=asked["split"],
-        )
-        named = {name: {"measure": measure, **result} for name, result in results.items()}
-        return named, {"calibration": [{"measure": measure, **row} for row in rows]}
-
-    def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[tuple[Rows, dict[str, Any]]]:
-        """Yield Rows of one table after the other, with the contents of the JSON file that belongs to them, by name.
-
-        Takes the score of each model over the temperature by label.
+        Parameters
+        ----------
+        curves : mapping
+            Score of each model over the temperature, by label.
         """
-        evidence = self._evidence(curves)
-        at_one = list(self.inputs.at_one())
-        # Whose files are read, so that both only compute: the search takes about as long as these tables.
-        with ThreadPoolExecutor(1) as beside:
-            search = beside.submit(self._calibrations, evidence)
-            yield from self._at_one(at_one)
-            results, searched = search.result()
-        yield searched, {"calibration": results}
-        inputs, names, settings = self.inputs, self.class_names, self.settings
-        measured = inputs.with_calibrated(at_one, results)
-        how = {"intervals": settings["intervals"], "label_error_rates": self.label_error_rates}
-        rows = [row for item in measured for row in class_rows(item, names, **how)]
-        yield {"class_scores": rows}, {}
-        # With the types of its columns, as it is read by others.
-        class_scores = typed_frame(TABLES["class_scores"], rows)
-        summary = model_rows(measured, class_scores, self.accuracies, settings["disparity"])
-        yield {"model_summary": summary}, {}
-        yield {"vulnerability": vulnerability_rows(class_scores), "class_pairs": class_pair_rows(class_scores)}, {}
-        yield self._groups_and_projections(measured), {}
-        yield self._agreement(class_scores), {}
-        falsified = falsification_table(
-            inputs, names, calibrations=results, alpha=1 - settings["intervals"]["confidence"]
+        search = self._search(curves)
+        at_one = list(self.values.at_one())
+        # All files have been read, so that both only compute: the search takes about as long as these tables.
+        with ThreadPoolExecutor(1) as pool:
+            searching = pool.submit(search)
+            yield from self._tables_at_one(at_one)
+            calibration = searching.result()
+        yield calibration
+        calibrations = calibration.documents["calibration"]
+        values = self.values.with_calibrated(at_one, calibrations)
+
+        scores = class_score_table(
+            values,
+            self.class_names,
+            intervals=self.settings.intervals,
+            label_error_rates=self.label_error_rates,
         )
-        if len(falsified):
-            yield {"falsification": falsified}, {}
-        yield {"costs": cost_rows(settings["costs"], class_scores)}, {}
+        yield TableGroup({"class_scores": scores})
+        summary = model_summary_table(values, scores, self.accuracies, self.settings.disparity)
+        yield TableGroup({"model_summary": summary})
+        yield TableGroup({"vulnerability": vulnerability_table(scores), "class_pairs": class_pair_table(scores)})
+        yield self._group_tables(values)
+        yield self._agreement(scores)
+        falsification = falsification_table(
+            self.values,
+            self.class_names,
+            calibrations=calibrations,
+            alpha=1 - self.settings.intervals.confidence,
+        )
+        if len(falsification):
+            yield TableGroup({"falsification": falsification})
+        yield TableGroup({"costs": cost_table(self.settings.costs, scores)})
 
-    def _at_one(self, measured):
-        # Tables that no temperature changes.
-        inputs, names, settings = self.inputs, self.class_names, self.settings
-        how = {"settings": settings["comparison"], "fp_lambda": settings["disparity"]["fp_lambda"]}
-        rows, about = comparison_tables(measured, names, **how)
-        yield rows, {"comparison": about}
-        predictions = list(predictions_of(inputs))
-        confusions, class_errors = confusion_tables(predictions, names)
-        similarities = similarity_table(predictions, names, **settings["confusions"])
-        yield {"confusions": confusions, "class_errors": class_errors, "similarities": similarities}, {}
-        if inputs.subject.of_kind("corruption"):
-            errors = corruption_errors(
-                inputs,
-                len(names),
-                intervals=settings["intervals"],
-                label_error_rates=self.label_error_rates,
-                baseline=settings["corruption_baseline"],
+    def _search(self, curves):
+        # Function that searches the temperatures, from evidence that is read here.
+        measure = self.values.subject.calibrated_measure
+        search = self.settings.calibration
+        if measure is None or search is None:
+            return lambda: TableGroup({}, {"calibration": {}})
+        seed = self.settings.disparity.seed
+        split = None if search.split is None else search.split.model_dump()
+        evidence = evidence_of_models(
+            self.values, curves, self.accuracies, distances=search.distances, seed=seed, split=split
+        )
+
+        def calibration():
+            results, curve_points = calibrate(
+                evidence,
+                search.objectives,
+                settings=search.temperatures,
+                stability_window=search.stability_window,
+                resampling=search.resampling,
+                seed=seed,
+                split=split,
             )
-            yield {"corruption_errors": errors}, {}
-        yield radius_tables(inputs, names, **self._ranking()), {}
-        if inputs.subject.of_kind("probabilistic"):
-            shares = class_share_table(inputs, names, confidence=settings["intervals"]["confidence"])
-            yield {"class_shares": shares}, {}
-        yield target_tables(inputs, names), {}
+            named = {objective: {"measure": measure, **result} for objective, result in results.items()}
+            return _typed({"calibration": curve_points.assign(measure=measure)}, calibration=named)
 
-    def _agreement(self, class_scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        return calibration
+
+    def _tables_at_one(self, values):
+        # Tables that no temperature changes.
+        settings = self.settings
+        names = self.class_names
+        rows, comparison = comparison_tables(
+            values, names, settings=settings.comparison.model_dump(), fp_lambda=settings.disparity.fp_lambda
+        )
+        yield _typed(rows, comparison=comparison)
+        predictions = list(predictions_of(self.values))
+        confusions, class_errors = confusion_tables(predictions, names)
+        similarities = similarity_table(predictions, names, **settings.confusions.model_dump())
+        yield _typed({"confusions": confusions, "class_errors": class_errors, "similarities": similarities})
+        if self.values.subject.of_kind("corruption"):
+            errors = corruption_errors(
+                self.values,
+                len(names),
+                intervals=settings.intervals.model_dump(),
+                label_error_rates=self.label_error_rates,
+                baseline=settings.corruption_baseline,
+            )
+            yield _typed({"corruption_errors": errors})
+        yield _typed(radius_tables(self.values, names, **self._ranking))
+        if self.values.subject.of_kind("probabilistic"):
+            shares = class_share_table(self.values, names, confidence=settings.intervals.confidence)
+            yield _typed({"class_shares": shares})
+        yield _typed(target_tables(self.values, names))
+
+    def _agreement(self, scores: pd.DataFrame) -> TableGroup:
         # Tables that compare the measures of the audit with each other, as far as it has the measures.
-        subject = self.inputs.subject
+        subject = self.values.subject
         kinds = {measure.kind.name for measure in subject.measures.values()}
-        methods = self.settings["methods"]
-        several_methods = len({model["method"] for model in methods} - {None}) > 1
+        methods = {model["method"] for model in self.settings.methods} - {None}
         tables = {}
         if len(subject.measures) > 1:
-            tables["measure_agreement"] = measure_agreement(class_scores, list(subject.measures), **self._ranking())
-        if kinds >= {"clean", "adversarial", "probabilistic"} and several_methods:
+            tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._ranking)
+        if kinds >= {"clean", "adversarial", "probabilistic"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
-                self.inputs, names_of_training(methods), confidence=self.settings["intervals"]["confidence"]
+                self.values,
+                names_of_training(self.settings.methods),
+                confidence=self.settings.intervals.confidence,
             )
         if kinds & {"adversarial", "minimal"}:
-            tables["masking_signs"] = masking_table(self.inputs, len(self.class_names))
-        return tables
+            tables["masking_signs"] = masking_table(self.values, len(self.class_names))
+        return _typed(tables)
 
+    @cached_property
     def _ranking(self):
-        chosen = {name: self.settings["disparity"][name] for name in ("permutations", "seed")}
-        return chosen | {"confidence": self.settings["intervals"]["confidence"]}
+        disparity = self.settings.disparity
+        return {
+            "permutations": disparity.permutations,
+            "seed": disparity.seed,
+            "confidence": self.settings.intervals.confidence,
+        }
 
-    def _groups_and_projections(self, measured):
-        rows, differences = {}, {}
-        groups, intervals = self.settings["groups"], self.settings["intervals"]
-        if self.grouping:
-            shared, fewest = (self.grouping, self.class_names), groups["minimum_cell"]
-            rows["group_scores"] = group_score_rows(measured, *shared, intervals=intervals, minimum_cell=fewest)
-            metrics = metric_rows(self.inputs, *shared, settings=groups, confidence=intervals["confidence"])
-            rows["group_metrics"] = list(metrics)
-        if self.projections and self.grouping:
-            kinds = {UNPERTURBED: UNPERTURBED} | {
-                name: measure.kind.name for name, measure in self.inputs.subject.measures.items()
-            }
-            own = {self.projections[0].task.name: rows["group_metrics"]}
-            for task, of_task in ({of.task.name: of.task.metrics for of in self.projections} | own).items():
-                frame = frame_of(TABLES["group_metrics"], of_task)
-                differences[task] = differences_between_groups(frame, kinds=kinds)
+    def _group_tables(self, values: Sequence[SampleValues]) -> TableGroup:
+        # Groups, and projections, which are compared with differences between groups.
+        confidence = self.settings.intervals.confidence
+        tables: dict[str, Any] = {}
+        differences = {}
+        if self.grouping and self.settings.groups:
+            groups = self.settings.groups.model_dump()
+            tables["group_scores"] = group_score_rows(
+                values,
+                self.grouping,
+                self.class_names,
+                intervals=self.settings.intervals.model_dump(),
+                minimum_cell=groups["minimum_cell"],
+            )
+            tables["group_metrics"] = list(
+                metric_rows(self.values, self.grouping, self.class_names, settings=groups, confidence=confidence)
+            )
+            differences = self._group_differences(tables["group_metrics"])
         if self.projections:
-            rows |= projection_tables(self.projections, differences, confidence=intervals["confidence"])
-        return rows
+            tables |= projection_tables(self.projections, differences, confidence=confidence)
+        return _typed(tables)
+
+    def _group_differences(self, metrics):
+        # Differences between groups by task, of which the first one is the audit's dataset.
+        kinds = {UNPERTURBED: UNPERTURBED}
+        for name, measure in self.values.subject.measures.items():
+            kinds[name] = measure.kind.name
+        metrics_by_task = {projection.task.name: projection.task.metrics for projection in self.projections}
+        if self.projections:
+            metrics_by_task[self.projections[0].task.name] = metrics
+        differences = {}
+        for task, metrics_of_task in metrics_by_task.items():
+            frame = frame_of(TABLES["group_metrics"], metrics_of_task)
+            differences[task] = differences_between_groups(frame, kinds=kinds)
+        return differences
+
+
+def _typed(tables: Mapping[str, Any], **documents: Any) -> TableGroup:
+    return TableGroup({name: frame_of(TABLES[name], rows) for name, rows in tables.items()}, documents)

@@ -127,8 +127,8 @@ class SampleValues:
         Samples that have no value.
     calibration : str
         Objective that chose the temperature, UNCALIBRATED for T = 1 and for measures without a temperature.
-    temperature : float or None
-        Temperature of an attack-free score; None for measures without one.
+    temperature : float
+        Temperature of an attack-free score; NaN for measures without one.
     fresh : bool
         Whether no temperature was chosen on these samples, so that intervals hold.
     """
@@ -142,7 +142,7 @@ class SampleValues:
     predicted: NDArray[Any]
     missing: NDArray[np.bool_]
     calibration: str = UNCALIBRATED
-    temperature: float | None = None
+    temperature: float = np.nan
     fresh: bool = True
 
     @classmethod
@@ -155,7 +155,7 @@ class SampleValues:
         *,
         correct: NDArray[np.bool_],
         calibration: str = UNCALIBRATED,
-        temperature: float | None = None,
+        temperature: float = np.nan,
         fresh: bool = True,
     ) -> SampleValues:
         """Known values (N,) of all samples, of a network whose predictions are unknown."""
@@ -521,7 +521,7 @@ def line_up(
         correct=rows["correct"].eq(True).to_numpy(),
         predicted=rows["predicted"].to_numpy(),
         missing=missing,
-        temperature=1.0 if measure.kind.name == "great" else None,
+        temperature=1.0 if measure.kind.name == "great" else np.nan,
     )
 
 

@@ -6,6 +6,7 @@ from audit_inputs import audit_inputs, models_named
 from gfscore.audit.calibration.evidence import evidence_of_models
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
+from gfscore.audit.settings import Resampling
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import choosing_samples
@@ -95,7 +96,7 @@ def test_each_model_has_its_own_accuracies_and_says_what_it_is_of(evidence):
 
 
 def calibrated(evidence, distances, *, split=SPLIT):
-    resampling = {"bootstrap": 19, "confidence": 0.9, "permutations": 19, "seed": 0}
+    resampling = Resampling(bootstrap=19, confidence=0.9, permutations=19)
     given = {"settings": SEARCH, "stability_window": 0.05, "resampling": resampling, "split": split}
     return calibrate(evidence(distances, split=split), ["attack_distance"], **given)[0]["attack_distance"]
 

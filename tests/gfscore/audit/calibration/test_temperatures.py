@@ -11,6 +11,7 @@ from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
+from gfscore.audit.settings import Resampling
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values, split_samples
@@ -19,7 +20,7 @@ from gfscore.statistics.margins import predictions
 from made import logits_and_labels
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
-RESAMPLING = {"bootstrap": 49, "confidence": 0.9, "permutations": 99, "seed": 0}
+RESAMPLING = Resampling(bootstrap=49, confidence=0.9, permutations=99)
 SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 
 
@@ -92,7 +93,7 @@ def test_the_papers_grid_finds_no_more_than_the_exact_search(found):
 def test_the_curve_holds_the_optimum_and_every_step(found):
     results, rows = found
     for name in SHARED:
-        curve = [(row["temperature"], row["value"]) for row in rows if row["objective"] == name]
+        curve = [(row["temperature"], row["value"]) for row in rows.to_dict("records") if row["objective"] == name]
         temperatures, values = np.array(curve).T
         assert temperatures[[0, -1]].tolist() == [SEARCH.low, SEARCH.high]
         assert (np.diff(temperatures) >= 0).all()
@@ -117,7 +118,7 @@ def test_leaving_a_model_out_is_calibrating_the_others(found):
 def test_an_objective_draws_the_same_whatever_else_is_searched(found):
     alone = calibrated(["within_model_class_accuracy"])[0]["within_model_class_accuracy"]
     assert alone == found[0]["within_model_class_accuracy"]
-    again = calibrated(["within_model_class_accuracy"], resampling=RESAMPLING | {"seed": 1})[0]
+    again = calibrated(["within_model_class_accuracy"], seed=1)[0]
     assert again["within_model_class_accuracy"]["bootstrap"] != alone["bootstrap"]
 
 
@@ -145,7 +146,7 @@ def test_on_a_grid_too_the_value_at_one_is_the_objective_at_one(monkeypatch):
         at_one = function(np.array([1.0]))[0]
         assert results[name]["search"] == "grid"
         assert results[name]["at_one"] == pytest.approx(at_one, abs=1e-12)
-        drawn = {row["temperature"]: row["value"] for row in rows if row["objective"] == name}
+        drawn = {row["temperature"]: row["value"] for row in rows.to_dict("records") if row["objective"] == name}
         assert drawn[1.0] == results[name]["at_one"]
         # What the paper finds stays what its own grid finds.
         temperatures, values = two_phase_grid(function, SEARCH)

@@ -2,13 +2,12 @@ import numpy as np
 import pytest
 
 from gfscore.audit import sensitivity
+from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import (
-    METRICS,
     changed_statistics,
     changes,
     lambda_swaps,
     places,
-    statistics_of,
 )
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
@@ -76,7 +75,7 @@ def test_many_classes_are_changed_a_few_rows_at_a_time_to_the_same_scores(activa
     logits, labels = logits_and_labels(2, n=300, k=100)
     logits = logits.astype(np.float32)
     at_once = scores(logits.astype(np.float64) * 2.5 - 1, labels, activation=activation)
-    expected = statistics_of(class_values(at_once, labels, 100), lam=0.5)
+    expected = metric_values(class_values(at_once, labels, 100), lam=0.5)
     for rows in (1, 7, 1000):
         monkeypatch.setattr(sensitivity, "BLOCK_ELEMENTS", rows * 100)
         assert changed_statistics(logits, labels, activation=activation, change=(-1, 2.5), lam=0.5) == expected
@@ -93,7 +92,7 @@ def test_changes_of_many_classes_copy_no_more_than_a_block_of_the_logits():
 
 def test_statistics_are_those_of_disparity():
     values = class_values([0.2, 0.4, 0.6, 0.8, 0.6, 0.8], np.array([0, 0, 1, 1, 2, 2]), 3)
-    numbers = statistics_of(values, lam=0.5)
+    numbers = metric_values(values, lam=0.5)
     assert set(numbers) == set(METRICS)
     assert numbers["rdi"] == pytest.approx(0.4)
     assert numbers["fp"] == pytest.approx((0.3 + 0.7 + 0.7) / 3 - 0.2)

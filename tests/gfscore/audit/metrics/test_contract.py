@@ -13,7 +13,8 @@ from hypothesis.extra.numpy import arrays
 import gfscore.audit.metrics
 from gfscore import InputError
 from gfscore.audit.metrics import BOUNDED, METRICS
-from gfscore.audit.model_summary import MODEL_SUMMARY, SENSITIVITY
+from gfscore.audit.model_summary import MODEL_SUMMARY
+from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.margins import SCALE
@@ -29,7 +30,7 @@ positive_scores = arrays(np.float64, st.integers(2, 30), elements=st.floats(1e-3
 
 def of(metric, values, counts=None):
     counts = np.arange(1, len(values) + 1) if counts is None else counts
-    return metric.of(values, counts=counts, lam=LAM)
+    return metric.compute(values, counts=counts, lam=LAM)
 
 
 def same(value):
@@ -78,7 +79,7 @@ def test_no_metric_is_named_in_a_list_elsewhere():
 @every_metric
 def test_its_hand_computed_case(metric):
     case = metric.case
-    assert metric.of(case.values, counts=case.counts, lam=case.lam) == pytest.approx(case.number, rel=1e-15)
+    assert metric.compute(case.values, counts=case.counts, lam=case.lam) == pytest.approx(case.number, rel=1e-15)
 
 
 @every_metric
@@ -192,7 +193,7 @@ def test_its_bounds_at_a_gate_are_on_both_sides_of_the_value_and_widen_with_conf
     rng = np.random.default_rng(0)
     samples = class_samples(rng.random(sum(n)), np.repeat([0, 1, 2], n), 3, seed=0)
     classes = ClassBounds(samples, (0.0, 1.0), "hoeffding")
-    value = metric.of(samples.summary.mean, counts=samples.n, lam=LAM)
+    value = metric.compute(samples.summary.mean, counts=samples.n, lam=LAM)
     (low, high), (lower, higher) = (metric.bounds_at(classes, alpha, lam=LAM) for alpha in (0.2, 0.01))
     assert lower <= low <= value <= high <= higher
 

@@ -8,7 +8,7 @@ from synthetic import synthetic_audit
 
 @pytest.fixture
 def verdict():
-    return synthetic_audit(models=2, classes=3, per_class=20, permutations=9, measures=("clean",)).verdict
+    return synthetic_audit(models=2, classes=3, per_class=20, permutations=19, measures=("clean",)).verdict
 
 
 def test_a_verdict_stands_while_its_files_do(tmp_path, verdict):

@@ -1,4 +1,6 @@
-"""Evidence on models for calibration, and rank correlations of their scores."""
+"""What temperatures are chosen by: scores over the temperature, accuracies and distances of each model."""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -9,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
+from gfscore.audit.samples import ModelLogits
 from gfscore.audit.values import AuditValues, row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -21,6 +26,22 @@ from gfscore.statistics.curves import ScoreCurves, sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman_or_none
 from gfscore.statistics.survival import mean_distance
+from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.table import MEASURED, Table
+
+SWEEPS = Table(
+    name="sweeps",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("temperature", pa.float64(), "Chebyshev point in log T"),
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("n", pa.int64(), "samples of the class"),
+        ("value", pa.float64(), "class score at this temperature; null without samples"),
+        ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
+    ),
+)
+"""Class scores of all models over the temperature range."""
 
 Part = tuple[NDArray[np.floating], NDArray[np.integer]]
 """Logits (n, K) and labels (n,) of some samples."""
@@ -34,16 +55,77 @@ def alone(against: str) -> str:
     return f"clean accuracy alone vs {against}"
 
 
+def sweep_frame(
+    evidence: ModelLogits, *, model: ModelName, measure: str, activation: str, low: float, high: float
+) -> pd.DataFrame:
+    """Rows of the table sweeps of one model.
+
+    Parameters
+    ----------
+    evidence : ModelLogits
+    model, measure : ModelName, str
+        What the rows are of.
+    activation : str
+        Activation of the measure.
+    low, high : float
+        Ends of the range of temperatures.
+    """
+    logits = evidence.logits
+    labels = evidence.labels
+    classes = logits.shape[1]
+    curves = sweep_class_scores(logits, labels, classes, activation=activation, low=low, high=high)
+    points = len(curves.temperatures)
+    accuracy = class_means(predictions(logits, labels) == labels, labels, classes)
+    return pd.DataFrame(
+        {
+            **model.columns(),
+            "measure": measure,
+            "temperature": np.repeat(curves.temperatures, classes),
+            "class_index": np.tile(np.arange(classes, dtype=np.int32), points),
+            "n": np.tile(curves.n, points),
+            "value": curves.values.ravel(),
+            "accuracy": np.tile(accuracy, points),
+        }
+    )
+
+
+def read_sweeps(path: Path | str, *, audit: str) -> dict[str, ScoreCurves]:
+    """ScoreCurves by "threat/model" from the table sweeps of an audit."""
+    table = read_table(path, SWEEPS, expect={"audit": audit})
+    curves = {}
+    for (threat, model), rows in table.groupby(["threat", "model"], sort=False):
+        label = label_of({"threat": threat, "model": model})
+        curves[label] = ScoreCurves.of_rows(rows, rows["class_index"].nunique())
+    return curves
+
+
 @dataclass(frozen=True)
 class ModelEvidence:
     """Evidence on one model for calibration.
 
-    On the samples that choose T: `curves`, class scores over T; `class_accuracy` (K,), clean accuracy per class, NaN
-    without samples; `attack_distance`, the mean distance to adversarial examples (0 for misclassified samples). On the
-    samples that report, which are the same unless the audit splits them: `report_curves`, `clean_accuracy` and the mean
-    distance `report_distance`. `robust_accuracy` is a fraction; it and the distances are NaN if unknown. `checkpoint`
-    and `dataset_digest` identify model and data; `read_parts` reads two disjoint parts of the samples, each (logits,
-    labels), which choose a separate T of the model and report it, so that not all logits are in memory.
+    Without a split of the samples, all of them both choose the temperature and report the scores.
+
+    Parameters
+    ----------
+    name : str
+        Label of the model.
+    curves : ScoreCurves
+        Class scores over the temperature, on the samples that choose it.
+    class_accuracy : ndarray (K,) of float64
+        Clean accuracy of each class on these samples, NaN without samples.
+    attack_distance : float
+        Mean distance of these samples to adversarial examples, 0 for misclassified ones; NaN if unknown.
+    report_curves : ScoreCurves
+        Class scores over the temperature, on the samples that report.
+    clean_accuracy, report_distance : float
+        Clean accuracy and mean distance of the samples that report.
+    robust_accuracy : float
+        Fraction, NaN if unknown.
+    checkpoint, dataset_digest : str
+        Identify model and data.
+    read_parts : callable
+        Reads two disjoint parts of the samples, each (logits, labels): the first chooses a temperature of this model
+        alone, the second reports it. Read when needed, so that not all logits are in memory.
     """
 
     name: str
@@ -59,58 +141,8 @@ class ModelEvidence:
     read_parts: Callable[[], tuple[Part, Part]]
 
 
-def models_digest(models: Sequence[ModelEvidence]) -> str:
-    """SHA-256 of the models and data that a temperature was chosen on; other digests mean incomparable scores."""
-    described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
-    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
-
-
-def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Any]:
-    """Rank correlations of the aggregates at T = 1 and at the chosen temperatures, and of clean accuracy.
-
-    Takes M ModelEvidence and the chosen temperatures by name, None if there is none. Returns `agreement` and `baseline`
-    of calibration.json, with None for an undefined correlation.
-    """
-    temperatures = np.array([chosen[model.name] or np.nan for model in models])
-    scores = attack_free.aggregates([model.report_curves for model in models])
-    searched = not np.isnan(temperatures).any()
-    after = scores(temperatures).diagonal() if searched else np.full(len(models), np.nan)
-    against = _against(models)
-    clean = against.pop(CLEAN)
-    return {
-        "baseline": {alone(name): spearman_or_none(clean, values) for name, values in against.items()},
-        "agreement": agreement(models, scores(np.ones(1))[0], after),
-    }
-
-
-def agreement(
-    models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
-) -> dict[str, dict[str, float | None]]:
-    """Spearman correlation of aggregates (M,) `before` and `after` calibration with clean and robust accuracy, by name.
-
-    Also with attack distances if every model has one.
-    """
-    return {
-        name: {"before": spearman_or_none(before, values), "after": spearman_or_none(after, values)}
-        for name, values in _against(models).items()
-    }
-
-
-def _against(models):
-    # Quantities (M,) by name that aggregates are correlated with; attack distances only if every model has one.
-    quantities = {
-        CLEAN: np.array([model.clean_accuracy for model in models]),
-        ROBUST: np.array([model.robust_accuracy for model in models]),
-    }
-    distances = np.array([model.report_distance for model in models])
-    return quantities if np.isnan(distances).any() else quantities | {DISTANCE: distances}
-
-
-# ---- Evidence on the models of an audit for calibration, from their values and logits.
-
-
 def evidence_of_models(
-    inputs: AuditValues,
+    values: AuditValues,
     curves: Mapping[str, ScoreCurves],
     accuracies: Mapping[ModelName, Mapping[str, Any]],
     *,
@@ -118,72 +150,99 @@ def evidence_of_models(
     seed: int,
     split: Mapping[str, Any] | None,
 ) -> list[ModelEvidence]:
-    """ModelEvidence of the models of an audit.
+    """Evidence on the models of an audit that take part.
 
-    Takes AuditValues, the score curves by model label, the `accuracies` of each model (from accuracies_of), and the
-    name of the l2 measure of kind minimal that gives `distances`, or None. Without a `split` all samples both choose
-    the common temperature and report the scores, and `seed` determines the half that is held
-    out for the likelihood objective. A split (share and seed) divides the samples, equally in all models, into those
-    that choose every temperature and those that report. Raises InputError if no choosing sample has a distance.
+    Parameters
+    ----------
+    values : AuditValues
+    curves : mapping
+        Score of each model over the temperature, by label.
+    accuracies : mapping
+        Accuracies of each model, from accuracies_of.
+    distances : str or None
+        The l2 measure of kind minimal whose distances are used.
+    seed : int
+        Determines, without a split, the half that is held out for the likelihood objective.
+    split : mapping or None
+        Share and seed of the samples that choose every temperature, equally in all models; the others report.
+
+    Raises
+    ------
+    InputError
+        If no choosing sample has a distance.
     """
-    how = {"distances": distances, "seed": seed, "split": split}
-    return [
-        _of_model(inputs, model, curves[model.label], accuracies[model]["robust_accuracy"], **how)
-        for model in inputs.included
-    ]
-
-
-def _of_model(inputs, model, curves, robust_accuracy, *, distances, seed, split):
-    found = inputs.logits_of(model)
-    sample_id, labels, logits = found.sample_id, found.labels, found.logits
-    classes, report_curves = logits.shape[1], curves
-    correct = predictions(logits, labels) == labels
-    chooses = reports = np.ones(len(labels), dtype=bool)
-    held_out = split_samples(sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
-    if split is not None:
-        low, high = curves.temperatures[[0, -1]]
-        activation = inputs.subject.activation
-        swept = {"activation": activation, "low": low, "high": high}
-        held_out = chooses = choosing_samples(sample_id, labels, split)
-        reports = ~chooses
-        curves, report_curves = (
-            sweep_class_scores(logits[part], labels[part], classes, **swept) for part in (chooses, reports)
+    evidence = []
+    for model in values.included:
+        evidence.append(
+            _evidence_of_model(
+                values,
+                model,
+                curves[model.label],
+                accuracies[model]["robust_accuracy"],
+                distances=distances,
+                seed=seed,
+                split=split,
+            )
         )
-    attack_distance, report_distance = _mean_distances(
-        inputs, model, distances, parts=(sample_id[chooses], sample_id[reports])
-    )
+    return evidence
+
+
+def _evidence_of_model(values, model, curves, robust_accuracy, *, distances, seed, split):
+    evidence = values.logits_of(model)
+    labels = evidence.labels
+    logits = evidence.logits
+    classes = logits.shape[1]
+    correct = predictions(logits, labels) == labels
+
+    chooses = np.ones(len(labels), dtype=bool)
+    reports = chooses
+    held_out = split_samples(evidence.sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
+    report_curves = curves
+    if split is not None:
+        chooses = choosing_samples(evidence.sample_id, labels, split)
+        reports = ~chooses
+        held_out = chooses
+        low, high = curves.temperatures[[0, -1]]
+        sweep = partial(sweep_class_scores, activation=values.subject.activation, low=low, high=high)
+        curves = sweep(logits[chooses], labels[chooses], classes)
+        report_curves = sweep(logits[reports], labels[reports], classes)
+
+    attack_distance = float("nan")
+    report_distance = float("nan")
+    if distances is not None:
+        samples = values.table(model, distances)
+        chosen = samples.loc[samples["sample_id"].isin(evidence.sample_id[chooses]), "value"]
+        reported = samples.loc[samples["sample_id"].isin(evidence.sample_id[reports]), "value"]
+        if chosen.empty:
+            raise InputError(
+                f"{values.path(model, distances)}: none of its {len(samples)} samples is among those that choose the "
+                "temperature; use a larger `subset` for the measure, or set `split: null` in the audit's calibration"
+            )
+        attack_distance = mean_distance(chosen.to_numpy())
+        report_distance = mean_distance(reported.to_numpy())
+
     return ModelEvidence(
         name=model.label,
         curves=curves,
         class_accuracy=class_means(correct[chooses], labels[chooses], classes),
+        attack_distance=attack_distance,
         report_curves=report_curves,
         clean_accuracy=float(np.mean(correct[reports])),
         report_distance=report_distance,
         robust_accuracy=robust_accuracy,
-        attack_distance=attack_distance,
-        checkpoint=found.identity["checkpoint_sha256"],
-        dataset_digest=found.identity["dataset_digest"],
-        read_parts=partial(_parts, inputs, model, held_out),
+        checkpoint=evidence.identity["checkpoint_sha256"],
+        dataset_digest=evidence.identity["dataset_digest"],
+        read_parts=partial(_read_parts, values, model, held_out),
     )
 
 
-def _parts(inputs, model, held_out):
-    evidence = inputs.logits_of(model)
-    return tuple((evidence.logits[part], evidence.labels[part]) for part in (held_out, ~held_out))
-
-
-def _mean_distances(inputs, model, measure, *, parts):
-    # Mean distance over the choosing and over the reporting samples, whose identifiers are `parts`.
-    if measure is None:
-        return float("nan"), float("nan")
-    rows = inputs.table(model, measure)
-    of_parts = [rows.loc[rows["sample_id"].isin(part), "value"].to_numpy() for part in parts]
-    if not len(of_parts[0]):
-        raise InputError(
-            f"{inputs.path(model, measure)}: none of its {len(rows)} samples is among those that choose the "
-            "temperature; use a larger `subset` for the measure, or set `split: null` in the audit's calibration"
-        )
-    return [mean_distance(values) for values in of_parts]
+def _read_parts(values, model, held_out):
+    evidence = values.logits_of(model)
+    reported = ~held_out
+    return (
+        (evidence.logits[held_out], evidence.labels[held_out]),
+        (evidence.logits[reported], evidence.labels[reported]),
+    )
 
 
 def accuracies_of(
@@ -193,17 +252,95 @@ def accuracies_of(
 ) -> dict[ModelName, dict[str, Any]]:
     """Published and robust accuracies of each model, as columns of model_summary.
 
-    `published` are their published accuracies (fractions or None). The
-    robust accuracy is that in the checkpoint's manifest, else the published one, else NaN; robust_accuracy_source
-    states its origin.
+    Parameters
+    ----------
+    models : iterable of ModelName
+    published : iterable of mapping
+        Published accuracies of each model, fractions or None.
+    paths_to_manifests : iterable of path
+        Manifests of trained checkpoints, of any of the models.
+
+    Returns
+    -------
+    dict
+        By model the published accuracies, `robust_accuracy` (that in the checkpoint's manifest, else the published
+        one, else NaN) and `robust_accuracy_source`, its origin.
     """
-    manifests = {label_of(manifest): manifest for manifest in map(read_json, paths_to_manifests)}
+    manifests = {}
+    for path in paths_to_manifests:
+        manifest = read_json(path)
+        manifests[label_of(manifest)] = manifest
+
     accuracies = {}
-    for model, known in zip(models, published, strict=True):
+    for model, published_of_model in zip(models, published, strict=True):
         manifest = manifests.get(model.label, {})
-        value, source = manifest.get("robust_accuracy"), manifest.get("robust_accuracy_attack")
-        if value is None and known["published_robust_accuracy"] is not None:
-            value, source = known["published_robust_accuracy"], "published"
-        robust = {"robust_accuracy": float("nan") if value is None else value, "robust_accuracy_source": source}
-        accuracies[model] = {**known, **robust}
+        robust = manifest.get("robust_accuracy")
+        source = manifest.get("robust_accuracy_attack")
+        if robust is None and published_of_model["published_robust_accuracy"] is not None:
+            robust = published_of_model["published_robust_accuracy"]
+            source = "published"
+        accuracies[model] = {
+            **published_of_model,
+            "robust_accuracy": float("nan") if robust is None else robust,
+            "robust_accuracy_source": source,
+        }
     return accuracies
+
+
+def models_digest(models: Sequence[ModelEvidence]) -> str:
+    """SHA-256 of the models and data that a temperature was chosen on; other digests mean incomparable scores."""
+    described = sorted([model.name, model.checkpoint, model.dataset_digest] for model in models)
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Any]:
+    """Rank correlations of the aggregates at T = 1 and at the chosen temperatures, and of clean accuracy.
+
+    Parameters
+    ----------
+    models : sequence of M ModelEvidence
+    chosen : mapping
+        Chosen temperatures by name of the model, None if there is none.
+
+    Returns
+    -------
+    dict
+        `agreement` and `baseline` of calibration.json, with None for an undefined correlation.
+    """
+    temperatures = np.array([chosen[model.name] or np.nan for model in models])
+    scores = attack_free.aggregates([model.report_curves for model in models])
+    after = np.full(len(models), np.nan)
+    if not np.isnan(temperatures).any():
+        after = scores(temperatures).diagonal()
+
+    quantities = _quantities(models)
+    baseline = {}
+    for name, quantity in quantities.items():
+        if name != CLEAN:
+            baseline[alone(name)] = spearman_or_none(quantities[CLEAN], quantity)
+    return {"baseline": baseline, "agreement": agreement(models, scores(np.ones(1))[0], after)}
+
+
+def agreement(
+    models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
+) -> dict[str, dict[str, float | None]]:
+    """Spearman correlation of aggregates (M,) `before` and `after` calibration with clean and robust accuracy, by name.
+
+    Also with attack distances if every model has one.
+    """
+    correlations = {}
+    for name, quantity in _quantities(models).items():
+        correlations[name] = {"before": spearman_or_none(before, quantity), "after": spearman_or_none(after, quantity)}
+    return correlations
+
+
+def _quantities(models):
+    # Quantities (M,) by name that aggregates are correlated with; attack distances only if every model has one.
+    quantities = {
+        CLEAN: np.array([model.clean_accuracy for model in models]),
+        ROBUST: np.array([model.robust_accuracy for model in models]),
+    }
+    distances = np.array([model.report_distance for model in models])
+    if not np.isnan(distances).any():
+        quantities[DISTANCE] = distances
+    return quantities

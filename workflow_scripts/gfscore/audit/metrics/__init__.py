@@ -5,10 +5,19 @@ Tables, intervals, noise floor, gate, pages and docs are derived from it. Module
 because they validate config.yaml.
 """
 
+from __future__ import annotations
+
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.core.discovery import required_declarations
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gfscore.statistics.classes import ClassValues
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -36,6 +45,33 @@ BOUNDED = tuple(metric for metric in METRICS.values() if metric.bounded)
 
 AGAINST_CHANCE = tuple(metric for metric in METRICS.values() if metric.against_chance)
 """Metrics with a noise floor and a permutation p-value."""
+
+
+def metric_values(values: ClassValues, *, lam: float) -> dict[str, float]:
+    """Every metric of class values by its name, NaN where undefined; `lam` is lambda of FP."""
+    return {name: metric.compute(values.mean, counts=values.n, lam=lam) for name, metric in METRICS.items()}
+
+
+def metric_intervals(
+    values: ClassValues, low: NDArray[np.float64], high: NDArray[np.float64], *, lam: float
+) -> dict[str, Interval]:
+    """Intervals of the metrics that have one, by name.
+
+    Parameters
+    ----------
+    values : ClassValues
+        Class values, of which the numbers of samples are used.
+    low, high : ndarray (K,) of float64
+        Simultaneous bounds of the class values.
+    lam : float
+        Lambda of FP.
+
+    Returns
+    -------
+    dict
+        (low, high) by metric, which hold together with the confidence of the bounds.
+    """
+    return {metric.name: metric.interval(low, high, counts=values.n, lam=lam) for metric in BOUNDED}
 
 
 def highest_values(measure_range: Interval, *, classes: int) -> dict[str, float]:

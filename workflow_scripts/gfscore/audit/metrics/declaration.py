@@ -125,7 +125,7 @@ class Metric:
     ranks_models: bool = True
     """False for a metric that always ranks models like another one."""
 
-    def of(self, values: ArrayLike, *, counts: ArrayLike | None = None, lam: float | None = None) -> float:
+    def compute(self, values: ArrayLike, *, counts: ArrayLike | None = None, lam: float | None = None) -> float:
         """Value for class values (K,), NaN where undefined.
 
         `values` are NaN for classes without samples, which are left out; `counts` (K,) and `lam` are for metrics that
@@ -138,9 +138,11 @@ class Metric:
         if (present := np.count_nonzero(known)) < (least := 1 if self.kind == "level" else 2):
             raise InputError(f"{self.title} needs at least {least} classes with samples, got {present}")
         counts = None if counts is None else np.asarray(counts)[known]
-        return float(self.of_many(values[known], counts=counts, lam=lam))
+        return float(self.compute_many(values[known], counts=counts, lam=lam))
 
-    def of_many(self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None) -> np.ndarray:
+    def compute_many(
+        self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None
+    ) -> np.ndarray:
         """Values (...) for class values (..., K) that all have samples."""
         arguments = {"counts": counts, "lam": lam}
         return self.value(values, **{name: arguments[name] for name in self.needs})

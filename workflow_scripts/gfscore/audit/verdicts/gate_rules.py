@@ -289,7 +289,7 @@ def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
         raise InputError(f"gate: {metric.refusal}")
     return Statistic(
         title=title,
-        value=lambda values: metric.of(values.mean, counts=values.n, lam=lam),
+        value=lambda values: metric.compute(values.mean, counts=values.n, lam=lam),
         bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
     )
 

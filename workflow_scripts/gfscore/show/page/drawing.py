@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gfscore.audit.calibration.sweeps import read_sweeps
+from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.tables import TABLES, read_audit_tables
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.projection.mappers.pictures import read_all_pictures

@@ -100,7 +100,7 @@ def temperature_grid(
         "measure": measure,
         "temperatures": temperatures.tolist(),
         "metrics": {
-            name: packed([metric.of_many(rows, counts=n) for rows, n in values])
+            name: packed([metric.compute_many(rows, counts=n) for rows, n in values])
             for name, metric in METRICS.items()
             if "lam" not in metric.needs
         },

@@ -13,6 +13,7 @@ from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import score
+from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
@@ -183,12 +184,13 @@ class Recomputed:
         samples = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
         inputs = AuditValues.from_params(self._subject(self.audit.subject()), self._files | {"samples": samples})
         chosen = config["audits"][audit]["calibration"] and not self.has_logits
-        for tables, beside in tabulate(inputs, self._files, audit=audit, settings=settings | {"costs": costs}):
-            for name, content in beside.items():
+        for group in tabulate(inputs, self._files, audit=audit, settings=TableSettings(**settings | {"costs": costs})):
+            for name, content in group.documents.items():
                 if not (chosen and name == "calibration"):
                     found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
                     yield from differences(f"{name}.json", found, content)
-            for name, (rows, stated) in tables.items():
+            for name, rows in group.frames.items():
+                stated = group.identities[name]
                 if not self.has_logits and name in OF_LOGITS and self.audit.logit_files():
                     continue
                 path, table = self._audit_table(name), CATALOGUE[name]
