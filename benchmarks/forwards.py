@@ -20,8 +20,8 @@ from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.smoothing import certify
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.architectures import build_network
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.networks.passes import watched
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.draws import Draws, seeds_of_samples

@@ -14,8 +14,9 @@ from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.measures.certified.batch import pgd_of_smoothed
 from gfscore.networks.architectures import build_network
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
-from gfscore.networks.inference import BatchedClassifier, extract_logits
+from gfscore.networks.inference import extract_logits
 from gfscore.networks.sources.trained import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_settings
 from gfscore.training.objectives import METHODS

@@ -129,10 +129,10 @@ def test_two_runs_make_the_same_bytes(folder, tmp_path):
 
 
 def test_the_passes_of_the_logits_are_those_of_the_samples_and_of_the_checks(folder, tmp_path):
-    before = passes.made()
+    before = passes.counts()
     extract(folder, "test.json", tmp_path / "again.parquet")
     # One image to choose the batch size, and eight that are computed again alone.
-    assert passes.made_since(before) == {"forwards": 898 + 1 + 8, "backwards": 0}
+    assert passes.counts_since(before) == {"forwards": 898 + 1 + 8, "backwards": 0}
 
 
 def changed(path, target, **changes):

@@ -143,16 +143,16 @@ def test_several_rows_of_a_sample_count_once_with_their_mean(files, tmp_path):
 
 
 def test_an_interrupted_measure_goes_on_and_gives_the_same_table(files, tmp_path):
-    before = passes.made()
+    before = passes.counts()
     undisturbed = run(files, tmp_path / "whole", Recorder())
     # The clean prediction of each sample; Recorder itself shows nothing to the classifier.
-    assert passes.made_since(before) == {"forwards": 25, "backwards": 0}
+    assert passes.counts_since(before) == {"forwards": 25, "backwards": 0}
     with pytest.raises(KeyboardInterrupt):
         run(files, tmp_path, Recorder(fail_at=2))
     assert not (tmp_path / "samples.parquet").exists()
-    again, before = Recorder(), passes.made()
+    again, before = Recorder(), passes.counts()
     frame = run(files, tmp_path, again)
-    assert passes.made_since(before) == {"forwards": 25, "backwards": 0}, "kept batches must count"
+    assert passes.counts_since(before) == {"forwards": 25, "backwards": 0}, "kept batches must count"
     assert again.sizes == [5], "finished batches must not be computed again"
     pd.testing.assert_frame_equal(frame, undisturbed)
 
@@ -160,13 +160,13 @@ def test_an_interrupted_measure_goes_on_and_gives_the_same_table(files, tmp_path
 def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(files, tmp_path):
     smoothing = {"sigma": 0.25, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.01, "batch_size": 50}
     settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}
-    before = passes.made()
+    before = passes.counts()
     table = CATALOGUE["samples of kind certified"]
     certified = KINDS["certified"]
     measure_batch = partial(certified.load(), settings=certified.parse(settings))
     measure_in_batches(job_in(tmp_path, files, settings=settings), measure_batch, table=table)
     draws = read_table(tmp_path / "samples.parquet", table)["draws"]
-    assert passes.made_since(before) == {"forwards": 25 + draws.sum(), "backwards": 0}
+    assert passes.counts_since(before) == {"forwards": 25 + draws.sum(), "backwards": 0}
 
 
 @pytest.mark.parametrize("change", ["version", "settings", "damage", "uncounted"])

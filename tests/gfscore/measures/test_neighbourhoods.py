@@ -9,8 +9,8 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.probabilistic.exact_binomial import ExactBinomialTest
 from gfscore.measures.probabilistic.neighbourhoods import predict, run_tests
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.sequential_tests import boundaries, characteristics

@@ -10,8 +10,8 @@ from gfscore.measures.certified import Certified, Sandwich, Smoothing, provable_
 from gfscore.measures.certified.batch import attack_certificates, pgd_of_smoothed
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes, noisy_copies, select
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.proportions import allowed_refutations
 from seeds import draws_of, seeds_of

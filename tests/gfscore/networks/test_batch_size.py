@@ -7,8 +7,9 @@ from torch import nn
 
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.architectures import build_network
+from gfscore.networks.batches import MOST, NEAR, fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.inference import MOST, NEAR, extract_logits, fitting_batch_size
+from gfscore.networks.inference import extract_logits
 
 
 def convolution(channels, out):

@@ -69,7 +69,7 @@ def test_a_compiled_part_that_loads_is_left_alone(monkeypatch):
     import torch
 
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
-    monkeypatch.setattr(compatibility, "_compiled_part_loads", lambda: True)
+    monkeypatch.setattr(compatibility, "_compiled_library_loads", lambda: True)
     monkeypatch.setattr(compatibility, "import_module", ModuleType)
     monkeypatch.setattr(torch.library, "define", lambda *_: pytest.fail("declared without need"))
     assert compatibility.import_torchvision().__name__ == "torchvision"
@@ -80,7 +80,7 @@ def test_a_torchvision_that_needs_another_mend_is_named_with_the_torch_it_wants(
         raise RuntimeError("operator torchvision::new_one does not exist")
 
     monkeypatch.delitem(sys.modules, "torchvision", raising=False)
-    monkeypatch.setattr(compatibility, "_compiled_part_loads", lambda: True)
+    monkeypatch.setattr(compatibility, "_compiled_library_loads", lambda: True)
     monkeypatch.setattr(compatibility, "import_module", fails)
     with pytest.raises(InputError, match=r"torchvision 0\.28.*new_one.*requires torch.*requirements\.lock"):
         compatibility.import_torchvision()

@@ -126,8 +126,8 @@ def test_locks_that_another_could_steer_are_refused(tmp_path):
 def two_gpus(monkeypatch, tmp_path):
     """Torch that sees two GPUs of 10 GiB; a list of the calls that set its device and memory."""
     calls = []
-    monkeypatch.setattr(devices.HeldGpu, "held", False)
-    monkeypatch.setattr(devices.HeldGpu, "limited", False)
+    monkeypatch.setattr(devices.GpuShare, "reserved", False)
+    monkeypatch.setattr(devices.GpuShare, "limited", False)
     monkeypatch.setattr(devices, "lock_folder", lambda: tmp_path / "locks")
     cuda = {
         "device_count": lambda: 2,

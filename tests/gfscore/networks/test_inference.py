@@ -8,11 +8,12 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
-from gfscore.networks import inference
+from gfscore.networks import batches
 from gfscore.networks.architectures import build_network
+from gfscore.networks.batches import AHEAD, computed_ahead
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import device_of, move_to, out_of_memory, resolve_device
-from gfscore.networks.inference import AHEAD, extract_logits, identity_of, made_ahead, measured_drift, require_fit
+from gfscore.networks.inference import extract_logits, identity_of, measured_drift, require_fit
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import scores
 
@@ -126,7 +127,7 @@ def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold
         network.limit = 1
         return True
 
-    monkeypatch.setattr(inference, "lift_limit", lift)
+    monkeypatch.setattr(batches, "lift_limit", lift)
     _, _, logits = extract_logits(network, images, batch_size=2, device="cpu")
     np.testing.assert_array_equal(logits, first_pixels(images))
 
@@ -235,7 +236,7 @@ def test_the_next_item_is_made_while_this_one_is_worked_on():
             event.set()
             yield event
 
-    for number, event in enumerate(made_ahead(made())):
+    for number, event in enumerate(computed_ahead(made())):
         assert event is asked[number]
         # Without the other thread nobody would ask for the next item before this one is done with.
         assert asked[min(number + 1, 2)].wait(10)
@@ -249,7 +250,7 @@ def test_no_more_is_made_ahead_than_memory_is_meant_for():
             made.append(number)
             yield number
 
-    for number in made_ahead(items()):
+    for number in computed_ahead(items()):
         assert len(made) <= number + 1 + AHEAD
     assert made == list(range(10))
 
@@ -259,7 +260,7 @@ def test_an_error_of_the_loading_thread_is_raised_here():
         yield 1
         raise InputError("broken image")
 
-    items = made_ahead(made())
+    items = computed_ahead(made())
     # What was made before the error is still given.
     assert next(items) == 1
     with pytest.raises(InputError, match="broken image"):

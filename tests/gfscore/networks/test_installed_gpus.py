@@ -3,7 +3,7 @@
 import pytest
 
 from gfscore.networks import installed_gpus as module
-from gfscore.networks.installed_gpus import Gpu, TorchBuild, installed_gpus, judged, torch_build, visible_gpus
+from gfscore.networks.installed_gpus import Gpu, TorchBuild, installed_gpus, torch_build, usable_gpus, visible_gpus
 
 FIRST = "0, GPU-aaaa1111, 580.95.05, 81559, NVIDIA H100 80GB HBM3"
 SECOND = "1, GPU-bbbb2222, 580.95.05, 24564, NVIDIA GeForce RTX 4090"
@@ -67,19 +67,19 @@ def test_a_program_that_fails_is_said_and_no_gpu_is_used(nvidia_smi):
     ],
 )  # fmt: skip
 def test_a_driver_must_be_new_enough_for_torch(driver, build, usable):
-    answer = judged([Gpu("card", 1000, driver)], build)
+    answer = usable_gpus([Gpu("card", 1000, driver)], build)
     assert bool(answer.usable) == usable
     assert answer.driver_too_old != usable
 
 
 def test_an_old_driver_is_named_with_what_torch_needs_and_the_remedy():
-    reason = judged([Gpu("card", 1000, "570.124.06")], CUDA_13).reason
+    reason = usable_gpus([Gpu("card", 1000, "570.124.06")], CUDA_13).reason
     for word in ("570.124.06", "580.65", "2.13.0+cu130", "--device cpu"):
         assert word in reason
 
 
 def test_a_torch_for_the_cpu_uses_no_gpu_and_says_how_to_get_another():
-    answer = judged([Gpu("card", 1000, "580.95")], TorchBuild("2.13.0+cpu", None))
+    answer = usable_gpus([Gpu("card", 1000, "580.95")], TorchBuild("2.13.0+cpu", None))
     assert not answer.usable and not answer.driver_too_old
     assert "TORCH_BUILD=cuda" in answer.reason
 

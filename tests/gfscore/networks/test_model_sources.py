@@ -20,7 +20,7 @@ from gfscore.networks.architecture_files import FOLDER_VARIABLE, describe_networ
 from gfscore.networks.callables import build_architecture, resolve
 from gfscore.networks.checkpoint_files import require_checkpoint
 from gfscore.networks.classifier import Classifier, open_classifier
-from gfscore.networks.outputs import classes_given
+from gfscore.networks.outputs import class_count
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
 from gfscore.tables.parquet_tables import read_identity, read_logits
 
@@ -257,7 +257,7 @@ def test_wrong_shapes_and_outputs_are_named(stored):
 
 def test_one_number_per_image_is_no_classifier():
     with pytest.raises(InputError, match=r"m: returns shape \(2, 1\)"):
-        classes_given(lambda images: images.reshape(2, -1)[:, :1], (3, 8, 8), where="m")
+        class_count(lambda images: images.reshape(2, -1)[:, :1], (3, 8, 8), where="m")
 
 
 # ---- source timm ----

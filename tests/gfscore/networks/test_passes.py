@@ -4,8 +4,8 @@ import torch
 
 from gfscore.attacks.libraries import as_library_expects
 from gfscore.networks import passes
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.inference import BatchedClassifier
 
 IMAGES = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
 
@@ -17,10 +17,10 @@ def network():
 
 
 def of(block, classifier, **how):
-    before = passes.made()
+    before = passes.counts()
     with passes.counted(classifier, **how) as running:
         block(running)
-    return passes.made_since(before)
+    return passes.counts_since(before)
 
 
 def test_passes_count_whoever_makes_them(network):

@@ -11,9 +11,9 @@ from torch import nn
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
+from gfscore.networks.batches import fitting_batch_size
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
-from gfscore.networks.inference import fitting_batch_size
 from gfscore.networks.programs import kind_of_program
 
 IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)

@@ -64,7 +64,7 @@ def save(folder, key, content):
 
 def open_saved(folder, key, *, image_shape=(3, 32, 32), classes=10, **changes):
     settings = leaderboard.entry(*key, folder=folder) | changes
-    path = robustbench_models.files_of(settings)[0]["path"]
+    path = leaderboard.files_of(settings)[0]["path"]
     return robustbench_models.open_classifier(settings, path, image_shape=image_shape, classes=classes, threads=1)
 
 
@@ -220,14 +220,14 @@ def test_data_of_another_kind_are_refused(tmp_path, shape, classes, message):
 
 def test_files_come_with_their_addresses_and_digests(tmp_path):
     settings = leaderboard.entry("cifar10", "Linf", "Chen2020Adversarial", folder=tmp_path)
-    files = robustbench_models.files_of(settings)
+    files = leaderboard.files_of(settings)
     assert [file["path"].name for file in files] == [f"Chen2020Adversarial.pt_m{member}.pt" for member in range(3)]
     assert [file["sha256"] for file in files] == [None] * 3
     assert len({file["url"] for file in files}) == 3
-    pinned = robustbench_models.files_of(settings | {"sha256": ["a", "b", "c"]})
+    pinned = leaderboard.files_of(settings | {"sha256": ["a", "b", "c"]})
     assert [file["sha256"] for file in pinned] == ["a", "b", "c"]
     with pytest.raises(InputError, match="1 digests for 3 files"):
-        robustbench_models.files_of(settings | {"sha256": "a"})
+        leaderboard.files_of(settings | {"sha256": "a"})
 
 
 def test_the_table_has_the_addresses_and_the_preprocessing_of_the_installed_package(tool):

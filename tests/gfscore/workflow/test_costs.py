@@ -81,12 +81,12 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
 
 
 def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_is_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(passes, "_made", Counter())
+    monkeypatch.setattr(passes, "_counts", Counter())
     with recorded_cost(tmp_path / "without.json"):
         pass
-    passes.add_kept({"forwards": 5, "backwards": 1})
+    passes.add({"forwards": 5, "backwards": 1})
     with recorded_cost(tmp_path / "counted.json"):
-        passes.add_kept({"forwards": 7, "backwards": 2})
+        passes.add({"forwards": 7, "backwards": 2})
     paths = {"measure_model": "counted", "score_models": "absent", "train_model": "without"}
     paths |= {"import_samples": "without", "extract_logits": "absent"}
     records = [

@@ -62,9 +62,9 @@ def in_parts(
         part_identity = {**identity, "part": str(part)}
         frame = _read_kept(path, table, part_identity)
         if frame is None:
-            earlier = passes.made()
+            earlier = passes.counts()
             frame = compute(part)
-            write_table(path, table, frame, identity={**part_identity, PASSES: passes.made_since(earlier)})
+            write_table(path, table, frame, identity={**part_identity, PASSES: passes.counts_since(earlier)})
             computed += 1
             seconds = (time.monotonic() - started) / computed * (len(parts) - index - 1)
             print(f"part {index + 1} of {len(parts)}: done, about {seconds:.0f} s left")
@@ -131,7 +131,7 @@ class KeptSamples:
     def keep(self) -> None:
         """Write all rows, kept and computed; nothing where the settings ask for no subset of each class."""
         if self.nested:
-            identity = {**self._identity, PASSES: passes.made()}
+            identity = {**self._identity, PASSES: passes.counts()}
             write_table(self.path, self._table, self._frame, identity=identity)
 
 
@@ -147,7 +147,7 @@ def _read_kept(path: Path, table: Table, identity: Mapping[str, Any]) -> pd.Data
     except InputError as error:
         print(f"not used: {error}")
         return None
-    passes.add_kept(kept_identity[PASSES])
+    passes.add(kept_identity[PASSES])
     return frame
 
 

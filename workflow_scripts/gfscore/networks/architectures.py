@@ -1,25 +1,113 @@
-"""Networks for images of at least 8x8 pixels.
+"""Networks that the workflow trains: architectures for images of at least 8x8 pixels, and their construction by name.
 
-None uses batch statistics or dropout, so that the logits of a sample do not depend on its batch, as adversarial
-training and the audit require. Imports torch: import it where a network is built.
+A new architecture is one function here, listed in ARCHITECTURES. Every network of the timm collection is available,
+untrained, as timm/<name>. No architecture here uses batch statistics or dropout, so that the logits of a sample do not
+depend on its batch, as adversarial training and the audit require.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from gfscore.core.errors import InputError
 from gfscore.networks.timm_models import build_timm
 
-if TYPE_CHECKING:
-    from torch import nn
+TIMM = "timm/"
+"""Prefix of the names of timm's networks."""
+
+SMALLEST_SIDE = 8
+
+Arguments = Mapping[str, Any]
+"""Arguments of an architecture by name: JSON values of the configuration."""
+
+
+class Recipe(TypedDict):
+    """Arguments with which a network is built again."""
+
+    architecture: str
+    in_channels: int
+    image_size: list[int]
+    classes: int
+    arguments: Arguments
+
+
+def build_network(
+    name: str, *, in_channels: int, image_size: Sequence[int], classes: int, seed: int = 0, **arguments: Any
+) -> nn.Module:
+    """Newly initialised torch module from images (n, C, H, W) in [0, 1] to logits (n, K).
+
+    Parameters
+    ----------
+    name : str
+        A key of ARCHITECTURES, or timm/<name>. Of timm, `arguments` are those of timm.create_model (drop_path_rate,
+        img_size of a transformer, ...), and pixels are rescaled to [-1, 1], as most of its networks expect; many use
+        batch statistics, which attacks during training update too.
+    in_channels : int
+        C.
+    image_size : sequence of int
+        (H, W), at least 8 each.
+    classes : int
+        K.
+    seed : int
+        Seed of the weights.
+    **arguments
+        Those of the architecture.
+
+    Returns
+    -------
+    torch.nn.Module
+        Its attribute `recipe` is a Recipe.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or argument, and for smaller images.
+    """
+    is_timm = name.startswith(TIMM)
+    if not is_timm and name not in ARCHITECTURES:
+        raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}, {TIMM}<name>")
+    height, width = image_size
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
+    if not is_timm:
+        _require_arguments(name, arguments)
+
+    # The initialisation uses torch's global CPU generator, which is forked so that other draws do not change.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        if is_timm:
+            settings = {"architecture": name.removeprefix(TIMM), "arguments": arguments, "image_shape": [in_channels]}
+            timm_network = build_timm(settings, f"architecture {name}", classes=classes)
+            network: nn.Module = nn.Sequential(Centred(), timm_network)
+        else:
+            network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
+    # A module takes attributes of any kind, but its type declares tensors and modules only.
+    network.recipe = Recipe(  # type: ignore[assignment]
+        architecture=name,
+        in_channels=in_channels,
+        image_size=[height, width],
+        classes=classes,
+        arguments=arguments,
+    )
+    return network
+
+
+def _require_arguments(name: str, arguments: Arguments) -> None:
+    # The first three parameters follow from the data.
+    parameters = list(inspect.signature(ARCHITECTURES[name]).parameters)[3:]
+    unknown = sorted(set(arguments) - set(parameters))
+    if unknown:
+        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(parameters)}")
+
+
+# Architectures
 
 
 def small_convnet(
@@ -27,8 +115,15 @@ def small_convnet(
 ) -> nn.Module:
     """Three 3x3 convolutions and a hidden linear layer.
 
-    `width` is the number of channels of the first convolution (the others have twice as many), `pool` the side of the
-    grid that the last feature map is averaged to, which makes the number of weights independent of the image size.
+    Parameters
+    ----------
+    in_channels, image_size, classes
+        C, (H, W), K.
+    width : int
+        Channels of the first convolution; the others have twice as many.
+    pool : int
+        Side of the grid that the last feature map is averaged to, which makes the number of weights independent of the
+        image size.
     """
     del image_size  # the pooling makes it irrelevant
     return nn.Sequential(
@@ -51,14 +146,29 @@ def patch_mixer(
 ) -> nn.Module:
     """MLP-Mixer: a sequence of image patches, mixed alternately over positions and over channels.
 
-    `patch` is the side of a patch in pixels (images are padded with zeros to a multiple of it), `width` the number of
-    channels per patch, `depth` the number of mixer blocks. Source: Tolstikhin et al. 2021, MLP-Mixer.
+    Parameters
+    ----------
+    in_channels, image_size, classes
+        C, (H, W), K.
+    patch : int
+        Side of a patch in pixels; images are padded with zeros to a multiple of it.
+    width : int
+        Channels per patch.
+    depth : int
+        Number of mixer blocks.
+
+    References
+    ----------
+    Tolstikhin et al. 2021, MLP-Mixer.
     """
-    height, width_of_image = image_size
-    rows, columns = -(-height // patch), -(-width_of_image // patch)
-    padding = (0, columns * patch - width_of_image, 0, rows * patch - height)
+    image_height, image_width = image_size
+    rows = math.ceil(image_height / patch)
+    columns = math.ceil(image_width / patch)
+    padding = (0, columns * patch - image_width, 0, rows * patch - image_height)
     # Before the other layers, since the weights that a seed gives depend on the order in which layers are made.
-    blocks = [layer for _ in range(depth) for layer in _mixer_block(rows * columns, width)]
+    blocks = []
+    for _ in range(depth):
+        blocks += _mixer_block(rows * columns, width)
     return nn.Sequential(
         nn.ZeroPad2d(padding),
         nn.Conv2d(in_channels, width, patch, stride=patch),
@@ -76,25 +186,50 @@ def residual_network(
 ) -> nn.Module:
     """Residual network for small images: a 3x3 stem, four stages of basic blocks, global average pooling.
 
-    `width` is the number of channels of the first stage, doubled at each further stage while the sides are halved,
-    `blocks` the number of blocks per stage; 64 and 2 are the ResNet-18 of the CIFAR literature, with group
-    normalisation in place of batch normalisation. Sources: He et al. 2016, sections 3 and 4.2; Wu and He 2018, Group
-    Normalization.
+    With the defaults the ResNet-18 of the CIFAR literature, with group normalisation in place of batch normalisation.
+
+    Parameters
+    ----------
+    in_channels, image_size, classes
+        C, (H, W), K.
+    width : int
+        Channels of the first stage, doubled at each further stage while the sides are halved.
+    blocks : int
+        Blocks per stage.
+
+    References
+    ----------
+    He et al. 2016, sections 3 and 4.2; Wu and He 2018, Group Normalization.
     """
     del image_size  # the pooling makes it irrelevant
-    layers, channels = [*_convolution(in_channels, width), _rectifier()], width
+    layers = [*_convolution(in_channels, width), _rectifier()]
+    channels = width
     for stage in range(4):
+        stage_channels = width * 2**stage
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
-            layers += _basic_block(channels, width * 2**stage, stride)
-            channels = width * 2**stage
+            layers += _basic_block(channels, stage_channels, stride)
+            channels = stage_channels
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    function.__name__: function for function in (small_convnet, patch_mixer, residual_network)
+    "small_convnet": small_convnet,
+    "patch_mixer": patch_mixer,
+    "residual_network": residual_network,
 }
 """Functions that build architectures, by their name in config.yaml."""
+
+
+# Layers
+
+
+class Centred(nn.Module):
+    """Pixels in [0, 1] rescaled to [-1, 1]."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Rescaled images."""
+        return images * 2 - 1
 
 
 class _AveragePool(nn.Module):
@@ -104,7 +239,7 @@ class _AveragePool(nn.Module):
         super().__init__()
         self.side = side
 
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         # The same values as adaptive_avg_pool2d; several times as fast if all cells are equal or single pixels.
         height, width = features.shape[-2:]
         if height == width == self.side:
@@ -122,114 +257,47 @@ class _Residual(nn.Module):
         self.branch = branch
         self.shortcut = shortcut or nn.Identity()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return self.shortcut(x) + self.branch(x)
 
 
 class _Transpose(nn.Module):
     """Exchange of positions and channels."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.transpose(1, 2)
 
 
-class Centred(nn.Module):
-    """Pixels in [0, 1] rescaled to [-1, 1]."""
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Rescaled images."""
-        return images * 2 - 1
-
-
-def _rectifier():
+def _rectifier() -> nn.Module:
     # In place, which saves memory: no gradient needs the input.
     return nn.ReLU(inplace=True)
 
 
-def _basic_block(in_channels, channels, stride):
-    branch = [*_convolution(in_channels, channels, stride=stride), _rectifier(), *_convolution(channels, channels)]
-    shortcut = (
-        None if in_channels == channels else nn.Sequential(*_convolution(in_channels, channels, 1, stride=stride))
-    )
-    return [_Residual(nn.Sequential(*branch), shortcut), _rectifier()]
-
-
-def _convolution(in_channels, channels, side=3, *, stride=1):
+def _convolution(in_channels: int, channels: int, size: int = 3, *, stride: int = 1) -> list[nn.Module]:
     # 16 channels per group, among the best choices of Wu and He; gcd, because groups must be of equal size.
     groups = math.gcd(channels, max(1, channels // 16))
     # No bias, since the normalisation would remove it.
-    convolution = nn.Conv2d(in_channels, channels, side, stride=stride, padding=side // 2, bias=False)
+    convolution = nn.Conv2d(in_channels, channels, size, stride=stride, padding=size // 2, bias=False)
     return [convolution, nn.GroupNorm(groups, channels)]
 
 
-def _mixer_block(patches, width):
-    def mlp(size: int) -> list[nn.Module]:
-        return [nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size)]
+def _basic_block(in_channels: int, channels: int, stride: int) -> list[nn.Module]:
+    branch = nn.Sequential(
+        *_convolution(in_channels, channels, stride=stride),
+        _rectifier(),
+        *_convolution(channels, channels),
+    )
+    shortcut = None
+    if in_channels != channels:
+        shortcut = nn.Sequential(*_convolution(in_channels, channels, 1, stride=stride))
+    return [_Residual(branch, shortcut), _rectifier()]
 
-    over_positions = nn.Sequential(nn.LayerNorm(width), _Transpose(), *mlp(patches), _Transpose())
-    over_channels = nn.Sequential(nn.LayerNorm(width), *mlp(width))
+
+def _mixer_block(patches: int, width: int) -> list[nn.Module]:
+    over_positions = nn.Sequential(nn.LayerNorm(width), _Transpose(), *_mlp(patches), _Transpose())
+    over_channels = nn.Sequential(nn.LayerNorm(width), *_mlp(width))
     return [_Residual(over_positions), _Residual(over_channels)]
 
 
-# Construction of the networks that the workflow trains, by name. A new architecture is one function in
-# architectures.py, named in its ARCHITECTURES. Every network of the timm collection is available, untrained, as
-# timm/<name>.
-
-
-TIMM = "timm/"
-"""Prefix of the names of timm's networks."""
-
-SMALLEST_SIDE = 8
-
-
-def build_network(
-    name: str, *, in_channels: int, image_size: Sequence[int], classes: int, seed: int = 0, **arguments: Any
-) -> nn.Module:
-    """Newly initialised torch module from images (n, C, H, W) in [0, 1] to logits (n, K).
-
-    `name` is a key of ARCHITECTURES or timm/<name> (see `_of_timm`), `in_channels` C, `image_size` (H, W) with both at
-    least 8, `classes` K, `seed` that of the weights, `arguments` those of the architecture. The attribute `recipe` of
-    the result holds the arguments to build it again. Raises InputError for an unknown name or argument, and for smaller
-    images.
-    """
-    import torch
-
-    timm = name.startswith(TIMM)
-    if not timm and name not in ARCHITECTURES:
-        raise InputError(f"architecture {name!r} is unknown; choose one of {', '.join(ARCHITECTURES)}, {TIMM}<name>")
-    height, width = image_size
-    if min(height, width) < SMALLEST_SIDE:
-        raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
-    if not timm:
-        _require_known(name, ARCHITECTURES[name], arguments)
-    # The initialisation uses torch's global CPU generator, which is forked so that other draws do not change.
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        if timm:
-            network: Any = _of_timm(name, in_channels, classes, arguments)
-        else:
-            network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
-    network.recipe = {
-        "architecture": name,
-        "in_channels": in_channels,
-        "image_size": [height, width],
-        "classes": classes,
-        "arguments": arguments,
-    }
-    return network
-
-
-def _require_known(name, function, arguments):
-    known = [*inspect.signature(function).parameters][3:]
-    unknown = sorted(set(arguments) - set(known))
-    if unknown:
-        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(known)}")
-
-
-def _of_timm(name, in_channels, classes, arguments):
-    # `arguments` are those of timm.create_model (drop_path_rate, img_size of a transformer, ...). Pixels are rescaled
-    # to [-1, 1], as most of these networks expect. Many use batch statistics, which attacks during training update too.
-    from torch import nn
-
-    settings = {"architecture": name.removeprefix(TIMM), "arguments": arguments, "image_shape": [in_channels]}
-    return nn.Sequential(Centred(), build_timm(settings, f"architecture {name}", classes=classes))
+def _mlp(size: int) -> list[nn.Module]:
+    return [nn.Linear(size, 2 * size), nn.GELU(), nn.Linear(2 * size, size)]

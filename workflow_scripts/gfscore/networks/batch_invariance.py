@@ -6,13 +6,11 @@ normalisation), batch statistics and randomised defences.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.outputs import first_line
+from gfscore.networks.outputs import Images, Logits, Run, first_line
 
 SAMPLES = 8
 """Number of images that are computed again, spread over all batches."""
@@ -34,47 +32,68 @@ def spread_over(n: int, samples: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, samples).astype(np.int64))
 
 
+def rounds_finely(number_type: str) -> bool:
+    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
+    return number_type != "bfloat16"
+
+
 def require_invariant(
-    run: Callable[[NDArray[np.float32]], NDArray[np.float32]],
-    images: NDArray[np.float32],
+    run: Run,
+    images: Images,
     rows: NDArray[np.int64],
-    logits: NDArray[np.float32],
+    logits: Logits,
     *,
     plain: bool,
     where: str,
 ) -> None:
-    """Raise InputError if the logits of an image differ between its batch and the image alone, or from run to run.
+    """Refuse logits of an image that differ between its batch and the image alone, or from run to run.
 
-    `run` maps images (n, C, H, W) to logits; `images` (b, C, H, W) is a batch and `logits` (b, K) its logits. The
-    `rows` of it are computed again one by one. `plain`: whether the arithmetic is plain float32; `where` names the
-    classifier. Batches with non-finite logits are skipped, since score_models refuses them.
+    Parameters
+    ----------
+    run : callable
+        From images (n, C, H, W) to logits.
+    images : ndarray
+        A batch (b, C, H, W).
+    rows : ndarray of int
+        The images of the batch that are computed again one by one, (m,).
+    logits : ndarray
+        Logits (b, K) of the batch. Non-finite ones are not checked, since score_models refuses them.
+    plain : bool
+        Whether the arithmetic is plain float32.
+    where : str
+        The classifier, for messages.
+
+    Raises
+    ------
+    InputError
     """
     if not rows.size or not np.isfinite(logits).all():
         return
-    largest = OFFSET[plain] * np.abs(logits).max()
     spread = np.ptp(logits.astype(np.float64))
-    alone = np.stack([_single(run, images[row], logits.shape[1], where) for row in rows])
-    distance = _distance(alone, logits[rows])
-    worst = np.argmax(distance)
-    # NaN, for which every comparison is false, must be refused too.
-    if distance[worst] <= largest + REPEATED[plain] * spread:
+    offset = OFFSET[plain] * np.abs(logits).max()
+    alone = np.stack([_logits_alone(run, images[row], logits.shape[1], where) for row in rows])
+    distances = _distances(alone, logits[rows])
+    worst = np.argmax(distances)
+    # Comparisons are written so that NaN, for which every comparison is false, is refused too.
+    if distances[worst] <= offset + REPEATED[plain] * spread:
         return
-    again = _single(run, images[rows[worst]], logits.shape[1], where)
-    repeated = _distance(again[None], alone[worst][None])[0]
-    if not repeated <= largest + REPEATED[plain] * spread:
+
+    again = _logits_alone(run, images[rows[worst]], logits.shape[1], where)
+    (repeated,) = _distances(again[None], alone[worst][None])
+    if not repeated <= offset + REPEATED[plain] * spread:
         raise InputError(
             f"{where}: the logits of one image differ by {repeated:.3g} from run to run (range of all logits "
             f"{spread:.3g}), so the network is random; disable dropout and random layers in evaluation, or seed them"
         )
-    if not distance[worst] <= largest + ALONE[plain] * spread:
+    if not distances[worst] <= offset + ALONE[plain] * spread:
         raise InputError(
-            f"{where}: the logits of one image differ by {distance[worst]:.3g} between a batch and the image alone "
+            f"{where}: the logits of one image differ by {distances[worst]:.3g} between a batch and the image alone "
             f"(range of all logits {spread:.3g}), so they depend on the other images; disable batch statistics, such "
             "as batch normalisation in training mode, and noise seeded per batch in evaluation"
         )
 
 
-def _single(run, image, classes, where):
+def _logits_alone(run: Run, image: Images, classes: int, where: str) -> NDArray[np.float64]:
     copy = image[None].copy()
     try:
         logits = np.asarray(run(copy), dtype=np.float64)
@@ -96,12 +115,7 @@ def _single(run, image, classes, where):
     return logits.reshape(classes)
 
 
-def _distance(first, second):
+def _distances(first: NDArray[np.float64], second: NDArray[np.floating]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
-        difference = np.abs(first - second).max(axis=1)
-    return np.where(np.isnan(difference), np.inf, difference)
-
-
-def rounds_finely(number_type: str) -> bool:
-    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
-    return number_type != "bfloat16"
+        differences = np.abs(first - second).max(axis=1)
+    return np.where(np.isnan(differences), np.inf, differences)

@@ -8,14 +8,16 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import PACKAGE, folder, source_file_of
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from gfscore.networks.compatibility import import_robustbench, import_torchvision, mend_torchvision, version_of
+from gfscore.networks.number_types import in_float32_unless_other
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
@@ -31,27 +33,36 @@ ALLOWED = (
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture download weights."""
 
-
 ARGUMENTS_OF_AN_AUDIT = "(gfscore audit: by a function FILE.py:NAME that gives them)"
 """Remedy for users of the command, which has no option for arguments."""
 
+Builder = Callable[..., Any]
+"""A class or a function that builds a network."""
+
 
 def build_architecture(name: str, arguments: Mapping[str, Any], *, any_number_type: bool = False) -> nn.Module:
-    """Torch module in eval mode built by an architecture `package.module:callable` from `arguments`.
+    """Network in eval mode built by an architecture.
 
-    Its weights are float32; with `any_number_type` only unless most of them are made in another type of real numbers.
-    Raises InputError, naming the callable and the remedy, for one that is not allowed (see `resolve`), for arguments
-    that it does not accept or that would download weights, and if the result is no torch module.
+    Parameters
+    ----------
+    name : str
+        `package.module:callable`.
+    arguments : mapping
+        Keyword arguments of the callable.
+    any_number_type : bool
+        Weights become float32; with this only unless most of them are made in another type of real numbers.
+
+    Raises
+    ------
+    InputError
+        Naming the callable and the remedy: for one that is not allowed (see `resolve`), for arguments that it does not
+        accept or that would download weights, and if the result is no torch module.
     """
-    import torch
-
-    from gfscore.networks.number_types import in_float32_unless_other
-
-    downloading = [key for key in PRETRAINED if arguments.get(key)]
-    if downloading:
-        raise InputError(
-            f"architecture {name}: argument {downloading[0]!r} would download weights; remove it, they come from `path`"
-        )
+    for argument in PRETRAINED:
+        if arguments.get(argument):
+            raise InputError(
+                f"architecture {name}: argument {argument!r} would download weights; remove it, they come from `path`"
+            )
     build = resolve(name)
     try:
         network = build(**arguments)
@@ -61,14 +72,15 @@ def build_architecture(name: str, arguments: Mapping[str, Any], *, any_number_ty
             f"architecture {name} cannot be built with {arguments} ({type(error).__name__}: {error}); correct its "
             f"arguments {ARGUMENTS_OF_AN_AUDIT}"
         ) from error
-    if not isinstance(network, torch.nn.Module):
+    if not isinstance(network, nn.Module):
         raise InputError(
             f"architecture {name} returns a {type(network).__name__}; name one that returns a torch.nn.Module"
         )
-    return (in_float32_unless_other(network) if any_number_type else network.float()).eval()
+    network = in_float32_unless_other(network) if any_number_type else network.float()
+    return network.eval()
 
 
-def resolve(name: str) -> Callable[..., Any]:
+def resolve(name: str) -> Builder:
     """Class or function named by an architecture `package.module:callable`.
 
     Raises InputError for all but those described in ALLOWED; modules of other packages are not imported.
@@ -78,39 +90,44 @@ def resolve(name: str) -> Callable[..., Any]:
             f"architecture {name!r} is not of the form package.module:callable (torchvision.models:resnet18)"
         )
     module_name, attribute = name.split(":")
-    target: Any
     if module_name.split(".")[0] == PACKAGE:
-        target = getattr(_project_module(module_name, name), attribute, None)
-        # Only what the file defines itself, not what it imports, such as subprocess.
-        allowed = (inspect.isclass(target) or inspect.isfunction(target)) and target.__module__.split(".")[0] == PACKAGE
-    else:
-        target = _listed(module_name, attribute)
-        allowed = target is not None
-    if target is None and module_name.split(".")[0] == PACKAGE:
-        file = source_file_of(name)
-        where = file.name if file else module_name
-        raise InputError(f"architecture {name}: {where} defines no {attribute}; {ALLOWED}")
-    if not allowed:
-        raise InputError(f"architecture {name}: does not exist, or a configuration may not name it; {ALLOWED}")
+        return _project_callable(module_name, attribute, name)
+    target = _listed_callable(module_name, attribute)
+    # `module_name` may be the full name of the defining module or a parent package.
+    if target is None or not f"{target.__module__}.".startswith(f"{module_name}."):
+        raise _not_allowed(name)
     return target
 
 
-def _project_module(module_name, name):
+def _not_allowed(name: str) -> InputError:
+    return InputError(f"architecture {name}: does not exist, or a configuration may not name it; {ALLOWED}")
+
+
+# Project files
+
+
+def _project_callable(module_name: str, attribute: str, name: str) -> Builder:
+    target = getattr(_project_module(module_name, name), attribute, None)
+    if target is None:
+        file = source_file_of(name)
+        where = file.name if file else module_name
+        raise InputError(f"architecture {name}: {where} defines no {attribute}; {ALLOWED}")
+    # Only what the file defines itself, not what it imports, such as subprocess.
+    if not inspect.isclass(target) and not inspect.isfunction(target):
+        raise _not_allowed(name)
+    if target.__module__.split(".")[0] != PACKAGE:
+        raise _not_allowed(name)
+    return target
+
+
+def _project_module(module_name: str, name: str) -> ModuleType:
     file = source_file_of(name) if "." in module_name else None
     if file is None or not file.resolve().is_relative_to(folder().resolve()):
-        raise InputError(f"architecture {name}: no such file in {folder()}/; put {module_name.split('.')[-1]}.py there")
-    home = [str(folder().resolve())]
-    if getattr(sys.modules.get(PACKAGE), "__path__", None) != home:
-        for loaded in [key for key in sys.modules if key.split(".")[0] == PACKAGE]:
-            del sys.modules[loaded]
-        # Registered explicitly, so that no other package of this name on the search path is imported instead.
-        package = types.ModuleType(PACKAGE)
-        package.__path__ = home
-        sys.modules[PACKAGE] = package
-        importlib.invalidate_caches()
+        raise InputError(
+            f"architecture {name}: no such file in {folder()}/; put {module_name.rpartition('.')[2]}.py there"
+        )
+    _register_package()
     # Network code often imports torchvision, which may need mending for a CPU build of torch.
-    from gfscore.networks.compatibility import mend_torchvision
-
     mend_torchvision()
     try:
         return importlib.import_module(module_name)
@@ -122,28 +139,41 @@ def _project_module(module_name, name):
         ) from error
 
 
-def _listed(module_name, attribute):
+def _register_package() -> None:
+    # Registered explicitly, so that no other package of this name on the search path is imported instead.
+    search_path = [str(folder().resolve())]
+    if getattr(sys.modules.get(PACKAGE), "__path__", None) == search_path:
+        return
+    for module_name in list(sys.modules):
+        if module_name.split(".")[0] == PACKAGE:
+            del sys.modules[module_name]
+    package = types.ModuleType(PACKAGE)
+    package.__path__ = search_path
+    sys.modules[PACKAGE] = package
+    importlib.invalidate_caches()
+
+
+# Installed packages
+
+
+def _listed_callable(module_name: str, attribute: str) -> Builder | None:
     # Callable that one of the packages lists under this name, None for any other. The name itself is not imported.
-    import torch
-
-    from gfscore.networks.compatibility import import_robustbench, import_torchvision, version_of
-
-    target, top = None, module_name.split(".")[0]
-    if top == "torch" and attribute in torch.nn.modules.__all__:
-        target = getattr(torch.nn, attribute)
-    elif top == "torchvision":
+    package = module_name.partition(".")[0]
+    if package == "torch" and attribute in nn.modules.__all__:
+        return getattr(torch.nn, attribute)
+    if package == "torchvision":
         models = import_torchvision().models
         # Only classifiers: models of the submodules (detection, segmentation, ...) also download weights.
-        target = models.get_model_builder(attribute) if attribute in models.list_models(models) else None
-    elif top == "timm":
+        return models.get_model_builder(attribute) if attribute in models.list_models(models) else None
+    if package == "timm":
         version_of("timm")
         import_torchvision()
+        # Only now, since timm imports torchvision.
         import timm
 
-        target = timm.model_entrypoint(attribute) if timm.is_model(attribute) else None
-    elif module_name.startswith(ROBUSTBENCH):
+        return timm.model_entrypoint(attribute) if timm.is_model(attribute) else None
+    if module_name.startswith(ROBUSTBENCH):
         import_robustbench()
         value = getattr(sys.modules.get(module_name), attribute, None)
-        target = value if inspect.isclass(value) and issubclass(value, torch.nn.Module) else None
-    # `module_name` may be the full name of the defining module or a parent package.
-    return target if target and f"{target.__module__}.".startswith(f"{module_name}.") else None
+        return value if inspect.isclass(value) and issubclass(value, nn.Module) else None
+    return None

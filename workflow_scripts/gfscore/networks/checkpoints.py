@@ -1,22 +1,24 @@
-"""Reading of weights from untrusted checkpoint files without executing code that they contain."""
+"""Weights from untrusted checkpoint files: reading without executing code, the state dict in them, and loading."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
-
-if TYPE_CHECKING:
-    import torch
-
+from gfscore.networks.model_source import Settings
 
 ALLOWED = {
     "argparse.Namespace": "the options of the training script, kept beside the weights",
@@ -42,6 +44,30 @@ ALLOWED = {
 MAPPINGS = {"collections.defaultdict": "the state of an optimiser"}
 """Names of mappings, which are replaced by empty dicts."""
 
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "last")
+"""Keys under which training scripts store the weights of a network, the most specific first."""
+
+AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "params_ema", "ema")
+"""Keys under which they store the exponential moving average of the weights."""
+
+DEPTH = 4
+"""Nested wrappers that are opened."""
+
+COUNTER = "n_averaged"
+"""Counter that torch's AveragedModel stores with the weights."""
+
+SHOWN = 3
+"""Names that a message lists."""
+
+Content = Any
+"""What a checkpoint holds: tensors in nested dicts and lists, of any structure."""
+
+Weights = Mapping[str, Tensor]
+"""A state dict: tensors by name."""
+
+
+# Reading
+
 
 class _Unused:
     """Inert stand-in for a value that is no tensor: ignores its arguments and state."""
@@ -56,13 +82,28 @@ class _Unused:
         pass
 
 
-def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
+def _empty_mapping(*_: object) -> OrderedDict[str, object]:
+    return OrderedDict()
+
+
+def load_checkpoint(settings: Settings, path: Path | str) -> Content:
     """Content of a checkpoint as nested dicts and lists of tensors on the CPU; other values are inert stand-ins.
 
-    Reads safetensors and the formats of torch.save. `settings`: `trust_pickle` and `sha256`. A file that holds more
-    than tensors and the names in ALLOWED is refused without executing anything, unless `trust_pickle` is true and
-    `sha256` is pinned: then it is unpickled in full, which executes its code. Raises InputError, naming what the file
-    would import, and for a truncated or damaged file.
+    Reads safetensors and the formats of torch.save.
+
+    Parameters
+    ----------
+    settings : mapping
+        `trust_pickle` and `sha256`. A file that holds more than tensors and the names in ALLOWED is refused without
+        executing anything, unless `trust_pickle` is true and `sha256` is pinned: then it is unpickled in full, which
+        executes its code.
+    path : Path or str
+        The file.
+
+    Raises
+    ------
+    InputError
+        Naming what the file would import; and for a truncated or damaged file.
     """
     trusted = settings.get("trust_pickle", False)
     if trusted and not settings.get("sha256"):
@@ -70,10 +111,10 @@ def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
     with Path(path).open("rb") as file:
         head = file.read(9)
     if head[8:] == b"{":
-        return _safetensors(path)
-    import torch
+        return _read_safetensors(path)
 
-    stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED] + [(_empty_mapping, name) for name in MAPPINGS]
+    stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED]
+    stand_ins += [(_empty_mapping, name) for name in MAPPINGS]
     try:
         with torch.serialization.safe_globals(stand_ins), warnings.catch_warnings():
             # Warnings about archives and protocols, which are followed by an error.
@@ -82,30 +123,22 @@ def load_checkpoint(settings: Mapping[str, Any], path: Path | str) -> Any:
     # An untrusted file may cause an error of any type, MemoryError included.
     except Exception as error:
         if trusted:
-            return _unpickled(path, settings["sha256"])
+            return _unpickle(path, settings["sha256"])
         raise InputError(_refusal(path, error)) from error
 
 
-def _empty_mapping(*_):
-    return OrderedDict()
-
-
-def _safetensors(path):
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+def _read_safetensors(path: Path | str) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path}: damaged safetensors file ({error}); download or copy it again") from error
 
 
-def _unpickled(path, pinned):
-    import torch
-
+def _unpickle(path: Path | str, pinned: str | Sequence[str]) -> Content:
     # Compared again here, since only the pinned digest protects against the file's code.
     digest = sha256_of_file(path)
-    if digest not in [known.lower() for known in ([pinned] if isinstance(pinned, str) else pinned)]:
+    digests = [pinned] if isinstance(pinned, str) else pinned
+    if digest not in [sha256.lower() for sha256 in digests]:
         raise InputError(f"{path}: sha256 is {digest[:12]}, not a pinned one, so it is not unpickled; correct the pin")
     print(f"{path}: trust_pickle is true and the digest is pinned: unpickling in full")
     try:
@@ -117,123 +150,134 @@ def _unpickled(path, pinned):
         ) from error
 
 
-def _refusal(path, error):
+def _refusal(path: Path | str, error: Exception) -> str:
     text = str(error)
     if "TorchScript" in text or "tar" in text.split():
         return (
             f"{path}: refused: a TorchScript or tar archive holds code. If you trust it, save its weights with "
             "torch.save(torch.jit.load(path).state_dict(), other_path), and name the network's code as architecture"
         )
-    named = re.search(r"GLOBAL (\S+)", text)
-    if named:
+    imported = re.search(r"GLOBAL (\S+)", text)
+    if imported:
         return (
-            f"{path}: refused, nothing in it was run: besides weights it imports {named.group(1)}, which could run "
+            f"{path}: refused, nothing in it was run: besides weights it imports {imported.group(1)}, which could run "
             "code. Request a state dict (torch.save(model.state_dict(), ...)) or a safetensors file; if you "
             "trust it with your account, set trust_pickle: true and pin its sha256 in a configuration "
             "(docs/add-a-model.md)"
         )
-    # torch's message about pickles advises to unpickle them.
-    first = type(error).__name__ if not text or "weights_only" in text else text.strip().splitlines()[0][:200]
+    reason = text.strip()
+    if not reason or "weights_only" in reason:
+        # torch's message about pickles advises to unpickle them.
+        reason = type(error).__name__
+    first = reason.splitlines()[0][:200]
     return (
         f"{path}: nothing in it was run: damaged or truncated, no PyTorch checkpoint, or of a pickle protocol above 2 "
         f"({first}); download or copy it again, or save it again with the defaults of torch.save"
     )
 
 
-# Extraction of weights from the content of a checkpoint (wrappers, averaged weights), and loading them
-# (prefixes).
+# The state dict
 
 
-WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "network", "params", "last")
-"""Keys under which training scripts store the weights of a network, the most specific first."""
+def weights_of(content: Content, path: Path | str, *, which: str) -> dict[str, Tensor]:
+    """State dict in the content of a checkpoint.
 
-AVERAGED = ("state_dict_ema", "ema_state_dict", "model_ema", "ema_model", "ema_model_state_dict", "params_ema", "ema")
-"""Keys under which they store the exponential moving average of the weights."""
+    Parameters
+    ----------
+    content
+        As `load_checkpoint` returns it. A list of one state dict counts as that one.
+    path : Path or str
+        The file, for messages.
+    which : str
+        "model" for the weights or "ema" for their moving average.
 
-COUNTER = "n_averaged"
-"""Counter that torch's AveragedModel stores with the weights."""
-
-SHOWN = 3
-
-
-def weights_of(content: Any, path: Path | str, *, which: str) -> dict[str, torch.Tensor]:
-    """State dict (tensors by name) in the content of a checkpoint.
-
-    `which` is "model" for the weights or "ema" for their moving average. A list of one state dict counts as that one.
-    Raises InputError, listing the keys of the content, if there is none.
+    Raises
+    ------
+    InputError
+        Listing the keys of the content, if it holds no state dict, or the weights of two networks.
     """
-    found = content
     if which == "ema":
-        if not isinstance(content, Mapping) or not (keys := [key for key in AVERAGED if key in content]):
-            raise InputError(
-                f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
-            )
-        found = content[keys[0]]
-    # Nested wrappers, up to a depth of 4.
-    for _ in range(4):
-        found = _module_weights(found)
-        if isinstance(found, list | tuple) and len(found) == 1:
-            found = found[0]
-        elif isinstance(found, Mapping) and not _is_state_dict(found):
-            inner = [
-                key for key in WRAPPERS if isinstance(found.get(key), Mapping | list | tuple) or _module(found.get(key))
-            ]
-            if not inner:
+        content = _averaged(content, path)
+    for _ in range(DEPTH):
+        content = _module_weights(content)
+        if isinstance(content, list | tuple) and len(content) == 1:
+            content = content[0]
+        elif isinstance(content, Mapping) and not _is_state_dict(content):
+            key = _wrapper_key(content, path)
+            if key is None:
                 break
-            if len(inner) > 1 and all(_is_state_dict(_module_weights(found[key])) for key in inner[:2]):
-                raise InputError(
-                    f"{path}: holds weights under {inner[0]} and under {inner[1]}; save only those of one network"
-                )
-            found = found[inner[0]]
-    if not isinstance(found, Mapping) or not _is_state_dict(found):
+            content = content[key]
+    if not isinstance(content, Mapping) or not _is_state_dict(content):
         raise InputError(
-            f"{path}: no state dict found; it has {_keys(found)}; save the weights with "
+            f"{path}: no state dict found; it has {_keys(content)}; save the weights with "
             "torch.save(model.state_dict(), ...), or under the key state_dict"
         )
-    return dict(found)
+    return dict(content)
 
 
-def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path | str) -> torch.nn.Module:
+def _averaged(content: Content, path: Path | str) -> Content:
+    if isinstance(content, Mapping):
+        for key in AVERAGED:
+            if key in content:
+                return content[key]
+    raise InputError(
+        f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
+    )
+
+
+def _wrapper_key(content: Mapping[str, Content], path: Path | str) -> str | None:
+    # The key of WRAPPERS that leads to the weights.
+    keys = []
+    for key in WRAPPERS:
+        if isinstance(content.get(key), Mapping | list | tuple | nn.Module):
+            keys.append(key)
+    if not keys:
+        return None
+    if len(keys) > 1 and all(_is_state_dict(_module_weights(content[key])) for key in keys[:2]):
+        raise InputError(f"{path}: holds weights under {keys[0]} and under {keys[1]}; save only those of one network")
+    return keys[0]
+
+
+def _module_weights(value: Content) -> Content:
+    # Modules occur in trusted pickles only.
+    return value.state_dict() if isinstance(value, nn.Module) else value
+
+
+def _is_state_dict(content: Content) -> bool:
+    return bool(content) and all(isinstance(value, Tensor) for value in content.values())
+
+
+# Loading
+
+
+def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.Module:
     """Load a state dict into a network; prefixes common to all names are removed if that makes it fit.
 
-    Raises InputError, listing the first missing, unexpected and misshapen names, if it does not fit.
+    Parameters
+    ----------
+    network : torch.nn.Module
+    weights : mapping of str to Tensor
+    path : Path or str
+        The file of the weights, for messages.
+
+    Raises
+    ------
+    InputError
+        Listing the first missing, unexpected and misshapen names, if they do not fit.
     """
-    wanted = network.state_dict()
     for name, value in weights.items():
         _require_plain(name, value, path)
-    weights = {name: value for name, value in weights.items() if name != COUNTER or name in wanted}
-    fitting = min(_without_prefixes(weights), key=lambda named: len(wanted.keys() ^ named.keys()))
-    # torch before 0.4.1 did not store this counter, which evaluation does not use.
-    needed = [name for name in wanted if not name.endswith("num_batches_tracked")]
-    missing = [name for name in needed if name not in fitting]
-    unexpected = [name for name in fitting if name not in wanted]
-    if missing and (beside := _beside_a_prefix(weights, needed)):
-        prefix, others = beside
+    expected = network.state_dict()
+    weights = {name: value for name, value in weights.items() if name != COUNTER or name in expected}
+    fitting = min(_without_prefixes(weights), key=lambda candidate: len(expected.keys() ^ candidate.keys()))
+    _require_names(fitting, weights, expected, path)
+    _require_shapes(fitting, expected, path)
+    changed = changed_by_loading(fitting, expected)
+    if changed:
+        stored_type = str(fitting[changed[0]].dtype).removeprefix("torch.")
         raise InputError(
-            f"{path}: the weights fit under {prefix}*, but the file also holds {_listed(others)}; save only the state "
-            "dict of the network"
-        )
-    if missing or unexpected:
-        raise InputError(
-            f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
-            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
-            f"{ARGUMENTS_OF_AN_AUDIT}"
-        )
-    misshapen = [
-        f"{name} {tuple(value.shape)} instead of {tuple(wanted[name].shape)}"
-        for name, value in fitting.items()
-        if value.shape != wanted[name].shape
-    ]
-    if misshapen:
-        raise InputError(
-            f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its "
-            f"arguments, such as the number of classes, width and input size {ARGUMENTS_OF_AN_AUDIT}"
-        )
-    if changed := changed_by_loading(fitting, wanted):
-        stored = str(fitting[changed[0]].dtype).removeprefix("torch.")
-        raise InputError(
-            f"{path}: weights have another type than in the architecture: {_listed(changed)} ({stored}); save them as "
-            "floating-point numbers"
+            f"{path}: weights have another type than in the architecture: {_listed(changed)} ({stored_type}); save "
+            "them as floating-point numbers"
         )
     try:
         network.load_state_dict(fitting, strict=False)
@@ -246,78 +290,111 @@ def load_weights(network: torch.nn.Module, weights: Mapping[str, torch.Tensor], 
     return network
 
 
-def changed_by_loading(weights: Mapping[str, Any], wanted: Mapping[str, torch.Tensor]) -> list[str]:
+def changed_by_loading(weights: Mapping[str, object], expected: Weights) -> list[str]:
     """Names of the tensors whose values would change in loading: complex and boolean ones for real parameters.
 
-    Takes two state dicts, that of a file and that of the network; names that only one of them has are ignored.
+    Parameters
+    ----------
+    weights : mapping
+        State dict of a file.
+    expected : mapping
+        State dict of the network; names that only one of the two has are ignored.
     """
-    import torch
-
-    def is_changed(value: torch.Tensor, place: torch.Tensor) -> bool:
+    changed = []
+    for name, value in weights.items():
+        if name not in expected or not isinstance(value, Tensor):
+            continue
         # torch drops imaginary parts, and converts booleans to 0 and 1.
         if value.is_complex():
-            return not place.is_complex()
-        return value.dtype == torch.bool and place.dtype != torch.bool
+            differs = not expected[name].is_complex()
+        else:
+            differs = value.dtype == torch.bool and expected[name].dtype != torch.bool
+        if differs:
+            changed.append(name)
+    return changed
 
-    both = [name for name in weights if name in wanted and torch.is_tensor(weights[name])]
-    return [name for name in both if is_changed(weights[name], wanted[name])]
 
-
-def _require_plain(name, value, path):
-    import torch
-
-    kinds = {
-        "nested": value.is_nested, "quantized": value.is_quantized, "without values (meta)": value.is_meta,
-        "sparse": value.layout != torch.strided,
-    }  # fmt: skip
-    if kind := next((kind for kind, is_so in kinds.items() if is_so), None):
+def _require_names(fitting: Weights, weights: Weights, expected: Weights, path: Path | str) -> None:
+    # torch before 0.4.1 did not store num_batches_tracked, which evaluation does not use.
+    needed = [name for name in expected if not name.endswith("num_batches_tracked")]
+    missing = [name for name in needed if name not in fitting]
+    unexpected = [name for name in fitting if name not in expected]
+    if missing:
+        prefix = _prefix_of_all(weights, needed)
+        if prefix:
+            outside = [name for name in weights if not str(name).startswith(prefix)]
+            raise InputError(
+                f"{path}: the weights fit under {prefix}*, but the file also holds {_listed(outside)}; save only the "
+                "state dict of the network"
+            )
+    if missing or unexpected:
         raise InputError(
-            f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as dense tensors of numbers"
+            f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
+            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
+            f"{ARGUMENTS_OF_AN_AUDIT}"
         )
 
 
-def _is_state_dict(content):
-    import torch
-
-    return bool(content) and all(isinstance(value, torch.Tensor) for value in content.values())
-
-
-def _module(value):
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _module_weights(value):
-    # Modules occur in trusted pickles only.
-    return value.state_dict() if _module(value) else value
+def _require_shapes(fitting: Weights, expected: Weights, path: Path | str) -> None:
+    misshapen = []
+    for name, value in fitting.items():
+        if value.shape != expected[name].shape:
+            misshapen.append(f"{name} {tuple(value.shape)} instead of {tuple(expected[name].shape)}")
+    if misshapen:
+        raise InputError(
+            f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its "
+            f"arguments, such as the number of classes, width and input size {ARGUMENTS_OF_AN_AUDIT}"
+        )
 
 
-def _without_prefixes(weights):
+def _require_plain(name: str, value: Tensor, path: Path | str) -> None:
+    if value.is_nested:
+        kind = "nested"
+    elif value.is_quantized:
+        kind = "quantized"
+    elif value.is_meta:
+        kind = "without values (meta)"
+    elif value.layout != torch.strided:
+        kind = "sparse"
+    else:
+        return
+    raise InputError(
+        f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as dense tensors of numbers"
+    )
+
+
+def _without_prefixes(weights: Weights) -> Iterator[Weights]:
     # DataParallel (module.), torch.compile (_orig_mod.) and other wrappers prefix all names.
-    named = weights
-    yield named
-    while named and all("." in str(name) for name in named) and len({str(n).partition(".")[0] for n in named}) == 1:
-        named = {str(name).partition(".")[2]: value for name, value in named.items()}
-        yield named
+    yield weights
+    while weights and all("." in str(name) for name in weights):
+        prefixes = {str(name).partition(".")[0] for name in weights}
+        if len(prefixes) > 1:
+            return
+        weights = {str(name).partition(".")[2]: value for name, value in weights.items()}
+        yield weights
 
 
-def _beside_a_prefix(weights, needed):
-    # First prefix (in the order of the file) under which all needed names are, and the names outside it,
-    # `(prefix, names)`; None without one.
-    first = needed[0]
-    for prefix in (str(name).removesuffix(first) for name in weights if str(name).endswith(first)):
-        if prefix and all(prefix + name in weights for name in needed):
-            return prefix, [name for name in weights if not str(name).startswith(prefix)]
-    return None
+def _prefix_of_all(weights: Weights, needed: Sequence[str]) -> str:
+    # First prefix, in the order of the file, under which all needed names are; empty without one.
+    for name in weights:
+        if not str(name).endswith(needed[0]):
+            continue
+        prefix = str(name).removesuffix(needed[0])
+        if prefix and all(prefix + needed_name in weights for needed_name in needed):
+            return prefix
+    return ""
 
 
-def _keys(content):
+def _keys(content: Content) -> str:
     if not isinstance(content, Mapping):
         return f"a {type(content).__name__}"
     return f"the keys {_listed([str(key)[:80] for key in content])}"
 
 
-def _listed(names):
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(map(str, names[:SHOWN])) or "nothing") + more
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing"
+    listed = ", ".join(map(str, names[:SHOWN]))
+    if len(names) > SHOWN:
+        return f"{listed} and {len(names) - SHOWN} more"
+    return listed

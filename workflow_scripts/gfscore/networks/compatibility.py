@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.machinery import PathFinder
@@ -15,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import torch
 
 from gfscore.core.errors import InputError
 
@@ -28,20 +31,23 @@ NMS = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 def import_torchvision() -> ModuleType:
-    """The torchvision module, even if its compiled part does not match the installed torch.
+    """The torchvision module, even if its compiled library does not match the installed torch.
 
-    Raises InputError when torchvision is missing or still cannot be imported.
+    Raises
+    ------
+    InputError
+        When torchvision is missing or still cannot be imported.
     """
     installed = version_of("torchvision")
     mend_torchvision()
     try:
         return import_module("torchvision")
     except (ImportError, RuntimeError) as error:
-        import torch
-
-        required = next(
-            (r for r in metadata.requires("torchvision") or [] if r.split()[0].startswith("torch")), "another release"
-        )
+        required = "another release"
+        for requirement in metadata.requires("torchvision") or []:
+            if requirement.startswith("torch"):
+                required = requirement
+                break
         raise InputError(
             f"torchvision {installed} cannot be imported with torch {torch.__version__} ({error}); it requires "
             f"{required}: install the releases in requirements.lock"
@@ -49,18 +55,18 @@ def import_torchvision() -> ModuleType:
 
 
 def mend_torchvision() -> None:
-    """Make torchvision importable, by any package, where its compiled part cannot be loaded.
+    """Make torchvision importable, by any package, where its compiled library cannot be loaded.
 
-    Problem: on import torchvision registers shape functions for two of its compiled operators; if that part cannot be
-    loaded (a CUDA build of torchvision with a CPU build of torch), torch raises an error, since the operators do not
+    Problem: on import torchvision registers shape functions for two of its compiled operators; if their library cannot
+    be loaded (a CUDA build of torchvision with a CPU build of torch), torch raises an error, since the operators do not
     exist. Workaround: declare their signatures first. Models and transforms then work; non-maximum suppression and
     torchvision's image readers do not, and are not used here. It can be removed when torchvision registers these
-    functions only if its compiled part was loaded, as it does for its other operators.
+    functions only if its compiled library was loaded, as it does for its other operators.
     """
-    if "torchvision" in sys.modules or find_spec("torchvision") is None or _compiled_part_loads():
+    if "torchvision" in sys.modules or find_spec("torchvision") is None:
         return
-    import torch
-
+    if _compiled_library_loads():
+        return
     for operator in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, operator):
             torch.library.define(f"torchvision::{operator}", NMS)
@@ -72,10 +78,20 @@ def import_robustbench() -> ModuleType:
     Problem: it imports `pkg_resources`, which setuptools removed in release 81, for one file name; and `autoattack`,
     whereas its dependency installs this module as `pyautoattack`. Workaround: stand-ins for these modules during the
     import. They can be removed when RobustBench reads its file through importlib.resources and imports `pyautoattack`.
-    Raises InputError when a package is missing or of a release that was not tested.
+
+    Raises
+    ------
+    InputError
+        When a package is missing or of a release that was not tested.
     """
-    for name, checked in CHECKED.items():
-        _require_release(name, checked)
+    for name, release in CHECKED.items():
+        installed = version_of(name)
+        if installed != release:
+            raise InputError(
+                f"{name} {installed} is installed, but only {release} was tested; pip install {name}=={release}, or "
+                "run studies/survey_robustbench.py with the new release, compare its table and correct CHECKED in "
+                "gfscore/networks/compatibility.py"
+            )
     if "robustbench" in sys.modules:
         return sys.modules["robustbench"]
     import_torchvision()
@@ -102,19 +118,7 @@ def version_of(distribution: str) -> str:
         raise InputError(f"{distribution} is not installed; {INSTALL}") from error
 
 
-def _require_release(name, checked):
-    installed = version_of(name)
-    if installed != checked:
-        raise InputError(
-            f"{name} {installed} is installed, but only {checked} was tested; pip install {name}=={checked}, or run "
-            "studies/survey_robustbench.py with the new release, compare its table and correct CHECKED in "
-            "gfscore/networks/compatibility.py"
-        )
-
-
-def _compiled_part_loads():
-    import torch
-
+def _compiled_library_loads() -> bool:
     torchvision: Any = find_spec("torchvision")
     library = PathFinder.find_spec("_C", torchvision.submodule_search_locations)
     if not library:
@@ -127,10 +131,10 @@ def _compiled_part_loads():
 
 
 @contextmanager
-def _stand_ins():
+def _stand_ins() -> Iterator[None]:
     modules = {}
     if not _exists("pkg_resources"):
-        modules["pkg_resources"] = _resources_by_file_name()
+        modules["pkg_resources"] = _pkg_resources()
     if not _exists("autoattack"):
         version_of("pyautoattack")
         for name in ("autoattack", "autoattack.state"):
@@ -144,11 +148,14 @@ def _stand_ins():
             del sys.modules[name]
 
 
-def _exists(module):
+def _exists(module: str) -> bool:
     return module in sys.modules or find_spec(module) is not None
 
 
-def _resources_by_file_name():
-    module: Any = ModuleType("pkg_resources", "The one function of pkg_resources that RobustBench calls.")
-    module.resource_filename = lambda owner, name: str(Path(str(sys.modules[owner].__file__)).parent / name)
-    return module
+def _pkg_resources() -> ModuleType:
+    def resource_filename(module: str, name: str) -> str:
+        return str(Path(str(sys.modules[module].__file__)).parent / name)
+
+    stand_in: Any = ModuleType("pkg_resources", "The one function of pkg_resources that RobustBench calls.")
+    stand_in.resource_filename = resource_filename
+    return stand_in

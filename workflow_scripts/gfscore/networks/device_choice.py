@@ -1,16 +1,54 @@
-"""Settings of inference."""
+"""Planning of inference: its settings, the threads of a network, and whether a GPU pays for a job.
+
+Decided from recorded numbers, never from the clock. The constants are measured ones, of one machine: an H100, and one
+core of its processor. So a job is given the same device in every run, on every machine that has a GPU.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, ImagesAtOnce
+from gfscore.networks.model_source import Manifest
+
+SMALL = 4_000_000
+"""Size of a checkpoint in bytes (a million float32 weights) up to which several threads slow down a network."""
+
+OF_LARGE = 4
+"""Threads of a larger network."""
+
+WHOLE = 100
+"""Percent of one GPU."""
+
+FLOAT_BYTES = 4
+
+START_SECONDS = 3.8
+"""Seconds that a job on the GPU takes before its first useful pass, beyond those of a job on the CPU."""
+
+MULTIPLICATIONS_PER_SECOND = 44e9
+"""Of one core: 1,083 forward passes of ResNet-20 a second, of 41 million multiplications each."""
+
+GPU_SECONDS_PER_FORWARD = 1e-5
+"""Least seconds of an image's forward pass on a GPU: launching the kernels of a batch takes that long per image."""
+
+PIXELS_PER_USE, MOST_USES = 7, 160
+"""A convolution uses a weight once for every position of its output. Over a network that is once for each 7 pixels
+(ResNet-20 and WideResNet-28-10 at 32 x 32: 6.8 and 7.1), and not more often than 160 times (ResNet-50 at 224 x 224)."""
+
+CONTEXT_MB = 700
+"""Memory of CUDA and its libraries in every process, in megabytes."""
+
+ACTIVATIONS = 60
+"""Activations that a backward pass needs, in units of sqrt(weights x pixels): ResNet-20, ResNet-50, WideResNet-28-10
+and 70-16 keep 36, 22, 36 and 53."""
+
+FORWARD_SHARE = 0.1
+"""Share of these that is in memory at a time without gradients."""
 
 
 class InferenceSettings(Closed):
@@ -40,72 +78,49 @@ class InferenceSettings(Closed):
     )
 
 
-# Number of threads for a network, which depends on its size alone, so that values do not depend on the machine.
-# The number of threads changes the order of sums.
+# Threads
 
 
-SMALL = 4_000_000
-"""Size of a checkpoint in bytes (a million float32 weights) up to which several threads slow down a network."""
-
-OF_LARGE = 4
-
-
-def threads_for(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
+def threads_for(manifest: Manifest, path: Path | str | None = None) -> int:
     """Threads for the network of a manifest; `path` replaces that of the manifest, as in open_classifier."""
     return threads_for_size(checkpoint_size(manifest, path))
 
 
-def checkpoint_size(manifest: Mapping[str, Any], path: Path | str | None = None) -> int:
-    """Size in bytes of the files of a manifest's network; `path` replaces that of the manifest."""
-    files = [path or manifest["path"], *(file["path"] for file in manifest.get("files", []))]
+def checkpoint_size(manifest: Manifest, path: Path | str | None = None) -> int:
+    """Size in bytes of the files of a manifest's network; `path` replaces that of the manifest.
+
+    The main file of a fetched checkpoint, which is also among its `files`, counts twice: results depend on the number
+    of threads, so that their number must not change between versions.
+    """
+    files = [path or manifest["path"]]
+    for file in manifest.get("files", []):
+        files.append(file["path"])
     return sum(Path(file).stat().st_size for file in files if Path(file).is_file())
 
 
 def threads_for_size(size: int) -> int:
-    """Threads for a checkpoint of `size` bytes."""
+    """Threads for a checkpoint of `size` bytes.
+
+    They depend on the size alone, so that values do not depend on the machine: the number of threads changes the order
+    of sums.
+    """
     return 1 if size <= SMALL else OF_LARGE
 
 
-# Whether a GPU pays for a job, and how much of one the job takes: from recorded numbers, never from the clock.
-# The constants are measured ones, of one machine: an H100, and one core of the processor beside it. So a job is
-# given the same device in every run, on every machine that has a GPU.
-
-
-WHOLE = 100
-"""Percent of one GPU."""
-
-FLOAT_BYTES = 4
-
-START_SECONDS = 3.8
-"""Seconds that a job on the GPU takes before its first useful pass, beyond those of a job on the CPU."""
-
-MULTIPLICATIONS_PER_SECOND = 44e9
-"""Of one core: 1,083 forward passes of ResNet-20 a second, of 41 million multiplications each."""
-
-GPU_SECONDS_PER_FORWARD = 1e-5
-"""Least seconds of an image's forward pass on a GPU: launching the kernels of a batch takes that long per image."""
-
-PIXELS_PER_USE, MOST_USES = 7, 160
-"""A convolution uses a weight once for every position of its output. Over a network that is once for each 7 pixels
-(ResNet-20 and WideResNet-28-10 at 32 x 32: 6.8 and 7.1), and not more often than 160 times (ResNet-50 at 224 x 224)."""
-
-GRADIENT = 3
-"""A forward and a backward pass, in forward passes."""
-
-CONTEXT_MB = 700
-"""Memory of CUDA and its libraries in every process, in megabytes."""
-
-ACTIVATIONS = 60
-"""Activations that a backward pass needs, in units of sqrt(weights x pixels): ResNet-20, ResNet-50, WideResNet-28-10
-and 70-16 keep 36, 22, 36 and 53."""
-
-KEPT_FORWARD = 0.1
-"""Share of these that is in memory at a time without gradients."""
+# Devices
 
 
 @dataclass(frozen=True)
 class Network:
-    """Size of a checkpoint in bytes, and shape (C, H, W) of the images that the network is shown."""
+    """Size of a network and of its images.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the checkpoint.
+    image_shape : tuple of int
+        Shape (C, H, W) of the images that the network is shown.
+    """
 
     size: int
     image_shape: tuple[int, ...]
@@ -122,14 +137,9 @@ class Network:
 
     @property
     def cpu_seconds_per_forward(self) -> float:
-        """Seconds of one image's forward pass, on as many cores as the network is given."""
+        """Seconds of one image's forward pass, on as many cores as the network has threads."""
         uses = min(self.pixels / PIXELS_PER_USE, MOST_USES)
         return self.weights * uses / MULTIPLICATIONS_PER_SECOND / threads_for_size(self.size)
-
-
-def saved_seconds(network: Network, forwards: float) -> float:
-    """Seconds that a GPU saves in so many forward passes of single images; negative where the CPU is faster."""
-    return forwards * (network.cpu_seconds_per_forward - GPU_SECONDS_PER_FORWARD) - START_SECONDS
 
 
 def gpu_pays(network: Network, forwards: float) -> bool:
@@ -138,22 +148,28 @@ def gpu_pays(network: Network, forwards: float) -> bool:
     Parameters
     ----------
     network : Network
-        Size of the network and of its images.
     forwards : float
         Forward passes of single images that the job makes at most, a gradient counted as two more.
     """
-    return saved_seconds(network, forwards) > 0
+    saved_seconds = forwards * (network.cpu_seconds_per_forward - GPU_SECONDS_PER_FORWARD)
+    return saved_seconds > START_SECONDS
 
 
 def memory_mb(network: Network, batch_size: int, *, gradients: bool) -> int:
-    """Memory of a GPU that a job takes: CUDA, weights, and activations and images of one batch, in megabytes."""
-    activations = ACTIVATIONS * (1 if gradients else KEPT_FORWARD) * math.sqrt(network.weights * network.pixels)
-    image = 2 * math.prod(network.image_shape)
-    return math.ceil(CONTEXT_MB + (3 * network.size + batch_size * FLOAT_BYTES * (activations + image)) / 1e6)
+    """Memory of a GPU that a job takes, in megabytes: CUDA, weights, and activations and images of one batch."""
+    share = 1 if gradients else FORWARD_SHARE
+    activations = ACTIVATIONS * share * math.sqrt(network.weights * network.pixels)
+    images = 2 * math.prod(network.image_shape)
+    batch_bytes = batch_size * FLOAT_BYTES * (activations + images)
+    return math.ceil(CONTEXT_MB + (3 * network.size + batch_bytes) / 1e6)
 
 
 def percent_of(memory: int, gpu_memory: int | None) -> int:
-    """Whole percent of a GPU that some memory is, both in megabytes: 1 to 100; all of a GPU of unknown memory."""
+    """Percent of a GPU that a job's memory is, 1 to 100; 100 of a GPU of unknown memory.
+
+    `memory` and `gpu_memory` are in megabytes.
+    """
     if not gpu_memory:
         return WHOLE
-    return min(WHOLE, max(1, math.ceil(WHOLE * memory / gpu_memory)))
+    percent = math.ceil(WHOLE * memory / gpu_memory)
+    return min(WHOLE, max(1, percent))

@@ -1,6 +1,7 @@
-"""Parts of a GPU: each job takes a percentage of one GPU, and several jobs share it.
+"""The device of a job: which one, the share of a GPU that the job holds, and what happens when its memory runs out.
 
-The locks are files that the operating system releases when a process ends, however it ends. Imports nothing heavy.
+Each job takes a percentage of one GPU, so that several jobs share it. The locks are files that the operating system
+releases when a process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -12,148 +13,40 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.device_choice import CONTEXT_MB, WHOLE
 
 POLL = 0.2
-"""Seconds between two looks at parts that other jobs hold."""
+"""Seconds between two attempts to lock what other jobs hold."""
+
+OUT_OF_MEMORY = (
+    "DefaultCPUAllocator",
+    "not enough memory",
+    "Failed to allocate memory",
+    "bad_alloc",
+    "_ALLOC_FAILED",
+    "out of memory",
+)
+"""Words in errors without a type of their own: of the CPU allocators of torch and onnxruntime, and of the libraries and
+the driver of a GPU."""
 
 
-class HeldGpu:
-    """The part of a GPU that this process holds, for its lifetime."""
-
-    held = False
-    limited = False
-    """Whether torch may take no more than the part."""
-
-
-def hold_gpu(percent: int | None = None) -> None:
-    """Set torch's current device to a GPU with so many percent free, and hold them for the lifetime of the process.
-
-    Waits until that much is free. Without `percent` the process takes one of several GPUs for itself, and nothing is
-    held where only one is visible, as in SLURM jobs. Torch gets no more than the part, until `lift_limit`. Only the
-    first call of a process has an effect.
-    """
-    if HeldGpu.held:
-        return
-    HeldGpu.held = True
-    import torch
-
-    count = torch.cuda.device_count()
-    if percent is None and count == 1:
-        return
-    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
-    parts = min(percent or WHOLE, WHOLE)
-    index = hold_parts(names, parts, folder=lock_folder())
-    torch.cuda.set_device(index)
-    if parts < WHOLE:
-        total = torch.cuda.mem_get_info()[1]
-        # Torch does not count what CUDA and its libraries take.
-        share = max(parts / WHOLE - (CONTEXT_MB << 20) / total, 0.01)
-        torch.cuda.set_per_process_memory_fraction(share)
-        HeldGpu.limited = True
-        print(f"{parts}% of GPU {index}, {parts * total / WHOLE / 1e9:.1f} GB of {total / 1e9:.1f} GB")
-
-
-def lift_limit() -> bool:
-    """Let torch take all memory of the GPU that is free; whether it was limited to a part."""
-    if not HeldGpu.limited:
-        return False
-    import torch
-
-    torch.cuda.set_per_process_memory_fraction(1.0)
-    HeldGpu.limited = False
-    print("one image takes more than this job's part of the GPU: it may take all that is free")
-    return True
-
-
-def lock_folder() -> Path:
-    """Folder of the lock files of this user on this machine."""
-    return Path(tempfile.gettempdir()) / f"gfscore-gpus-{os.getuid()}"
-
-
-def hold_parts(names: Sequence[str], parts: int, *, folder: Path) -> int:
-    """Index of the first GPU that so many percent of are free; they are held until this process ends.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Identifiers of the GPUs, names of lock files.
-    parts : int
-        Percent of one GPU.
-    folder : Path
-        Folder of the lock files, made where it is missing.
-
-    Returns
-    -------
-    int
-        Position in `names`. Processes that wait are served in turn, so that a large part is not kept waiting by small
-        ones that come later.
-
-    Raises
-    ------
-    InputError
-        For a folder of another user, whose locks cannot be trusted.
-    """
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise InputError(f"{folder}: belongs to another user, so its locks cannot be trusted; have it removed")
-
-    queue = _opened(folder / "queue")
-    announced = False
-    try:
-        while True:
-            if _locked(queue):
-                for index, name in enumerate(names):
-                    if _try_parts(folder, name, parts):
-                        return index
-            if not announced:
-                print(f"waiting for {parts}% of a GPU ({len(names)} here): other jobs hold or wait for the rest")
-                announced = True
-            time.sleep(POLL)
-    finally:
-        os.close(queue)
-
-
-def _locked(lock: int) -> bool:
-    # Whether this process holds a lock now, which it may have held before.
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _try_parts(folder: Path, name: str, parts: int) -> bool:
-    # Whether so many parts of one GPU were free: they are held then, and none of them otherwise.
-    locks: list[int] = []
-    for number in range(WHOLE):
-        lock = _opened(folder / f"{name}.{number}")
-        if not _locked(lock):
-            os.close(lock)
-            continue
-        locks.append(lock)
-        if len(locks) == parts:
-            # Never closed: the operating system releases a lock when the process ends.
-            return True
-    for lock in locks:
-        os.close(lock)
-    return False
-
-
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+# Choice of the device
 
 
 def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
-    """Device to use: "auto" is "cuda" if available, else "cpu"; other names are returned unchanged.
+    """Device to use: for "auto" "cuda" if available, else "cpu"; other names are returned unchanged.
 
-    `gpu_percent` of one GPU are held for the lifetime of the process, of several GPUs on one that has as much free;
-    None for the whole (see gfscore.networks.devices).
+    Parameters
+    ----------
+    device : str
+        "auto", "cpu" or "cuda".
+    gpu_percent : int, optional
+        Percent of one GPU to hold for the lifetime of the process, on a GPU that has as much free; all of it without.
     """
-    import torch
-
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
         if gpu_percent and device == "cpu":
@@ -164,17 +57,19 @@ def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
 
 
 def require_device(device: str, *, gpu_percent: int | None = None) -> None:
-    """Raise InputError for "cuda" if there is no CUDA device; a part of one is held as by `resolve_device`."""
-    import torch
+    """Hold a GPU for "cuda", as `resolve_device` does.
 
-    if device == "cuda" and not torch.cuda.is_available():
+    Raises InputError for "cuda" if there is no CUDA device.
+    """
+    if device != "cuda":
+        return
+    if not torch.cuda.is_available():
         raise InputError(
             f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
             "a CUDA build of torch (README.md), or set device: cpu where the configuration says cuda, which is much "
             "slower (inference: device; gfscore audit: --device cpu)"
         )
-    if device == "cuda":
-        hold_gpu(gpu_percent)
+    hold_gpu(gpu_percent)
 
 
 def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
@@ -189,7 +84,7 @@ def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = 
 
 
 def move_to(classifier: Classifier, device: str, *, where: object) -> None:
-    """Move the network of a classifier to a device, in eval mode; without a network nothing is done.
+    """Move the network of a classifier, if it has one, to a device in eval mode.
 
     Raises InputError, naming the classifier as `where`, where the weights do not fit into the memory of the GPU.
     """
@@ -205,34 +100,160 @@ def move_to(classifier: Classifier, device: str, *, where: object) -> None:
         move_to(classifier, device, where=where)
 
 
-def too_small_gpu(where: object, what: str) -> InputError:
-    """Error for a GPU whose memory does not hold `what` of a classifier."""
+# Memory
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an exception means that the CPU or a GPU ran out of memory."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error)
+    return any(words in text for words in OUT_OF_MEMORY)
+
+
+def too_small_gpu(where: object, subject: str) -> InputError:
+    """Error for a GPU whose memory does not hold `subject` of a classifier."""
     return InputError(
-        f"{where}: {what} take more memory than the GPU has free; end what else computes on it, or run on the CPU with "
-        "inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
+        f"{where}: {subject} take more memory than the GPU has free; end what else computes on it, or run on the CPU "
+        "with inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
     )
 
 
 def refuse_small_gpu(error: BaseException, *, where: object) -> None:
     """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
-    import torch
-
     # Where CUDA was not used, it was the machine's memory.
     if out_of_memory(error) and torch.cuda.is_initialized():
         raise too_small_gpu(where, "the passes of one image") from error
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception means that the CPU or a GPU ran out of memory."""
-    import torch
+# Shares of a GPU
 
-    # The CPU allocators of torch and onnxruntime, and the libraries and driver of a GPU, raise untyped errors.
-    words = (
-        "DefaultCPUAllocator",
-        "not enough memory",
-        "Failed to allocate memory",
-        "bad_alloc",
-        "_ALLOC_FAILED",
-        "out of memory",
-    )
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(word in str(error) for word in words)
+
+class GpuShare:
+    """The share of a GPU that this process holds, for its lifetime."""
+
+    reserved = False
+    """Whether the process holds one."""
+
+    limited = False
+    """Whether torch may take no more memory than the share."""
+
+
+def hold_gpu(percent: int | None = None) -> None:
+    """Set torch's current device to a GPU with so many percent free, and hold them for the lifetime of the process.
+
+    Waits until that much is free. Torch gets no more memory than the share, until `lift_limit`. Only the first call of
+    a process has an effect.
+
+    Parameters
+    ----------
+    percent : int, optional
+        Without it the process takes one of several GPUs for itself, and holds nothing where only one is visible, as in
+        SLURM jobs.
+    """
+    if GpuShare.reserved:
+        return
+    GpuShare.reserved = True
+    count = torch.cuda.device_count()
+    if percent is None and count == 1:
+        return
+
+    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
+    percent = min(percent or WHOLE, WHOLE)
+    index = hold_parts(names, percent, folder=lock_folder())
+    torch.cuda.set_device(index)
+    if percent < WHOLE:
+        total = torch.cuda.mem_get_info()[1]
+        # Torch does not count what CUDA and its libraries take.
+        fraction = max(percent / WHOLE - (CONTEXT_MB << 20) / total, 0.01)
+        torch.cuda.set_per_process_memory_fraction(fraction)
+        GpuShare.limited = True
+        print(f"{percent}% of GPU {index}, {percent * total / WHOLE / 1e9:.1f} GB of {total / 1e9:.1f} GB")
+
+
+def lift_limit() -> bool:
+    """Let torch take all memory of the GPU that is free; returns whether it was limited to a share."""
+    if not GpuShare.limited:
+        return False
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    GpuShare.limited = False
+    print("one image takes more than this job's part of the GPU: it may take all that is free")
+    return True
+
+
+def lock_folder() -> Path:
+    """Folder of the lock files of this user on this machine."""
+    return Path(tempfile.gettempdir()) / f"gfscore-gpus-{os.getuid()}"
+
+
+def hold_parts(names: Sequence[str], percent: int, *, folder: Path) -> int:
+    """Hold a percentage of the first GPU that has it free, until this process ends.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Identifiers of the GPUs, names of lock files.
+    percent : int
+        1 to 100.
+    folder : Path
+        Folder of the lock files, made where it is missing.
+
+    Returns
+    -------
+    int
+        Position of the GPU in `names`. Processes that wait are served in turn, so that a large share is not kept
+        waiting by small ones that come later.
+
+    Raises
+    ------
+    InputError
+        For a folder of another user, whose locks cannot be trusted.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise InputError(f"{folder}: belongs to another user, so its locks cannot be trusted; have it removed")
+
+    queue = _lock_file(folder / "queue")
+    announced = False
+    try:
+        while True:
+            if _lock(queue):
+                for index, name in enumerate(names):
+                    if _lock_percent(folder, name, percent):
+                        return index
+            if not announced:
+                print(f"waiting for {percent}% of a GPU ({len(names)} here): other jobs hold or wait for the rest")
+                announced = True
+            time.sleep(POLL)
+    finally:
+        os.close(queue)
+
+
+def _lock_percent(folder: Path, name: str, percent: int) -> bool:
+    # Holds so many locks of one GPU, or none of them if fewer are free.
+    locks: list[int] = []
+    for number in range(WHOLE):
+        lock = _lock_file(folder / f"{name}.{number}")
+        if not _lock(lock):
+            os.close(lock)
+            continue
+        locks.append(lock)
+        if len(locks) == percent:
+            # Never closed: the operating system releases a lock when the process ends.
+            return True
+    for lock in locks:
+        os.close(lock)
+    return False
+
+
+def _lock(descriptor: int) -> bool:
+    # Whether this process holds the lock now, which it may have held before.
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_file(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -12,6 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -23,8 +24,14 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.names import without_query
 
-ATTEMPTS, PAUSE, PROGRESS = 5, 5.0, 60.0
-"""Attempts per file; seconds before the second one, doubled for each further one; seconds between lines on progress."""
+ATTEMPTS = 5
+"""Attempts per file."""
+
+PAUSE = 5.0
+"""Seconds before the second attempt, doubled for each further one."""
+
+PROGRESS = 60.0
+"""Seconds between lines on progress."""
 
 LARGEST = 1 << 34
 """Largest accepted size of a file in bytes, twice that of the largest published classifiers."""
@@ -42,6 +49,8 @@ OPTIONS = {
     pycurl.NOPROGRESS: False,
     pycurl.USERAGENT: "gfscore",
 }
+"""Options of libcurl for all downloads."""
+
 FINAL = {
     pycurl.E_UNSUPPORTED_PROTOCOL,
     pycurl.E_URL_MALFORMAT,
@@ -50,31 +59,48 @@ FINAL = {
     pycurl.E_PEER_FAILED_VERIFICATION,
     pycurl.E_SSL_CACERT_BADFILE,
 }
-RETRIED, RANGE_NOT_SATISFIABLE = {408, 416, 425, 429, 500, 502, 503, 504}, 416
-"""Options and errors of libcurl for all downloads; HTTP statuses, of which those not in RETRIED are final as well."""
+"""Errors of libcurl after which no further attempt is made."""
+
+RETRIED = {408, 416, 425, 429, 500, 502, 503, 504}
+"""HTTP statuses after which a further attempt is made; others from 400 on are final."""
+
+RANGE_NOT_SATISFIABLE = 416
 
 REMEDY = "check `url`, or download the file in a browser and put it in place by hand"
 
 
 def download(url: str, path: Path | str, *, check: Callable[[Path, str], object], sha256: str | None = None) -> None:
-    """Download `url` to `path` unless another job did so meanwhile; the file appears only when it is complete.
+    """Download a file unless another job did so meanwhile; it appears only when it is complete.
 
-    `check(path, name)` raises InputError for unsuitable content; `sha256` (hex, or None) is compared too. A refused
-    download is kept as `<path>.rejected-download`. With `sha256`, a `<path>.part` of an earlier attempt or run is
-    continued. Raises InputError, naming URL, reason and remedy.
+    Parameters
+    ----------
+    url : str
+    path : Path or str
+        The file. A refused download is kept as `<path>.rejected-download`.
+    check : callable
+        check(path, name) raises InputError for unsuitable content.
+    sha256 : str, optional
+        Digest (hex) that the content must have. With it, a `<path>.part` of an earlier attempt or run is continued.
+
+    Raises
+    ------
+    InputError
+        Naming URL, reason and remedy.
     """
-    path, part, address = Path(path), Path(f"{path}.part"), direct_address(url)
+    path = Path(path)
+    partial = Path(f"{path}.part")
+    address = direct_address(url)
     print(f"{path}: downloading from {without_query(url)}, as soon as no other job works on this file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The operating system releases the lock when the process ends.
         with FileLock(f"{path}.lock"):
             if not path.exists():
-                _fetch(address, part, pinned=bool(sha256))
-                _install(part, path, url, check=check, sha256=sha256)
+                _fetch(address, partial, pinned=bool(sha256))
+                _install(partial, path, url, check=check, sha256=sha256)
     except OSError as error:
         raise InputError(
-            f"{error.filename or part}: cannot be written or locked ({error.strerror}); check free space and "
+            f"{error.filename or partial}: cannot be written or locked ({error.strerror}); check free space and "
             "permissions, or put the file on a file system that supports locks"
         ) from error
 
@@ -97,73 +123,95 @@ def direct_address(url: str) -> str:
     return f"https://drive.usercontent.google.com/download?id={identifier[1]}&export=download&confirm=t"
 
 
-def _fetch(address, part, *, pinned):
+@dataclass(frozen=True)
+class _Outcome:
+    """How an attempt ended: error of libcurl and HTTP status, 0 for none; the error in words."""
+
+    error: int
+    status: int
+    reason: str
+
+    @property
+    def complete(self) -> bool:
+        return not self.error and self.status != RANGE_NOT_SATISFIABLE
+
+    @property
+    def final(self) -> bool:
+        return self.error in FINAL or (self.status >= 400 and self.status not in RETRIED)
+
+    @property
+    def useless(self) -> bool:
+        """Whether what was received cannot be continued."""
+        return self.error in (0, pycurl.E_RANGE_ERROR, pycurl.E_FILESIZE_EXCEEDED)
+
+
+def _fetch(address: str, partial: Path, *, pinned: bool) -> None:
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
-        # Without a pinned digest, parts of two versions of the file might be joined unnoticed.
+        # Without a pinned digest, pieces of two versions of the file might be joined unnoticed.
         if not pinned:
-            part.unlink(missing_ok=True)
-        error, status, reason = _attempt(address, part)
-        if not (error or status == RANGE_NOT_SATISFIABLE):
+            partial.unlink(missing_ok=True)
+        outcome = _attempt(address, partial)
+        if outcome.complete:
             return
-        if error in (0, pycurl.E_RANGE_ERROR, pycurl.E_FILESIZE_EXCEEDED) or not part.stat().st_size:
-            part.unlink()
-        if error in FINAL or (status >= 400 and status not in RETRIED):
-            raise InputError(f"{without_query(address)}: {reason}; {REMEDY}")
-        print(f"{part}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
+        if outcome.useless or not partial.stat().st_size:
+            partial.unlink()
+        if outcome.final:
+            raise InputError(f"{without_query(address)}: {outcome.reason}; {REMEDY}")
+        print(f"{partial}: attempt {attempt + 1} of {ATTEMPTS} failed: {outcome.reason}")
     raise InputError(
-        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({reason}); run again later, or "
-        f"{REMEDY}"
+        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({outcome.reason}); run again "
+        f"later, or {REMEDY}"
     )
 
 
-def _attempt(address, part):
-    # Error of libcurl, 0 for none; HTTP status, 0 for none; the error in words.
-    curl, error, reason, told = pycurl.Curl(), 0, "range not satisfiable", time.monotonic()
+def _attempt(address: str, partial: Path) -> _Outcome:
+    curl = pycurl.Curl()
+    error = 0
+    reason = "range not satisfiable"
+    reported = time.monotonic()
 
-    def tell(_: int, received: int, *uploaded: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > PROGRESS:
-            told = time.monotonic()
-            print(f"{part}: {(have + received) / 1e6:.1f} MB")
+    def report(_: int, received: int, *uploaded: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported > PROGRESS:
+            reported = time.monotonic()
+            print(f"{partial}: {(start + received) / 1e6:.1f} MB")
 
     authorities = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or certifi.where()
-    with part.open("ab") as file:
-        have = file.tell()
-        most = min(LARGEST, have + shutil.disk_usage(part.parent).free // 2)
-        options = OPTIONS | {
-            pycurl.URL: address,
-            pycurl.WRITEDATA: file,
-            pycurl.RESUME_FROM_LARGE: have,
-            # Of the bytes that are missing; 0 would be no limit.
-            pycurl.MAXFILESIZE_LARGE: max(1, most - have),
-            pycurl.CAPATH if Path(authorities).is_dir() else pycurl.CAINFO: authorities,
-            pycurl.XFERINFOFUNCTION: tell,
-        }
-        for option, value in options.items():
+    with partial.open("ab") as file:
+        start = file.tell()
+        limit = min(LARGEST, start + shutil.disk_usage(partial.parent).free // 2)
+        for option, value in OPTIONS.items():
             curl.setopt(option, value)
+        curl.setopt(pycurl.URL, address)
+        curl.setopt(pycurl.WRITEDATA, file)
+        curl.setopt(pycurl.RESUME_FROM_LARGE, start)
+        # Of the bytes that are missing; 0 would be no limit.
+        curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, limit - start))
+        curl.setopt(pycurl.CAPATH if Path(authorities).is_dir() else pycurl.CAINFO, authorities)
+        curl.setopt(pycurl.XFERINFOFUNCTION, report)
         try:
             curl.perform()
         except pycurl.error as raised:
             error, reason = raised.args
     if error == pycurl.E_WRITE_ERROR:
-        raise OSError(errno.EIO, reason, str(part))
+        raise OSError(errno.EIO, reason, str(partial))
     if error == pycurl.E_FILESIZE_EXCEEDED:
-        reason = f"more than {most / 1e9:.2f} GB, half of the free disk space or the largest size"
-    return error, curl.getinfo(pycurl.RESPONSE_CODE), reason
+        reason = f"more than {limit / 1e9:.2f} GB, half of the free disk space or the largest size"
+    return _Outcome(error, curl.getinfo(pycurl.RESPONSE_CODE), reason)
 
 
-def _install(part, path, url, *, check, sha256):
+def _install(partial: Path, path: Path, url: str, *, check: Callable[[Path, str], object], sha256: str | None) -> None:
     try:
-        check(part, f"{path} (from {without_query(url)})")
-        digest = sha256_of_file(part)
+        check(partial, f"{path} (from {without_query(url)})")
+        digest = sha256_of_file(partial)
         if sha256 and digest != sha256:
             raise InputError(
                 f"{path}: the file at {without_query(url)} has sha256 {digest[:12]}, expected {sha256[:12]}; correct "
                 "the digest if you know that the new one is right, or " + REMEDY
             )
     except InputError as error:
-        rejected = part.replace(f"{path}.rejected-download")
+        rejected = partial.replace(f"{path}.rejected-download")
         raise InputError(f"{error}; the download was kept as {rejected}") from error
-    print(f"{path}: {part.stat().st_size} bytes")
-    part.replace(path)
+    print(f"{path}: {partial.stat().st_size} bytes")
+    partial.replace(path)

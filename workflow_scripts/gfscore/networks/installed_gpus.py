@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -31,7 +31,16 @@ NO_GPU = f"this machine has no GPU that nvidia-smi shows ({HIDING} may hide it)"
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU: what it is called, its memory in megabytes (None where unknown), and the version of its driver."""
+    """One GPU.
+
+    Attributes
+    ----------
+    name : str
+    memory_mb : int or None
+        Memory in megabytes, None where unknown.
+    driver : str
+        Version of its driver.
+    """
 
     name: str
     memory_mb: int | None
@@ -40,9 +49,15 @@ class Gpu:
 
 @dataclass(frozen=True)
 class InstalledGpus:
-    """GPUs that torch can use, and in a sentence why it can use none of those that there are.
+    """GPUs that torch can use.
 
-    `driver_too_old`: whether that is because of the driver, which only its owner can renew.
+    Attributes
+    ----------
+    usable : tuple of Gpu
+    reason : str
+        In a sentence why torch can use none of the GPUs of the machine.
+    driver_too_old : bool
+        Whether that is because of the driver, which only its owner can renew.
     """
 
     usable: tuple[Gpu, ...] = ()
@@ -50,8 +65,30 @@ class InstalledGpus:
     driver_too_old: bool = False
 
 
+@dataclass(frozen=True)
+class TorchBuild:
+    """What torch was built for.
+
+    Attributes
+    ----------
+    version : str
+        Version of torch.
+    accelerator : str or None
+        Version of CUDA or ROCm, None for the CPU alone.
+    """
+
+    version: str
+    accelerator: str | None
+
+    @property
+    def cuda(self) -> int | None:
+        """Major version of CUDA, None for another build."""
+        major = (self.accelerator or "").partition(".")[0]
+        return int(major) if major.isdigit() else None
+
+
 def installed_gpus() -> InstalledGpus:
-    """GPUs of this machine that the installed torch can use; asked once, of the programs that come with the driver."""
+    """GPUs of this machine that the installed torch can use; the programs that come with the driver are run once."""
     return _installed_gpus(os.environ.get(HIDING))
 
 
@@ -59,23 +96,34 @@ def installed_gpus() -> InstalledGpus:
 def _installed_gpus(visible: str | None) -> InstalledGpus:
     program = which("nvidia-smi")
     if program is None:
-        # The memory of a GPU of AMD is not asked for: a job takes the whole of it.
-        return InstalledGpus((Gpu("GPU", None),)) if which("rocm-smi") else InstalledGpus()
+        if which("rocm-smi"):
+            # Of unknown memory, so that a job takes the GPU of AMD for itself.
+            return InstalledGpus((Gpu("GPU", None),))
+        return InstalledGpus()
     try:
         reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return InstalledGpus(reason=f"nvidia-smi does not answer ({error})")
     if reply.returncode:
-        first = next(iter((reply.stdout + reply.stderr).strip().splitlines()), "it says nothing")
-        return InstalledGpus(reason=f"nvidia-smi fails ({first[:200]})")
+        lines = (reply.stdout + reply.stderr).strip().splitlines()
+        first = lines[0][:200] if lines else "it says nothing"
+        return InstalledGpus(reason=f"nvidia-smi fails ({first})")
     gpus = visible_gpus(reply.stdout, visible)
     if not gpus:
         return InstalledGpus()
-    return judged(gpus, torch_build())
+    return usable_gpus(gpus, torch_build())
 
 
 def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
-    """GPUs in the reply of nvidia-smi that CUDA_VISIBLE_DEVICES names, by number or uuid; all of them for None."""
+    """GPUs that programs see.
+
+    Parameters
+    ----------
+    reply : str
+        Output of nvidia-smi with the options QUERY.
+    visible : str or None
+        Value of CUDA_VISIBLE_DEVICES: numbers or uuids; None for all GPUs.
+    """
     gpus: dict[str, Gpu] = {}
     uuids: dict[str, str] = {}
     for line in reply.splitlines():
@@ -88,34 +136,28 @@ def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
     if visible is None:
         return list(gpus.values())
 
-    named = []
+    selected = []
     for word in visible.split(","):
         index = word.strip()
-        if index.startswith("GPU-"):
-            index = next((uuids[uuid] for uuid in uuids if uuid.startswith(index)), "")
-        elif index.startswith("MIG-"):
-            # A slice of a GPU, whose memory is not that of the whole.
-            named.append(Gpu(index, None))
+        if index.startswith("MIG-"):
+            # A slice of a GPU, whose memory is not that of the GPU.
+            selected.append(Gpu(index, None))
             continue
+        if index.startswith("GPU-"):
+            index = _index_of(index, uuids)
         # CUDA ignores what stands behind a name that it does not know.
         if index not in gpus:
             break
-        named.append(gpus[index])
-    return named
+        selected.append(gpus[index])
+    return selected
 
 
-@dataclass(frozen=True)
-class TorchBuild:
-    """What torch was built for: its version, and the version of CUDA or ROCm, None for the CPU alone."""
-
-    version: str
-    accelerator: str | None
-
-    @property
-    def cuda(self) -> int | None:
-        """Major version of CUDA, None for another build."""
-        major = (self.accelerator or "").partition(".")[0]
-        return int(major) if major.isdigit() else None
+def _index_of(prefix: str, uuids: Mapping[str, str]) -> str:
+    # Number of the GPU whose uuid begins so, empty for none.
+    for uuid, index in uuids.items():
+        if uuid.startswith(prefix):
+            return index
+    return ""
 
 
 def torch_build() -> TorchBuild | None:
@@ -128,8 +170,8 @@ def torch_build() -> TorchBuild | None:
     return TorchBuild(values.get("__version__", ""), values.get("cuda") or values.get("hip"))
 
 
-def judged(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
-    """The GPUs if a build of torch can use them, else why not; None is taken for one that can."""
+def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
+    """The GPUs if a build of torch can use them, else why not; None counts as a build that can."""
     name = gpus[0].name
     if build is None:
         return InstalledGpus(tuple(gpus))
@@ -151,4 +193,5 @@ def judged(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
+    numbers = re.findall(r"\d+", text)
+    return tuple(int(number) for number in numbers[:2])

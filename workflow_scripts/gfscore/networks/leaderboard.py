@@ -7,6 +7,7 @@ models, robustbench 1.1.1 as surveyed by studies/survey_robustbench.py.
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError, unknown
+from gfscore.networks.model_source import Settings
 
 SUPPORTED = "supported"
 
@@ -29,12 +31,26 @@ all 50,000.
 class Listing:
     """One leaderboard entry.
 
-    `clean_accuracy`, `autoattack_accuracy`, `external_accuracy` and `corruption_accuracy` are fractions, None if not
-    listed; `eps` is the radius as listed ("8/255", "0.5", empty). `external_accuracy` is the result of a stronger
-    attack, by which the leaderboard ranks if there is one. `status` is "supported" or what is missing, `reason` the
-    reason; `loading` is "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or
-    "torchvision"; `preprocessing` and `image_side` (pixels) are those of the published accuracy; `files` are the URLs
-    of `checkpoint_files`, in the same order.
+    Attributes
+    ----------
+    dataset, threat, model, architecture, venue : str
+        As listed.
+    clean_accuracy, autoattack_accuracy, corruption_accuracy : float or None
+        Fractions; None if not listed.
+    external_accuracy : float or None
+        The result of a stronger attack, by which the leaderboard ranks if there is one.
+    eps : str
+        The radius as listed: "8/255", "0.5", or empty.
+    status, reason : str
+        "supported" or what is missing, and why.
+    loading : str
+        "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or "torchvision".
+    preprocessing : str
+        Of the published accuracy.
+    image_side : int or None
+        Pixels, of the published accuracy.
+    files : tuple of str
+        URLs of the `checkpoint_files`, in the same order.
     """
 
     dataset: str
@@ -62,40 +78,59 @@ class Listing:
 
 def listings(dataset: str | None = None, threat: str | None = None) -> list[Listing]:
     """Entries of one dataset and threat, or of all, in alphabetical order."""
-    return [
-        listing
-        for (of_dataset, of_threat, _), listing in _table().items()
-        if dataset in (None, of_dataset) and threat in (None, of_threat)
-    ]
+    selected = []
+    for listing in _table().values():
+        if dataset in (None, listing.dataset) and threat in (None, listing.threat):
+            selected.append(listing)
+    return selected
 
 
 def require_supported(dataset: str, threat: str, model: str) -> Listing:
     """Entry of one supported model.
 
-    Raises InputError with the reason for an unsupported one, and with the nearest for an unknown model, or pair of
-    dataset ("cifar10", ...) and threat ("Linf", "L2", "corruptions").
+    Parameters
+    ----------
+    dataset : str
+        "cifar10", "cifar100" or "imagenet".
+    threat : str
+        "Linf", "L2" or "corruptions".
+    model : str
+        Name on the leaderboard.
+
+    Raises
+    ------
+    InputError
+        With the reason for an unsupported model, and with the nearest name for an unknown model, or pair of dataset and
+        threat.
     """
-    pairs = list(dict.fromkeys(f"{listing.dataset}/{listing.threat}" for listing in listings()))
-    if f"{dataset}/{threat}" not in pairs:
-        raise InputError(f"RobustBench leaderboard: {unknown('dataset/threat', f'{dataset}/{threat}', sorted(pairs))}")
+    pairs = {f"{listing.dataset}/{listing.threat}" for listing in listings()}
+    pair = f"{dataset}/{threat}"
+    if pair not in pairs:
+        raise InputError(f"RobustBench leaderboard: {unknown('dataset/threat', pair, sorted(pairs))}")
     listing = _table().get((dataset, threat, model))
     if listing is None:
-        known = [listing.model for listing in listings(dataset, threat)]
-        raise InputError(f"RobustBench {dataset}/{threat}: {unknown('model', model, known)}")
+        models = [listing.model for listing in listings(dataset, threat)]
+        raise InputError(f"RobustBench {pair}: {unknown('model', model, models)}")
     if not listing.supported:
         raise InputError(
-            f"RobustBench {dataset}/{threat}/{model} cannot be audited: {listing.reason}; choose another model, or "
+            f"RobustBench {pair}/{model} cannot be audited: {listing.reason}; choose another model, or "
             "use its weights with source torch"
         )
     return listing
 
 
 def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[str, Any]:
-    """Entry of config.yaml for a supported leaderboard model, a mapping.
+    """Entry of config.yaml for a supported leaderboard model.
 
-    `folder` is the folder of checkpoints. The published robust accuracy is that of AutoAttack, which is listed for
-    every Linf and L2 model and, unlike external results, comparable between them; None for corruptions, whose accuracy
-    is no worst case. Raises InputError as `require_supported` does.
+    The published robust accuracy is that of AutoAttack, which is listed for every Linf and L2 model and, unlike
+    external results, comparable between them; None for corruptions, whose accuracy is no worst case.
+
+    Parameters
+    ----------
+    dataset, threat, model : str
+        As of `require_supported`, which may raise InputError.
+    folder : Path or str
+        The folder of checkpoints.
     """
     listing = require_supported(dataset, threat, model)
     return {
@@ -113,6 +148,9 @@ def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[
     }
 
 
+# Files
+
+
 def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | str) -> list[Path]:
     """Paths of the files of a supported model's checkpoint, in the layout of RobustBench's load_model.
 
@@ -126,26 +164,64 @@ def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | st
     return [path]
 
 
+def files_of(settings: Settings) -> list[Settings]:
+    """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
+
+    Parameters
+    ----------
+    settings : mapping
+        As from `entry`; its `sha256` is a digest, a list of digests in the order of the members, or None.
+
+    Raises
+    ------
+    InputError
+        For an unsupported model and for a wrong number of digests.
+    """
+    dataset, threat, model = settings["dataset"], settings["threat"], settings["model"]
+    paths = checkpoint_files(dataset, threat, model, folder=settings["path"])
+    digests = settings.get("sha256")
+    if digests is None:
+        digests = [None] * len(paths)
+    elif not isinstance(digests, list):
+        digests = [digests]
+    if len(digests) != len(paths):
+        raise InputError(
+            f"sha256 of {dataset}/{threat}/{model}: {len(digests)} digests for {len(paths)} files; list one per file, "
+            "in order, or null to record them at the first download"
+        )
+    # ASSUME: these URLs, from the tables of the package, are still valid; none was tested here.
+    urls = require_supported(dataset, threat, model).files
+    files: list[Settings] = []
+    for path, url, sha256 in zip(paths, urls, digests, strict=True):
+        files.append({"path": path, "url": url, "sha256": sha256})
+    return files
+
+
+# Tables of the package
+
+
 @cache
-def _table():
-    support = {(row["dataset"], row["threat"], row["model"]): row for row in _rows("robustbench_support.csv")}
-    return {
-        key: _listing(row, support[key])
-        for row in _rows("robustbench_leaderboard.csv")
-        for key in [(row["dataset"], row["threat_model"], row["model"])]
-    }
+def _table() -> dict[tuple[str, str, str], Listing]:
+    support = {}
+    for row in _rows("robustbench_support.csv"):
+        support[row["dataset"], row["threat"], row["model"]] = row
+    table = {}
+    for row in _rows("robustbench_leaderboard.csv"):
+        key = (row["dataset"], row["threat_model"], row["model"])
+        table[key] = _listing(row, support[key])
+    return table
 
 
-def _listing(row, support):
+def _listing(row: Mapping[str, str], support: Mapping[str, str]) -> Listing:
     return Listing(
         dataset=row["dataset"],
         threat=row["threat_model"],
         model=row["model"],
         architecture=row["architecture"],
         clean_accuracy=_fraction(row["clean_accuracy_pct"]),
-        autoattack_accuracy=_fraction(row["autoattack_accuracy_pct"]),
-        external_accuracy=_fraction(row["external_robust_accuracy_pct"]),
-        corruption_accuracy=_fraction(row["corruptions_accuracy_pct"]),
+        autoattack_accuracy=_optional_fraction(row["autoattack_accuracy_pct"]),
+        external_accuracy=_optional_fraction(row["external_robust_accuracy_pct"]),
+        corruption_accuracy=_optional_fraction(row["corruptions_accuracy_pct"]),
         eps=row["eps"],
         venue=row["venue"],
         status=support["status"],
@@ -157,12 +233,16 @@ def _listing(row, support):
     )
 
 
-def _fraction(percent):
+def _fraction(percent: str) -> float:
     # Rounded, so that 65.04 becomes 0.6504, not 0.6504000000000001.
-    return round(float(percent) / 100, 6) if percent else None
+    return round(float(percent) / 100, 6)
 
 
-def _rows(name):
-    table: Any = resources.files("gfscore.networks").joinpath(name)
-    with table.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def _optional_fraction(percent: str) -> float | None:
+    return _fraction(percent) if percent else None
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    table = resources.files("gfscore.networks") / name
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(lines))

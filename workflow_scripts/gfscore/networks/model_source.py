@@ -4,13 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from types import ModuleType
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import WHITE, Count, Entry, Number, Sha256, Share, Sparse, Text, never, refusal
+
+Settings = Mapping[str, Any]
+"""Settings of a model's entry by key, as the configuration and manifests hold them: JSON values."""
+
+Manifest = Mapping[str, Any]
+"""What train_model, train_probe or fetch_checkpoint wrote on a model: JSON values by key."""
 
 PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
 """Settings of published results, which do not change the model."""
@@ -57,7 +64,7 @@ class WeightsSettings(FileSettings):
     )
 
     @model_validator(mode="after")
-    def _trusted_file_is_pinned(self) -> Any:
+    def _trusted_file_is_pinned(self) -> Self:
         if self.trust_pickle and not self.sha256:
             raise refusal(
                 "true runs code of the file, so its sha256 must be given; pin it, or set false", "trust_pickle"
@@ -96,21 +103,20 @@ class Pixels(Sparse):
     )
 
     @model_validator(mode="after")
-    def _outputs_differ(self) -> Any:
+    def _outputs_differ(self) -> Self:
         if self.outputs and len(set(self.outputs)) < len(self.outputs):
             raise refusal("an output is named twice; name one for each class", "outputs")
         return self
 
     @model_validator(mode="after")
-    def _mean_is_within_range(self) -> Any:
-        if self.mean and max(self.mean) > self.value_range:
-            fits = self.value_range < WHITE and max(self.mean) <= WHITE
-            remedy = f"set value_range: {WHITE}, or divide mean and std by {WHITE}" if fits else "correct it"
-            raise refusal(
-                f"{max(self.mean):g} exceeds the largest pixel value, value_range: {self.value_range}; {remedy}",
-                "mean",
-            )
-        return self
+    def _mean_is_within_range(self) -> Self:
+        largest = max(self.mean or [0])
+        if largest <= self.value_range:
+            return self
+        remedy = "correct it"
+        if self.value_range < WHITE and largest <= WHITE:
+            remedy = f"set value_range: {WHITE}, or divide mean and std by {WHITE}"
+        raise refusal(f"{largest:g} exceeds the largest pixel value, value_range: {self.value_range}; {remedy}", "mean")
 
 
 OutputName = Annotated[
@@ -147,30 +153,46 @@ Gives = Literal["samples", "logits", "predictions", "gradients"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSource:
-    """A source of models: `name`, the value of `source` in entries; `settings`, the pydantic model of entries.
+    """A source of models.
 
-    `gives`: what its models provide, for all or by the entry. `fetched`: whether fetch_checkpoint provides its files;
-    `all_files_identify`: whether a model is identified by all of its files, where there are several, or by the first;
-    `fitted`: whether the workflow fits all weights or the last layer, by the step `fitted_by`. `claims(entry)`: whether
-    an entry without `source` belongs to this one. `opened_by`: the module with open_classifier, empty if there is no
-    classifier.
+    Attributes
+    ----------
+    name : str
+        The value of `source` in entries.
+    settings : type of ModelSettings
+        The pydantic model of entries.
+    gives : Gives or callable
+        What its models provide, for all or by the entry.
+    fetched : bool
+        Whether fetch_checkpoint provides its files.
+    all_files_identify : bool
+        Whether a model is identified by all of its files, where there are several, or by the first.
+    fitted_by : str
+        Step of the workflow that fits all weights or the last layer; empty for a model of others.
+    claims : callable
+        Whether an entry without `source` belongs to this source.
+    opened_by : str
+        Module with open_classifier; empty if there is no classifier.
+    files_by : str
+        Module with functions on its files (see gfscore.networks.sources); the one of `opened_by` where empty.
     """
 
     name: str
     settings: type[ModelSettings]
-    gives: Gives | Callable[[Mapping[str, Any]], Gives]
+    gives: Gives | Callable[[Settings], Gives]
     fetched: bool = False
     all_files_identify: bool = False
     fitted_by: str = ""
-    claims: Callable[[Mapping[str, Any]], bool] = never
+    claims: Callable[[Settings], bool] = never
     opened_by: str = ""
+    files_by: str = ""
 
     @property
     def fitted(self) -> bool:
         """Whether the workflow fits its weights."""
         return bool(self.fitted_by)
 
-    def given_by(self, entry: Mapping[str, Any]) -> Gives:
+    def given_by(self, entry: Settings) -> Gives:
         """What the model of an entry provides."""
         return self.gives(entry) if callable(self.gives) else self.gives
 
@@ -181,12 +203,22 @@ def model_sources() -> dict[str, ModelSource]:
     return declarations("gfscore.networks.sources", "SOURCE")
 
 
-def module_of(source: str) -> Any:
+def module_of(source: str) -> ModuleType:
     """Module that opens the classifiers of a source; raises InputError for an unknown source."""
-    known = {name: declared.opened_by for name, declared in model_sources().items() if declared.opened_by}
-    if source not in known:
-        raise InputError(unknown("source", source, known))
-    return import_module(known[source])
+    return import_module(_classifier_source(source).opened_by)
+
+
+def files_module_of(source: str) -> ModuleType:
+    """Module with functions on the files of a source; raises InputError for an unknown source."""
+    declared = _classifier_source(source)
+    return import_module(declared.files_by or declared.opened_by)
+
+
+def _classifier_source(source: str) -> ModelSource:
+    sources = {name: declared for name, declared in model_sources().items() if declared.opened_by}
+    if source not in sources:
+        raise InputError(unknown("source", source, sources))
+    return sources[source]
 
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")

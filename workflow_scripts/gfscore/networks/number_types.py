@@ -1,127 +1,93 @@
 """Networks in other number types than float32: attacks follow gradients in float32, the network itself answers.
 
-What counts (an adversarial example, a distance, a targeted success) is so decided by the network as it is.
+Whether something is an adversarial example, a distance or a targeted success is so decided by the network as it is.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
-from gfscore.networks.outputs import FLOAT32
-from gfscore.networks.wrappers import given_pixels
-
-if TYPE_CHECKING:
-    import torch
-    from numpy.typing import NDArray
-
-    from gfscore.networks.classifier import Classifier
+from gfscore.networks.classifier import Classifier
+from gfscore.networks.outputs import FLOAT32, LabelledImages, Logits, prevailing_type
+from gfscore.networks.wrappers import in_number_type
 
 CLOSE = {"float64": 1e-4, "float16": 0.05, "bfloat16": 0.2, "uint8": 0.05}
 """Largest difference between the logits of a network and of its copy in float32, relative to the largest logit, by the
 number type of the network. Rounding alone causes about 1e-3 in float16 and 1e-2 in bfloat16; a copy further away would
 lead attacks astray."""
 
-COMPARED = 64
+BATCH = 64
 """Images at a time that are compared."""
 
 
-def number_type_of(network: torch.nn.Module) -> str:
-    """Number type in which a network of `confirmed` answers, "float32" for any other network."""
-    for module in _confirmed_in(network):
-        return module.answers_in
-    return FLOAT32
+# Number type of a network
 
 
-def weights_type(network: torch.nn.Module) -> str:
+def weights_type(network: nn.Module) -> str:
     """Number type of most weights of a network, by their number; "float32" for one without."""
-    counts: Counter[str] = Counter()
-    for value in chain(network.parameters(), network.buffers()):
-        if value.is_floating_point():
-            counts[str(value.dtype).removeprefix("torch.")] += value.numel()
-    return counts.most_common(1)[0][0] if counts else FLOAT32
+    sizes = []
+    for value in _floating_values(network):
+        sizes.append((_type_name(value.dtype), value.numel()))
+    return prevailing_type(sizes)
 
 
-def in_float32_unless_other(network: torch.nn.Module) -> torch.nn.Module:
+def in_float32_unless_other(network: nn.Module) -> nn.Module:
     """The network with all weights in float32, where most of them are; unchanged where most are of another type."""
-    return network.float() if weights_type(network) == FLOAT32 else network
+    if weights_type(network) == FLOAT32:
+        return network.float()
+    return network
 
 
-def taking_float32(network: torch.nn.Module, images: torch.Tensor) -> torch.nn.Module:
-    """Network that converts float32 images to the number type of its weights, where it does not take them as they are.
+def taking_float32(network: nn.Module, images: Tensor) -> nn.Module:
+    """Network of float32 images for one with weights in another number type.
 
-    `images` (n, C, H, W) float32 are shown to it to find that out.
+    Parameters
+    ----------
+    network : nn.Module
+    images : Tensor
+        Images (n, C, H, W) float32 that the network is tried on. One that takes them as they are is returned unchanged.
     """
     if weights_type(network) == FLOAT32:
         return network
-    values = [value for value in chain(network.parameters(), network.buffers()) if value.is_floating_point()]
-    dtype = values[0].dtype
+    dtype = next(_floating_values(network)).dtype
     try:
-        _show(network, images.to(dtype))
-    # The code of a model may raise anything; what fails either way is reported by whoever opens it.
+        with torch.no_grad():
+            network(images.to(dtype))
+    # The code of a model may raise anything; what fails in both number types is reported when the model is opened.
     except Exception:
         return network
-    return given_pixels(network, str(dtype).removeprefix("torch."))
+    return in_number_type(network, _type_name(dtype))
 
 
-def with_search_in_float32(
-    network: torch.nn.Module,
-    images: torch.Tensor,
-    with_logits: Callable[[torch.nn.Module], torch.nn.Module] = lambda network: network,
-) -> torch.nn.Module:
-    """Network of float32 images and logits for one whose weights may be of another number type.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        In eval mode, from images (n, C, H, W) to what it returns.
-    images : Tensor
-        Images (n, C, H, W) float32 that it is tried on.
-    with_logits : callable
-        Gives a network that returns logits for one that returns what `network` does.
-
-    Returns
-    -------
-    torch.nn.Module
-        For weights in another type than float32, images are converted on their way into it; its answers are those of
-        `network`, its gradients those of a copy in float32. Where its code does not run in float32, the gradients are
-        its own.
-    """
-    kind = weights_type(network)
-    if kind == FLOAT32:
-        return with_logits(network)
-    exact = with_logits(taking_float32(network, images))
-    try:
-        search: Any = copy.deepcopy(network).float()
-        _show(search, images)
-    # The code of a model may raise anything, and that of a program may name the number type.
-    except Exception:
-        return confirmed(exact, exact, kind, searches_in=kind)
-    return confirmed(with_logits(search), exact, kind)
+def _floating_values(network: nn.Module) -> Iterator[Tensor]:
+    for value in chain(network.parameters(), network.buffers()):
+        if value.is_floating_point():
+            yield value
 
 
-def confirmed(
-    search: torch.nn.Module,
-    exact: torch.nn.Module | Callable[[torch.Tensor], torch.Tensor],
-    number_type: str,
-    *,
-    made_by: str = "",
-    searches_in: str = FLOAT32,
-) -> torch.nn.Module:
-    """Torch module with the logits of `exact` and the gradients of `search`.
+def _type_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+# Networks with gradients in float32
+
+
+class Confirmed(nn.Module):
+    """The logits of one network and the gradients of another.
 
     Parameters
     ----------
-    search : torch.nn.Module
+    search : nn.Module
         From images (n, C, H, W) float32 to logits, differentiable.
-    exact : torch.nn.Module or callable
+    exact : nn.Module or callable
         The same function in the number type of the model; not differentiated.
     number_type : str
         That type, a key of CLOSE.
@@ -129,47 +95,102 @@ def confirmed(
         Library that made `search`, in words; empty for torch itself.
     searches_in : str
         Number type of `search`.
+    """
+
+    def __init__(
+        self,
+        search: nn.Module,
+        exact: nn.Module | Callable[[Tensor], Tensor],
+        number_type: str,
+        *,
+        made_by: str = "",
+        searches_in: str = FLOAT32,
+    ) -> None:
+        super().__init__()
+        self.search = search
+        # A module moves to another device with this one.
+        self.exact = exact
+        self.answers_in = number_type
+        self.made_by = made_by
+        self.searches_in = searches_in
+        self.confirms = True
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (n, K) float32 of images (n, C, H, W) float32."""
+        if not self.confirms:
+            return self.search(images)
+        with torch.no_grad():
+            answers = self.exact(images.detach())
+        if not isinstance(answers, Tensor):
+            return answers
+        answers = answers.float()
+        if not (torch.is_grad_enabled() and images.requires_grad):
+            return answers
+        searched = self.search(images).float()
+        # The difference is exactly 0 and has the gradient of the search.
+        return answers + (searched - searched.detach())
+
+
+def confirmed(
+    search: nn.Module,
+    exact: nn.Module | Callable[[Tensor], Tensor],
+    number_type: str,
+    *,
+    made_by: str = "",
+    searches_in: str = FLOAT32,
+) -> Confirmed:
+    """Network in eval mode with the logits of `exact` and the gradients of `search`; parameters as of `Confirmed`."""
+    network = Confirmed(search, exact, number_type, made_by=made_by, searches_in=searches_in)
+    return network.eval()
+
+
+def with_search_in_float32(
+    network: nn.Module,
+    images: Tensor,
+    with_logits: Callable[[nn.Module], nn.Module] = lambda network: network,
+) -> nn.Module:
+    """Network of float32 images and logits for one whose weights may be of another number type.
+
+    Parameters
+    ----------
+    network : nn.Module
+        In eval mode, from images (n, C, H, W) to what it returns.
+    images : Tensor
+        Images (n, C, H, W) float32 that it is tried on.
+    with_logits : callable
+        Makes a network of logits from one that returns what `network` does.
 
     Returns
     -------
-    torch.nn.Module
-        Its logits are float32.
+    nn.Module
+        For weights in another type than float32, images are converted on their way into it; its answers are those of
+        `network`, its gradients those of a copy in float32. Where its code does not run in float32, the gradients are
+        its own.
     """
-    import torch
+    number_type = weights_type(network)
+    if number_type == FLOAT32:
+        return with_logits(network)
+    exact = with_logits(taking_float32(network, images))
+    try:
+        search = copy.deepcopy(network).float()
+        with torch.no_grad():
+            search(images)
+    # The code of a model may raise anything, and that of a program may name the number type.
+    except Exception:
+        return confirmed(exact, exact, number_type, searches_in=number_type)
+    return confirmed(with_logits(search), exact, number_type)
 
-    class Confirmed(torch.nn.Module):
-        answers_in = number_type
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.search = search
-            # A module moves to another device with this one.
-            self.exact = exact
-            self.made_by = made_by
-            self.searches_in = searches_in
-            self.confirms = True
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            if not self.confirms:
-                return self.search(images)
-            with torch.no_grad():
-                answers = self.exact(images.detach())
-            if not isinstance(answers, torch.Tensor):
-                return answers
-            answers = answers.float()
-            if not (torch.is_grad_enabled() and images.requires_grad):
-                return answers
-            searched = self.search(images).float()
-            # The difference is exactly 0 and has the gradient of the search.
-            return answers + (searched - searched.detach())
-
-    return Confirmed().eval()
+def number_type_of(network: nn.Module) -> str:
+    """Number type in which a network of `confirmed` answers, "float32" for any other network."""
+    modules = _confirmed_in(network)
+    return modules[0].answers_in if modules else FLOAT32
 
 
 @contextmanager
-def search_alone(network: torch.nn.Module) -> Iterator[None]:
-    """Have networks of `confirmed` answer as their search does."""
-    modules = list(_confirmed_in(network))
+def search_alone(network: nn.Module) -> Iterator[None]:
+    """Let networks of `confirmed` answer as their search does."""
+    modules = _confirmed_in(network)
     for module in modules:
         module.confirms = False
     try:
@@ -179,25 +200,47 @@ def search_alone(network: torch.nn.Module) -> Iterator[None]:
             module.confirms = True
 
 
-def search_agreement(classifier: Classifier, images: Any, logits: NDArray[np.float32], *, where: object) -> str:
-    """How far the search of a network in another number type is from its logits (N, K), in words.
+def _confirmed_in(network: nn.Module | None) -> list[Confirmed]:
+    if network is None:
+        return []
+    return [module for module in network.modules() if isinstance(module, Confirmed)]
 
-    Raises InputError, naming `where`, where a logit differs by more than CLOSE allows, relative to the largest.
+
+# Agreement of both
+
+
+def search_agreement(classifier: Classifier, images: LabelledImages, logits: Logits, *, where: object) -> str:
+    """How far the search of a network in another number type is from its logits, in words.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        Its network is one of `confirmed`.
+    images : LabelledImages
+    logits : ndarray
+        Its logits (N, K) for them.
+    where : object
+        The model, for messages.
+
+    Raises
+    ------
+    InputError
+        Where a logit differs by more than CLOSE allows, relative to the largest.
     """
-    kind = classifier.number_type
+    number_type = classifier.number_type
     largest = float(np.abs(logits).max())
     difference = searched_logits(classifier, images).astype(np.float64) - logits
     distance = float(np.abs(difference).max()) / (largest or 1.0)
-    network: Any = classifier.network
-    module = next(_confirmed_in(network))
+    module = _confirmed_in(classifier.network)[0]
     # NaN, for which every comparison is false, must be refused too.
-    if not distance <= CLOSE[kind]:
+    if not distance <= CLOSE[number_type]:
         raise InputError(
-            f"{where}: logits in {kind} differ from those of the copy in {module.searches_in}, along whose gradients "
-            f"attacks search, by {distance:.1e} of the largest logit, above {CLOSE[kind]:g}; save the model in float32"
+            f"{where}: logits in {number_type} differ from those of the copy in {module.searches_in}, along whose "
+            f"gradients attacks search, by {distance:.1e} of the largest logit, above {CLOSE[number_type]:g}; save the "
+            "model in float32"
         )
     maker = f"by {module.made_by}; " if module.made_by else ""
-    return f"{maker}searched in {module.searches_in}, within {distance:.0e} of the logits in {kind}"
+    return f"{maker}searched in {module.searches_in}, within {distance:.0e} of the logits in {number_type}"
 
 
 def number_words(classifier: Classifier) -> str:
@@ -206,25 +249,12 @@ def number_words(classifier: Classifier) -> str:
         return ""
     if classifier.network is None:
         return f"numbers in {classifier.number_type}"
-    module = next(_confirmed_in(classifier.network))
+    module = _confirmed_in(classifier.network)[0]
     return f"numbers in {module.answers_in}, attacks search in {module.searches_in}"
 
 
-def searched_logits(classifier: Classifier, images: Any) -> NDArray[np.float32]:
+def searched_logits(classifier: Classifier, images: LabelledImages) -> Logits:
     """Logits (N, K) of an image set by the search of a network alone."""
-    network: Any = classifier.network
-    with search_alone(network):
-        return np.concatenate([classifier.logits(batch) for batch in images.batches(COMPARED)])
-
-
-def _confirmed_in(network: torch.nn.Module) -> Iterator[Any]:
-    for module in network.modules():
-        if isinstance(getattr(module, "answers_in", None), str):
-            yield module
-
-
-def _show(network: torch.nn.Module, images: torch.Tensor) -> None:
-    import torch
-
-    with torch.no_grad():
-        network(images)
+    assert classifier.network is not None  # only networks have a search
+    with search_alone(classifier.network):
+        return np.concatenate([classifier.logits(batch) for batch in images.batches(BATCH)])

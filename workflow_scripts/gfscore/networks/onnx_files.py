@@ -1,4 +1,4 @@
-"""The files of an ONNX model: the graph, and the files beside it in which its tensors are stored.
+"""The files of an ONNX model: the graph, and the files of the same folder in which its tensors are stored.
 
 Imports neither onnx nor numpy, since the names of these files are asked for whenever a run is planned.
 """
@@ -6,7 +6,7 @@ Imports neither onnx nor numpy, since the names of these files are asked for whe
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,7 +48,7 @@ UNSUITED = set('/\\{}<>:"|?*')
 
 
 def data_files(path: Path | str) -> list[Path]:
-    """Files beside an ONNX file in which tensors of it are stored.
+    """Files of the same folder in which tensors of an ONNX model are stored.
 
     Parameters
     ----------
@@ -84,15 +84,15 @@ def model_files(path: Path | str) -> list[Path]:
 
 def require_plain_name(name: str, path: Path) -> None:
     """Raise InputError, naming the ONNX file `path`, unless a name can only be that of another file of its folder."""
-    plain = name not in ("", ".", "..", path.name) and name.isprintable() and not UNSUITED & set(name)
-    if not plain:
+    reserved = name in ("", ".", "..", path.name)
+    if reserved or not name.isprintable() or UNSUITED & set(name):
         raise InputError(
             f"{path}: a tensor of it is stored in {name!r}, which is no name of another file in the same folder; load "
             f"the model where that file is, and {AS_ONE_FILE}"
         )
 
 
-# ---- protocol buffers ----
+# Protocol buffers
 
 
 @lru_cache(maxsize=256)
@@ -106,7 +106,7 @@ def _locations(path: Path, size: int, changed: int) -> tuple[str, ...]:
 
 
 def _locations_in(content: mmap.mmap) -> Iterator[str]:
-    # Values of all entries `location`; ValueError for what is no protocol buffer.
+    # Values of all entries `location`; ValueError for content that is no protocol buffer.
     waiting = [("ModelProto", 0, len(content))]
     count = 0
     while waiting:
@@ -116,45 +116,46 @@ def _locations_in(content: mmap.mmap) -> Iterator[str]:
             count += 1
             if count > MOST_FIELDS:
                 raise ValueError("too many fields")
-            inner = MESSAGES[message].get(number)
-            if inner is not None:
-                waiting.append((inner, first, last))
+            member = MESSAGES[message].get(number)
+            if member is not None:
+                waiting.append((member, first, last))
             elif message == "StringStringEntryProto":
                 entry[number] = content[first:last]
         if entry.get(KEY) == LOCATION:
             yield entry.get(VALUE, b"").decode("utf-8")
 
 
-def _fields(content: mmap.mmap, start: int, end: int) -> Iterable[tuple[int, int, int]]:
+def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     # Number, start and end of the fields of a message that have a length; others are passed over.
-    place = start
-    while place < end:
-        tag, place = _varint(content, place, end)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            _, place = _varint(content, place, end)
-        elif wire == 1:
-            place += 8
-        elif wire == 5:
-            place += 4
-        elif wire == 2:
-            length, place = _varint(content, place, end)
-            if place + length > end:
+    position = start
+    while position < end:
+        tag, position = _varint(content, position, end)
+        number, wire_type = tag >> 3, tag & 7
+        if wire_type == 0:
+            _, position = _varint(content, position, end)
+        elif wire_type == 1:
+            position += 8
+        elif wire_type == 5:
+            position += 4
+        elif wire_type == 2:
+            length, position = _varint(content, position, end)
+            if position + length > end:
                 raise ValueError("a field ends behind its message")
-            yield number, place, place + length
-            place += length
+            yield number, position, position + length
+            position += length
         else:
             raise ValueError("no field has this type")
 
 
-def _varint(content: mmap.mmap, place: int, end: int) -> tuple[int, int]:
-    # A number of variable length, and the place behind it.
-    value = shift = 0
-    while place < end and shift < 64:
-        byte = content[place]
-        place += 1
+def _varint(content: mmap.mmap, position: int, end: int) -> tuple[int, int]:
+    # A number of variable length, and the position behind it.
+    value = 0
+    shift = 0
+    while position < end and shift < 64:
+        byte = content[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place
+            return value, position
         shift += 7
     raise ValueError("a number does not end")

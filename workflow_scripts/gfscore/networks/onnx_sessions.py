@@ -1,31 +1,46 @@
-"""TODO."""
+"""ONNX graphs in onnxruntime: their input, the output with the logits, and the logits of images."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
+import onnxruntime
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.model_source import Settings
+from gfscore.networks.onnx_content import serialized
+from gfscore.networks.onnx_graphs import graph_before_head
 from gfscore.networks.outputs import (
     FLOAT32,
+    Images,
+    Logits,
     Output,
+    class_count,
     failed_on,
     first_line,
     logits_of_values,
     output_words,
+    probe_images,
     selected_output,
 )
 from gfscore.networks.preprocessing import preprocess
+from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities
 
-if TYPE_CHECKING:
-    pass
-
+INPUTS = {
+    "tensor(float)": FLOAT32,
+    "tensor(float16)": "float16",
+    "tensor(bfloat16)": "bfloat16",
+    "tensor(double)": "float64",
+    "tensor(uint8)": "uint8",
+}
+"""Number types of inputs that images are converted to, by onnxruntime's name."""
 
 REAL_NUMBERS = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)")
 """Types of outputs that may be logits, as onnxruntime calls them."""
@@ -44,7 +59,7 @@ class GraphInput:
     channels_last : bool
         Whether the channels are the last axis.
     number_type : str
-        Type of the pixels, a value of gfscore.networks.onnx_sessions.INPUTS.
+        Type of the pixels, a value of INPUTS.
     """
 
     name: str
@@ -52,11 +67,18 @@ class GraphInput:
     channels_last: bool
     number_type: str
 
-    def converted(self, images: NDArray[np.float32]) -> NDArray[Any]:
+    def pixels(self, images: Images) -> NDArray[np.generic]:
         """Preprocessed images in the number type of the input; those of 8 bits are rounded."""
         if self.number_type == "uint8":
             return np.rint(images).clip(0, 255).astype(np.uint8)
         return images.astype(self.number_type, copy=False)
+
+    def grey_images(self, image_shape: tuple[int, int, int]) -> NDArray[np.generic]:
+        """Grey images of shape (C, H, W) in the layout and number type of the input."""
+        channels, height, width = image_shape
+        shape = (height, width, channels) if self.channels_last else image_shape
+        grey = np.full((self.batch or 2, *shape), 0.5, dtype=np.float32)
+        return self.pixels(grey)
 
 
 @dataclass(frozen=True)
@@ -68,19 +90,19 @@ class GraphLogits:
     output : str
         Name of the output of the file.
     head : str or None
-        The softmax or the like that the output comes from, a key of gfscore.networks.outputs.HEADS.
+        The operator that the output comes from, a key of gfscore.networks.outputs.HEADS.
     logarithms : bool
         Whether the output holds probabilities, whose logarithms are taken.
     tensor : str
-        Name of the tensor with the logits: the output, or what goes into its head.
+        Name of the tensor with the logits: the output, or the input of its head.
     one_column : bool
-        Whether it holds one number per image, which tells two classes apart.
+        Whether that tensor holds one number per image, which tells two classes apart.
     """
 
     output: str
     head: str | None
     logarithms: bool
-    tensor: str = ""
+    tensor: str
     one_column: bool = False
 
     @property
@@ -90,7 +112,7 @@ class GraphLogits:
 
 
 @dataclass(frozen=True)
-class RunGraph:
+class GraphSession:
     """A graph in onnxruntime.
 
     Attributes
@@ -99,54 +121,95 @@ class RunGraph:
     image_input : GraphInput
         The images that it takes.
     settings : mapping
-        Those of its model.
+        Settings of the model: image shape and preprocessing.
     path : Path
-        Its file.
+        The ONNX file.
     """
 
-    session: Any
+    session: onnxruntime.InferenceSession
     image_input: GraphInput
-    settings: Mapping[str, Any]
+    settings: Settings
     path: Path
 
-    def values(self, images: NDArray[np.float32], names: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Values of the tensors of these names, (n, ...) float32 each, for images (n, C, H, W) in [0, 1]."""
-        pixels = self.image_input.converted(preprocess(images, self.settings, where=self.path))
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Shape (C, H, W) of the images."""
+        channels, height, width = self.settings["image_shape"]
+        return channels, height, width
+
+    def values(self, images: Images, names: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Values of tensors for images.
+
+        Parameters
+        ----------
+        images : ndarray of float32
+            (n, C, H, W), pixels in [0, 1].
+        names : sequence of str
+            Names of the tensors.
+
+        Returns
+        -------
+        list of ndarray
+            For each tensor its values (n, ...) float32.
+        """
+        pixels = self.image_input.pixels(preprocess(images, self.settings, where=self.path))
         if self.image_input.channels_last:
             pixels = np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+
         size = self.image_input.batch or max(1, len(pixels))
-        blocks: list[list[NDArray[Any]]] = []
+        blocks: list[list[NDArray[np.generic]]] = [[] for _ in names]
         for start in range(0, len(pixels), size):
             block = pixels[start : start + size]
             # Only a graph with a fixed batch size has a last block that is not full.
             padding = np.zeros((size - len(block), *block.shape[1:]), dtype=block.dtype)
-            values = self.session.run(list(names), {self.image_input.name: np.concatenate([block, padding])})
-            blocks.append([value[: len(block)] for value in values])
-        return [np.concatenate(values).astype(np.float32) for values in zip(*blocks, strict=True)]
+            feed = {self.image_input.name: np.concatenate([block, padding])}
+            block_values = self.session.run(list(names), feed)
+            for tensor_blocks, value in zip(blocks, block_values, strict=True):
+                tensor_blocks.append(value[: len(block)])
+        return [np.concatenate(tensor_blocks).astype(np.float32) for tensor_blocks in blocks]
 
-    def logits(self, images: NDArray[np.float32], logits: GraphLogits) -> NDArray[np.float32]:
+    def logits(self, images: Images, logits: GraphLogits) -> Logits:
         """Logits (n, K) float32 of images (n, C, H, W) in [0, 1]."""
         (values,) = self.values(images, [logits.tensor])
-        # Between the logits and the output of the file there may be a change of shape.
-        values = values.reshape(len(values), -1) if logits.head else values
+        if logits.head:
+            # Between the logits and the output of the file there may be a change of shape.
+            values = values.reshape(len(values), -1)
         return logits_of_values(values, logarithms=logits.logarithms)
 
 
 def opened_session(
-    content: bytes, threads: int, path: Path | str, *, data: Mapping[str, bytes] = MappingProxyType({})
-) -> Any:
-    """onnxruntime's session of a graph on the CPU; InputError, naming the file `path`, where it cannot run it.
+    content: bytes,
+    threads: int,
+    path: Path | str,
+    *,
+    data: Mapping[str, bytes] = MappingProxyType({}),
+) -> onnxruntime.InferenceSession:
+    """Session of a graph on the CPU.
 
-    `data` is the content of the files that its tensors are stored in, by name: none is opened.
+    Parameters
+    ----------
+    content : bytes
+        The graph, serialized.
+    threads : int
+        Threads of one operator.
+    path : Path or str
+        Its file, for messages.
+    data : mapping of str to bytes
+        Content of the files that its tensors are stored in, by name; no file is opened.
+
+    Raises
+    ------
+    InputError
+        Where onnxruntime cannot run the graph.
     """
-    import onnxruntime
-
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
     options.log_severity_level = 4
     if data:
-        sizes = [len(values) for values in data.values()]
-        options.add_external_initializers_from_files_in_memory(list(data), list(data.values()), sizes)
+        names, contents = list(data), list(data.values())
+        sizes = [len(values) for values in contents]
+        options.add_external_initializers_from_files_in_memory(names, contents, sizes)
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     # onnxruntime's errors have no common base class.
@@ -157,64 +220,108 @@ def opened_session(
         ) from error
 
 
-def _input_of(session: Any, shape: Sequence[int], path: Path | str) -> GraphInput:
+def session_for_logits(
+    session: onnxruntime.InferenceSession,
+    graph: onnx.ModelProto,
+    settings: Settings,
+    threads: int,
+    path: Path | str,
+    *,
+    data: Mapping[str, bytes] = MappingProxyType({}),
+) -> tuple[GraphSession, GraphLogits]:
+    """Session that gives the logits of a model, and where these are.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Session of `graph`. Where the logits are inside the graph, another one is opened with them as an output.
+    graph : onnx.ModelProto
+    settings : mapping
+        `image_shape`, `output`, `head`, `allow_probabilities` and the preprocessing of the model.
+    threads, path, data
+        As for `opened_session`.
+
+    Raises
+    ------
+    InputError
+        Naming file and remedy, for unsuitable inputs and outputs, and for a graph that fails on images.
+    """
+    channels, height, width = settings["image_shape"]
+    shape = (channels, height, width)
+    image_input = _image_input(session, shape, path)
+    output = _logits_output(session, settings.get("output"), image_input.grey_images(shape), path)
+
+    head = settings.get("head")
+    tensor = output
+    if head:
+        extended, tensor = graph_before_head(graph, output, head, where=path)
+        session = opened_session(serialized(extended, path), threads, path, data=data)
+    logarithms = settings.get("allow_probabilities") == LOGARITHMS
+    logits = GraphLogits(output, head, logarithms, tensor)
+    graph_session = GraphSession(session, image_input, settings, Path(path))
+
+    # Explains what is wrong with a graph that fails, or has no logits.
+    class_count(lambda images: graph_session.logits(images, logits), shape, where=path)
+
+    (values,) = graph_session.values(probe_images(shape), [tensor])
+    one_column = is_one_column(values.reshape(len(values), -1))
+    if logarithms:
+        probabilities = both_classes(values, probabilities=True) if one_column else values
+        log_probabilities(probabilities, source=path)
+    return graph_session, replace(logits, one_column=one_column)
+
+
+def _image_input(
+    session: onnxruntime.InferenceSession, image_shape: tuple[int, int, int], path: Path | str
+) -> GraphInput:
     inputs = session.get_inputs()
     if len(inputs) != 1:
+        names = ", ".join(tensor.name for tensor in inputs) or "none"
+        raise InputError(f"{path}: has inputs {names}; export it with one, the image")
+    (image,) = inputs
+    if image.type not in INPUTS:
         raise InputError(
-            f"{path}: has inputs {', '.join(i.name for i in inputs) or 'none'}; export it with one, the image"
+            f"{path}: input {image.name!r} is {image.type}; export it for float32 images (n, C, H, W), other types "
+            f"that are read are {', '.join(INPUTS)}"
         )
-    (only,) = inputs
-    if only.type not in INPUTS:
+
+    channels, height, width = image_shape
+    channels_first = _fits(image.shape, (channels, height, width))
+    if not channels_first and not _fits(image.shape, (height, width, channels)):
         raise InputError(
-            f"{path}: input {only.name!r} is {only.type}; export it for float32 images (n, C, H, W), other types that "
-            f"are read are {', '.join(INPUTS)}"
+            f"{path}: input {image.name!r} has shape {image.shape}, but image_shape {list(image_shape)} needs "
+            "(n, C, H, W) or (n, H, W, C); correct image_shape, or export the model for images"
         )
-
-    def fits(needed: tuple[int, ...]) -> bool:
-        # Symbolic dimensions are text or None and accept any size.
-        sides = zip(only.shape[1:], needed, strict=True)
-        return len(only.shape) == 4 and all(not isinstance(has, int) or has == needs for has, needs in sides)
-
-    channels, height, width = shape
-    first, last = (channels, height, width), (height, width, channels)
-    if not fits(first) and not fits(last):
-        raise InputError(
-            f"{path}: input {only.name!r} has shape {only.shape}, but image_shape {list(shape)} needs (n, C, H, W) or "
-            "(n, H, W, C); correct image_shape, or export the model for images"
-        )
-    batch = only.shape[0] if isinstance(only.shape[0], int) else None
-    return GraphInput(only.name, batch, not fits(first), INPUTS[only.type])
+    batch = image.shape[0] if isinstance(image.shape[0], int) else None
+    return GraphInput(image.name, batch, not channels_first, INPUTS[image.type])
 
 
-def _grey_images(shape: tuple[int, ...], image_input: GraphInput) -> NDArray[Any]:
-    # In the layout and number type of the graph's input.
-    sides = (*shape[1:], shape[0]) if image_input.channels_last else shape
-    return image_input.converted(np.full((image_input.batch or 2, *sides), 0.5, dtype=np.float32))
+def _fits(input_shape: Sequence[int | str | None], image_shape: tuple[int, int, int]) -> bool:
+    # Symbolic dimensions are text or None, and accept any size.
+    if len(input_shape) != 4:
+        return False
+    for size, image_size in zip(input_shape[1:], image_shape, strict=True):
+        if isinstance(size, int) and size != image_size:
+            return False
+    return True
 
 
-def _output_of(session: Any, wanted: str | int | None, images: NDArray[Any], path: Path | str) -> str:
-    # Name of the output with the logits. It is run on images, since files need not state the shapes of outputs.
+def _logits_output(
+    session: onnxruntime.InferenceSession, name: str | int | None, images: NDArray[np.generic], path: Path | str
+) -> str:
+    # The graph is run on images, since files need not state the shapes of outputs.
     names = [output.name for output in session.get_outputs()]
     real = session.get_outputs()[0].type in REAL_NUMBERS
-    if len(names) == 1 and wanted in (None, names[0]) and real:
+    if len(names) == 1 and name in (None, names[0]) and real:
         return names[0]
     try:
         values = session.run(names, {session.get_inputs()[0].name: images})
     # onnxruntime's errors have no common base class.
     except Exception as error:
         raise failed_on(images.shape[1:], error, where=path) from error
+
     outputs = []
-    for place, (name, value) in enumerate(zip(names, values, strict=True)):
-        whole = np.asarray(value).dtype.kind in "iub"
-        outputs.append(Output(name, place, np.shape(value), whole_numbers=whole))
-    return selected_output(outputs, wanted, where=path, images=len(images)).name
-
-
-INPUTS = {
-    "tensor(float)": FLOAT32,
-    "tensor(float16)": "float16",
-    "tensor(bfloat16)": "bfloat16",
-    "tensor(double)": "float64",
-    "tensor(uint8)": "uint8",
-}
-"""Number types of inputs that images are converted to, by onnxruntime's name."""
+    for index, (output_name, value) in enumerate(zip(names, values, strict=True)):
+        whole_numbers = np.asarray(value).dtype.kind in "iub"
+        outputs.append(Output(output_name, index, np.shape(value), whole_numbers=whole_numbers))
+    return selected_output(outputs, name, where=path, images=len(images)).name

@@ -1,10 +1,14 @@
-"""What a network returns: the output with the logits among several, and logits from what is not quite logits."""
+"""What a network returns: which output holds the logits, and logits from outputs that are not quite logits.
+
+Imports no torch: an audit of logits alone, and the reading of ONNX graphs, use this module too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +16,82 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_one_column
 
-if TYPE_CHECKING:
-    pass
-from typing import TYPE_CHECKING
+Images = NDArray[np.float32]
+"""Images (n, C, H, W) float32, pixels in [0, 1] unless preprocessed."""
 
-if TYPE_CHECKING:
-    pass
+Logits = NDArray[np.float32]
+"""Logits (n, K) float32."""
+
+Run = Callable[[Images], Logits]
+"""A classifier without gradients: from images to logits."""
+
+
+class LabelledImages(Protocol):
+    """N labelled images in a fixed order, read in batches: gfscore.images.image_set.ImageSet, as networks use it."""
+
+    @property
+    def sample_id(self) -> NDArray[np.str_]:
+        """Identifiers (N,)."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """True classes (N,), 0..K-1."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+
+    def __len__(self) -> int:
+        """Number of samples N."""
+
+    def batches(self, batch_size: int) -> Iterator[Images]:
+        """Yield the images in their order, at most `batch_size` at a time."""
+
+    def select(self, rows: NDArray[np.int64]) -> LabelledImages:
+        """Images of some rows, ascending."""
+
+
+FLOAT32 = "float32"
+"""Number type of the images, and of most networks."""
+
+
+def prevailing_type(sizes: Iterable[tuple[str, int]]) -> str:
+    """Number type of most numbers, from the type and the size of each tensor; "float32" where there is none."""
+    counts: Counter[str] = Counter()
+    for number_type, size in sizes:
+        counts[number_type] += size
+    if not counts:
+        return FLOAT32
+    return counts.most_common(1)[0][0]
+
+
+# Outputs and their selection
 
 
 @dataclass(frozen=True)
 class Output:
-    """One of the arrays that a network returns: its name, its place from 0, and its shape for a batch of images.
+    """One of the arrays that a network returns.
 
-    `whole_numbers`: whether it holds integers.
+    Attributes
+    ----------
+    name : str
+    index : int
+        Its position among the outputs, from 0.
+    shape : tuple of int
+        Shape for a batch of images.
+    whole_numbers : bool
+        Whether it holds integers.
     """
 
     name: str
-    place: int
+    index: int
     shape: tuple[int, ...]
     whole_numbers: bool = False
 
     def classes(self, images: int) -> int | None:
-        """Number of classes whose logits it may hold for so many images; None for another shape.
+        """Number of classes K whose logits the output may hold for `images` images; None for an unsuitable shape.
 
-        K of (n, K), and 2 of (n, 1) and (n,) unless they are the classes that are predicted.
+        K of (n, K); 2 of (n, 1) and (n,), unless these are predicted classes.
         """
         if self.predicts_classes:
             return None
@@ -47,47 +103,72 @@ class Output:
 
     @property
     def predicts_classes(self) -> bool:
-        """Whether it is one integer for each image: the class that is predicted."""
+        """Whether the output is one integer for each image: the predicted class."""
         return self.whole_numbers and self.shape[1:] in ((), (1,))
 
     def __str__(self) -> str:
         """Name and shape, in which n stands for the number of images."""
-        sides = ", ".join(["n", *map(str, self.shape[1:])])
-        return f"{self.name} ({sides}{',' if len(self.shape) == 1 else ''})"
+        if len(self.shape) == 1:
+            return f"{self.name} (n,)"
+        sides = ", ".join(map(str, self.shape[1:]))
+        return f"{self.name} (n, {sides})" if sides else f"{self.name} (n)"
 
 
 class SeveralOutputs(InputError):
-    """A network returns several arrays, and nothing says which of them holds the logits."""
+    """A network returns several arrays, and its settings do not name the one with the logits.
+
+    Attributes
+    ----------
+    outputs : tuple of Output
+    images : int
+        Number of images that the network was shown.
+    """
 
     def __init__(self, where: object, outputs: Sequence[Output], images: int) -> None:
-        """Error that names the file, and the outputs for so many `images`."""
-        self.outputs, self.images = tuple(outputs), images
+        """Error that names the file `where` and its outputs."""
+        self.outputs = tuple(outputs)
+        self.images = images
+        listed = ", ".join(map(str, outputs))
         super().__init__(
-            f"{where}: has {len(outputs)} outputs: {', '.join(map(str, outputs))}; name the one with the logits under "
+            f"{where}: has {len(outputs)} outputs: {listed}; name the one with the logits under "
             "`output` in the model's entry, or its place from 0"
         )
 
 
-def selected_output(outputs: Sequence[Output], wanted: str | int | None, *, where: object, images: int) -> Output:
-    """Output of a name, or of a place from 0 where no output has that name; the only one if nothing is wanted.
+def selected_output(outputs: Sequence[Output], name: str | int | None, *, where: object, images: int) -> Output:
+    """Output with the logits.
 
-    Raises SeveralOutputs if nothing is wanted and there are several, InputError, naming `where` and all outputs, for
-    one that does not exist, and for predicted classes in place of logits.
+    Parameters
+    ----------
+    outputs : sequence of Output
+        All outputs of the network.
+    name : str, int or None
+        Name of the output, or its position from 0 where no output has that name; None for the only one.
+    where : object
+        File of the network, for messages.
+    images : int
+        Number of images that the network was shown.
+
+    Raises
+    ------
+    SeveralOutputs
+        Without a name, where there are several outputs.
+    InputError
+        For an output that does not exist, and for predicted classes in place of logits.
     """
-    if wanted is None:
+    if name is None:
         if len(outputs) != 1:
             raise SeveralOutputs(where, outputs, images)
-        return _require_logits(outputs[0], where)
-    place = place_of([output.name for output in outputs], wanted)
-    if place is not None:
-        return _require_logits(outputs[place], where)
-    raise InputError(
-        f"{where}: no output {wanted!r}; it has {', '.join(map(str, outputs))}; correct `output` (gfscore audit: "
-        "--output)"
-    )
+        output = outputs[0]
+    else:
+        index = output_index([output.name for output in outputs], name)
+        if index is None:
+            listed = ", ".join(map(str, outputs))
+            raise InputError(
+                f"{where}: no output {name!r}; it has {listed}; correct `output` (gfscore audit: --output)"
+            )
+        output = outputs[index]
 
-
-def _require_logits(output: Output, where: object) -> Output:
     if output.predicts_classes:
         raise InputError(
             f"{where}: its output {output} is a whole number for each image, the class that it predicts; export the "
@@ -96,19 +177,34 @@ def _require_logits(output: Output, where: object) -> Output:
     return output
 
 
-def place_of(names: Sequence[str], wanted: str | int) -> int | None:
-    """Place from 0 of a name, or of the place itself where no output has it as its name; None where there is none."""
-    if str(wanted) in names:
-        return list(names).index(str(wanted))
-    place = int(wanted) if str(wanted).isdecimal() else len(names)
-    return place if place < len(names) else None
+def output_index(names: Sequence[str], name: str | int) -> int | None:
+    """Position from 0 of an output by its name, or by the position itself where no output has that name."""
+    text = str(name)
+    if text in names:
+        return list(names).index(text)
+    if text.isdecimal() and int(text) < len(names):
+        return int(text)
+    return None
 
 
-def logits_of_values(values: NDArray[np.float32], *, logarithms: bool) -> NDArray[np.float32]:
-    """Logits (n, K) of the values that a graph gives, (n, K), (n, 1) or (n,), as logits_of_network makes them."""
+# Logits from values
+
+
+def logits_of_values(values: NDArray[np.float32], *, logarithms: bool) -> Logits:
+    """Logits (n, K) of an output (n, K), (n, 1) or (n,).
+
+    Parameters
+    ----------
+    values : ndarray of float32
+        One number z per image stands for the logits (0, z), or, with `logarithms`, for the probabilities (1 - z, z).
+    logarithms : bool
+        Whether the values are probabilities, whose logarithms are the logits.
+    """
     if is_one_column(values):
         values = both_classes(values, probabilities=logarithms)
-    return np.log(np.maximum(values, np.float32(FLOOR))) if logarithms else values
+    if logarithms:
+        return np.log(np.maximum(values, np.float32(FLOOR)))
+    return values
 
 
 def output_words(*, one_column: bool, logarithms: bool, head: str | None = None) -> str:
@@ -124,10 +220,7 @@ def output_words(*, one_column: bool, logarithms: bool, head: str | None = None)
     return "; ".join(words)
 
 
-# ---- Softmax, log-softmax or sigmoid at the end of a graph: the logits are the input of that operator.
-
-
-Array = NDArray[np.floating]
+# Heads: softmax, log-softmax or sigmoid at the end of a graph, whose input are the logits
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-4, "uint8": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
 """Largest difference between a head applied to the logits and the output, relative to the largest output or 1, by the
@@ -136,50 +229,72 @@ number type of the network, in which the output is rounded."""
 
 @dataclass(frozen=True)
 class Head:
-    """The operator that ends a graph, and its effect: `both` maps images to the logits before it and to the output.
+    """The operator that ends a graph.
 
-    `number_type` is that of the output.
+    Attributes
+    ----------
+    name : str
+        A key of HEADS.
+    both : callable
+        From images to the logits before the operator and to the output of the graph.
+    number_type : str
+        Number type of the output, a key of TOLERANCE.
     """
 
     name: str
-    both: Callable[[NDArray[np.float32]], tuple[Array, Array]]
+    both: Callable[[Images], tuple[NDArray[np.floating], NDArray[np.floating]]]
     number_type: str
 
 
-def softmax(logits: Array) -> Array:
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     """Softmax of logits (n, K) over the classes."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def log_softmax(logits: Array) -> Array:
+def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     """Logarithm of the softmax of logits (n, K)."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def sigmoid(logits: Array) -> Array:
+def sigmoid(logits: NDArray[np.floating]) -> NDArray[np.floating]:
     """Sigmoid of each logit."""
-    # Of the side on which the power does not overflow.
+    # Written so that the power does not overflow.
     powers = np.exp(-np.abs(logits))
     return np.where(logits < 0, powers, 1) / (1 + powers)
 
 
-HEADS: Mapping[str, Callable[[Array], Array]] = {"softmax": softmax, "log_softmax": log_softmax, "sigmoid": sigmoid}
+HEADS: Mapping[str, Callable[[NDArray[np.floating]], NDArray[np.floating]]] = {
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "sigmoid": sigmoid,
+}
 
 
-def require_head(head: Head, images: NDArray[np.float32], *, where: object) -> None:
-    """Raise InputError, naming `where`, unless the head, applied to the logits of images, gives the file's output.
+def require_head(head: Head, images: Images, *, where: object) -> None:
+    """Refuse a head that, applied to the logits of images, does not give the output of the file.
 
     Compared for every image and class, to TOLERANCE.
+
+    Raises
+    ------
+    InputError
+        Naming `where`, the file.
     """
-    tolerance = TOLERANCE[head.number_type]
     logits, outputs = head.both(images)
-    applied = HEADS[head.name](_rows(logits))
-    outputs = _rows(outputs)
-    distance = float(np.abs(applied - outputs).max()) if applied.shape == outputs.shape else np.inf
+    logits = np.asarray(logits, dtype=np.float64).reshape(len(logits), -1)
+    outputs = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+
+    applied = HEADS[head.name](logits)
+    distance = np.inf
+    if applied.shape == outputs.shape:
+        distance = float(np.abs(applied - outputs).max())
+
+    tolerance = TOLERANCE[head.number_type]
+    largest = max(1.0, float(np.abs(outputs).max()))
     # NaN, for which every comparison is false, must be refused too.
-    if not distance <= tolerance * max(1.0, float(np.abs(outputs).max())):
+    if not distance <= tolerance * largest:
         raise InputError(
             f"{where}: its {head.name}, applied to the values before it, differs from the output of the file by "
             f"{distance:.1e}, above {tolerance:g}; export the network without its last {head.name}, so that it gives "
@@ -187,42 +302,44 @@ def require_head(head: Head, images: NDArray[np.float32], *, where: object) -> N
         )
 
 
-def probe_images(shape: Sequence[int]) -> NDArray[np.float32]:
-    """Two images of noise, always the same, that a head is checked on wherever a network is opened."""
-    return np.random.default_rng(0).random((2, *shape), dtype=np.float32)
-
-
-def _rows(values):
-    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-
-
-def _no_head(name, where):
+def no_head(name: str, where: object) -> InputError:
+    """Error for a graph in the file `where` that does not end in the head that its settings name."""
     return InputError(
         f"{where}: `head` is {name}, but the graph does not end in one; correct `head`, or leave it out for logits"
     )
 
 
-# ---- ONNX ----
+def probe_images(shape: Sequence[int]) -> Images:
+    """Two images (2, C, H, W) of noise, always the same, on which a head is checked when a network is opened."""
+    return np.random.default_rng(0).random((2, *shape), dtype=np.float32)
 
 
-# ---- torch.export ----
+# Checks of a network on images
 
 
-FLOAT32 = "float32"
-"""Number type of the images, and of most networks."""
+def class_count(run: Callable[[Images], object], image_shape: Sequence[int], *, where: object) -> int:
+    """Number of classes K of a classifier, from its logits for two grey images.
 
+    Parameters
+    ----------
+    run : callable
+        From images (2, C, H, W) float32 in [0, 1] to what the classifier returns.
+    image_shape : sequence of int
+        (C, H, W).
+    where : object
+        The classifier, for messages.
 
-def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequence[int], *, where: object) -> int:
-    """Number of classes K of a classifier, from the logits of two grey images.
-
-    `run` maps (2, C, H, W) float32 in [0, 1] to the classifier's output, `where` names the classifier in errors. Raises
-    InputError if it fails on images of `image_shape`, or does not return one row of at least 2 logits per image.
+    Raises
+    ------
+    InputError
+        If it fails on such images, or does not return one row of at least 2 logits per image.
     """
     try:
         output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
     # The code of a model may raise anything.
     except Exception as error:
         raise failed_on(image_shape, error, where=where) from error
+
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
         kind = type(output).__name__ if shape is None else f"shape {tuple(shape)}"
@@ -233,7 +350,7 @@ def classes_given(run: Callable[[NDArray[np.float32]], Any], image_shape: Sequen
 
 
 def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
-    """Error for a network that fails on images (n, C, H, W) of a shape (C, H, W); `where` names it."""
+    """Error for a network, named `where`, that fails on images of a shape (C, H, W)."""
     return InputError(
         f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "
         "the arguments of the architecture"
@@ -243,4 +360,5 @@ def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) ->
 def first_line(error: BaseException) -> str:
     """First line of an exception's text, or its type if the text is empty; at most 300 characters."""
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]
+    line = lines[0] if lines else type(error).__name__
+    return line[:300]

@@ -1,50 +1,56 @@
-"""Counts of the forward and backward passes of a process, in images, for the cost table."""
+"""Forward and backward passes of classifiers: their number, for the cost table, and a check of all their logits.
+
+Imports no torch, since every step reports the passes that it made.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
-    from numpy.typing import NDArray
-
-    from gfscore.networks.classifier import Classifier
-from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor, nn
 
     from gfscore.networks.classifier import Classifier
+    from gfscore.networks.outputs import Images, Logits, Run
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_counts: Counter[str] = Counter()
 
 
-_made: Counter[str] = Counter()
+# Numbers of passes
 
 
 @contextmanager
 def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Classifier]:
-    """Yield a Classifier with the same logits whose passes are counted.
+    """Yield a classifier with the same logits whose passes are counted.
 
     `forwards` counts the images of all completed forward passes, `backwards` those of all backward passes; gradients
-    of several classes from one forward pass count separately. `compiled`: whether the network will be compiled by
-    torch.compile.
+    of several classes from one forward pass count separately.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    compiled : bool
+        Whether the network will be compiled by torch.compile.
     """
-    add_kept({"forwards": 0, "backwards": 0})
+    add({"forwards": 0, "backwards": 0})
     if classifier.network is None:
-        yield replace(classifier, run=_counting(classifier.run))
+        assert classifier.run is not None  # without a network there is a function
+        yield replace(classifier, run=_counted_run(classifier.run))
         return
-    record = _record
+
+    record = _record_pass
     if compiled:
         import torch
 
@@ -58,120 +64,127 @@ def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Class
         hook.remove()
 
 
-def made() -> dict[str, int]:
+def counts() -> dict[str, int]:
     """Counts of this process so far, by name; empty before the first use of `counted`."""
-    return dict(_made)
+    return dict(_counts)
 
 
-def made_since(before: Mapping[str, int]) -> dict[str, int]:
-    """Counts since `made` returned `before`, by name."""
-    return {name: number - before.get(name, 0) for name, number in _made.items()}
+def counts_since(before: Mapping[str, int]) -> dict[str, int]:
+    """Counts since `counts` returned `before`, by name."""
+    return {name: number - before.get(name, 0) for name, number in _counts.items()}
 
 
-def add_kept(numbers: Mapping[str, int]) -> None:
-    """Add counts of an earlier process, as `made_since` returned them there."""
-    _made.update(numbers)
+def add(numbers: Mapping[str, int]) -> None:
+    """Add counts of an earlier process, as `counts_since` returned them there."""
+    _counts.update(numbers)
 
 
-def _counting(run):
-    def counting(images: NDArray[np.float32]) -> NDArray[np.float32]:
+def _counted_run(run: Run) -> Run:
+    def counting(images: Images) -> Logits:
         logits = run(images)
-        _made["forwards"] += len(images)
+        _counts["forwards"] += len(images)
         return logits
 
     return counting
 
 
-def _record(_network, inputs, logits):
+def _record_pass(_network: nn.Module, inputs: tuple[Tensor, ...], logits: object) -> None:
     images = inputs[0].shape[0]
-    _made["forwards"] += images
-    if getattr(logits, "requires_grad", False):
+    _counts["forwards"] += images
+    if not getattr(logits, "requires_grad", False):
+        return
 
-        def record(_gradient: torch.Tensor) -> None:
-            _made["backwards"] += images
+    def record_gradient(_gradient: Tensor) -> None:
+        _counts["backwards"] += images
 
-        logits.register_hook(record)
+    logits.register_hook(record_gradient)  # type: ignore[attr-defined]
 
 
-# Detection of NaN and infinite logits in the forward passes of a measure. Comparisons with NaN are false, so an
-# image with NaN logits would count as robust in one measure and as misclassified in another.
+# NaN and infinite logits. Comparisons with NaN are false, so an image with NaN logits would count as robust in one
+# measure and as misclassified in another.
 
 
 @contextmanager
 def watched(classifier: Classifier) -> Iterator[Classifier]:
-    """Yield the Classifier with a check of the logits of every forward pass.
+    """Yield a classifier with a check of the logits of every forward pass.
 
-    Raises InputError at the end, or in place of another exception, if a logit was NaN or +infinity. A logit of
-    -infinity is allowed: it excludes a class.
+    Raises
+    ------
+    InputError
+        At the end, or in place of another exception, if a logit was NaN or +infinity. A logit of -infinity is allowed:
+        it excludes a class.
     """
-    largest = _Largest()
-    if classifier.network is None:
-        assert classifier.run is not None  # without a network there is a function
-        running, hook = replace(classifier, run=largest.of_function(classifier.run)), None
-    else:
-        # A hook, since attacks call the network directly.
-        running, hook = classifier, classifier.network.register_forward_hook(largest.of_pass)
+    largest = _LargestLogit()
     try:
-        yield running
+        if classifier.network is None:
+            assert classifier.run is not None  # without a network there is a function
+            yield replace(classifier, run=largest.watched_run(classifier.run))
+        else:
+            # A hook, since attacks call the network directly.
+            hook = classifier.network.register_forward_hook(largest.record_pass)
+            try:
+                yield classifier
+            finally:
+                hook.remove()
     # The exception is probably a consequence of the NaN.
     except Exception as error:
         if not largest.finite():
-            raise _refused(classifier) from error
+            raise _no_finite_logits(classifier) from error
         raise
-    finally:
-        if hook is not None:
-            hook.remove()
     if not largest.finite():
-        raise _refused(classifier)
+        raise _no_finite_logits(classifier)
 
 
-def refusing_nan(measure_batch: Callable[..., Any]) -> Callable[..., Any]:
+def refusing_nan(
+    measure_batch: Callable[Concatenate[Classifier, Arguments], Result],
+) -> Callable[Concatenate[Classifier, Arguments], Result]:
     """Decorator of a function whose first argument is a Classifier: runs it under `watched`."""
 
     @wraps(measure_batch)
-    def refusing(classifier: Classifier, *arguments: Any, **settings: Any) -> Any:
+    def refusing(classifier: Classifier, *arguments: Arguments.args, **settings: Arguments.kwargs) -> Result:
         with watched(classifier) as running:
             return measure_batch(running, *arguments, **settings)
 
     return refusing
 
 
-class _Largest:
+class _LargestLogit:
     """Largest logit so far; NaN if there was one, since maxima propagate NaN."""
 
     def __init__(self) -> None:
-        self._value: Any = None
+        self._tensor: Tensor | None = None
+        self._number = -np.inf
 
-    def of_pass(self, _network: torch.nn.Module, _inputs: object, logits: Any) -> None:
+    def record_pass(self, _network: nn.Module, _inputs: object, logits: object) -> None:
+        # A pass of a network has imported it before.
         import torch
 
         # Other outputs are refused by the caller.
         if not isinstance(logits, torch.Tensor) or logits.is_complex() or not logits.numel():
             return
         largest = logits.detach().amax()
-        if self._value is None:
+        if self._tensor is None:
             # A tensor created in inference mode could not be modified outside of it.
             with torch.inference_mode(False):
-                self._value = torch.full((), -torch.inf, device=logits.device)
+                self._tensor = torch.full((), -torch.inf, device=logits.device)
         # In place and on the device, so that a GPU is synchronised only once, at the end.
-        torch.maximum(self._value, largest, out=self._value)
+        torch.maximum(self._tensor, largest, out=self._tensor)
 
-    def of_function(
-        self, run: Callable[[NDArray[np.float32]], NDArray[np.float32]]
-    ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-        def running(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    def watched_run(self, run: Run) -> Run:
+        def running(images: Images) -> Logits:
             logits = run(images)
             if np.size(logits):
-                self._value = np.maximum(-np.inf if self._value is None else self._value, np.max(logits))
+                self._number = np.maximum(self._number, np.max(logits))
             return logits
 
         return running
 
     def finite(self) -> bool:
-        return self._value is None or float(self._value) < np.inf
+        largest = self._number if self._tensor is None else float(self._tensor)
+        return largest < np.inf
 
 
-def _refused(classifier):
+def _no_finite_logits(classifier: Classifier) -> InputError:
     name = classifier.architecture or type(classifier.network).__name__
     return InputError(
         f"the classifier ({name}) returns NaN or infinite logits for images of this measure (with noise, an attack or "

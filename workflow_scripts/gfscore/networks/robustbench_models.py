@@ -6,51 +6,35 @@ members of ensembles) run unchanged, but reading is left to the caller and downl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.networks import leaderboard
-from gfscore.networks.checkpoints import changed_by_loading
+from gfscore.networks.checkpoints import Content, changed_by_loading, load_checkpoint
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.compatibility import import_robustbench
-from gfscore.networks.outputs import classes_given
-
-if TYPE_CHECKING:
-    from torch import nn
+from gfscore.networks.model_source import Settings
+from gfscore.networks.outputs import class_count
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
 """Number of classes by dataset."""
 
 CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
-"""Last parts of the names of buffers that a definition sets itself, so that a checkpoint may lack them."""
+"""Endings of the names of buffers that a definition sets itself, so that a checkpoint may lack them."""
 
-
-def files_of(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Files of a checkpoint: mappings with path, url and sha256 (hex, or None), one per member of an ensemble.
-
-    `settings` as from `leaderboard.entry`; its `sha256` is a digest, a list of digests in the order of the members, or
-    None. Raises InputError for an unsupported model and for a wrong number of digests.
-    """
-    key = settings["dataset"], settings["threat"], settings["model"]
-    paths = leaderboard.checkpoint_files(*key, folder=settings["path"])
-    digests = settings.get("sha256")
-    digests = digests if isinstance(digests, list) else [digests] * (1 if digests else len(paths))
-    if len(digests) != len(paths):
-        raise InputError(
-            f"sha256 of {'/'.join(key)}: {len(digests)} digests for {len(paths)} files; list one per file, in order, "
-            "or null to record them at the first download"
-        )
-    # ASSUME: these URLs, from the tables of the package, are still valid; none was tested here.
-    urls = leaderboard.require_supported(*key).files
-    return [{"path": p, "url": url, "sha256": d} for p, url, d in zip(paths, urls, digests, strict=True)]
+Reader = Callable[[Path], Content]
+"""Reads the content of a checkpoint: tensors in nested mappings."""
 
 
 def open_classifier(
-    settings: Mapping[str, Any],
+    settings: Settings,
     path: Path | str,
     *,
     image_shape: tuple[int, int, int],
@@ -59,36 +43,68 @@ def open_classifier(
 ) -> Classifier:
     """Classifier of the leaderboard with gradients; normalisation is part of RobustBench's definition.
 
-    `settings` as from `leaderboard.entry`, `path` the first file of its checkpoint in RobustBench's folder layout;
-    `image_shape` (C, H, W) and `classes` K are those of the data. Raises InputError as `load_network` does, and for
-    images or classes that do not fit the network.
-    """
-    from gfscore.networks.checkpoints import load_checkpoint
+    Parameters
+    ----------
+    settings : mapping
+        As from `leaderboard.entry`.
+    path : Path or str
+        The first file of its checkpoint in RobustBench's folder layout.
+    image_shape : tuple of int
+        Shape (C, H, W) of the data.
+    classes : int or None
+        Number of classes K of the data.
+    threads
+        Not used.
 
-    key = {name: settings[name] for name in ("dataset", "threat", "model")}
-    where = f"RobustBench {'/'.join(key.values())}"
-    known = CLASSES[key["dataset"]]
-    if classes is not None and classes != known:
-        raise InputError(f"{where}: made for {known} classes, but the data declare {classes}; correct models_of")
-    network = load_network(Path(path).parents[2], **key, read=lambda file: load_checkpoint(settings, file))
-    architecture = leaderboard.require_supported(**key).architecture
-    classifier = from_network(network, architecture=architecture, image_shape=image_shape, classes=known)
-    if key["dataset"] != "imagenet" and tuple(image_shape) != (3, 32, 32):
+    Raises
+    ------
+    InputError
+        As `load_network` does, and for images or classes that do not fit the network.
+    """
+    dataset, threat, model = settings["dataset"], settings["threat"], settings["model"]
+    where = f"RobustBench {dataset}/{threat}/{model}"
+    expected = CLASSES[dataset]
+    if classes is not None and classes != expected:
+        raise InputError(f"{where}: made for {expected} classes, but the data declare {classes}; correct models_of")
+
+    def read(file: Path) -> Content:
+        return load_checkpoint(settings, file)
+
+    network = load_network(Path(path).parents[2], dataset=dataset, threat=threat, model=model, read=read)
+    architecture = leaderboard.require_supported(dataset, threat, model).architecture
+    classifier = from_network(network, architecture=architecture, image_shape=image_shape, classes=expected)
+    if dataset != "imagenet" and tuple(image_shape) != (3, 32, 32):
         # Some definitions accept other sizes, but with poor accuracy.
         raise InputError(f"{where}: made for images of shape (3, 32, 32), got {tuple(image_shape)}; correct models_of")
-    classes_given(classifier.logits, image_shape, where=where)
+    class_count(classifier.logits, image_shape, where=where)
     return classifier
 
 
-def load_network(
-    folder: Path | str, *, dataset: str, threat: str, model: str, read: Callable[[Path], Any]
-) -> nn.Module:
-    """Published classifier in eval mode on the CPU, a torch module from (n, 3, H, W) in [0, 1] to logits (n, K).
+def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
+    """Published classifier in eval mode on the CPU, without network access.
 
-    `folder` holds the files of `leaderboard.checkpoint_files`; `read` returns the content of one, tensors in nested
-    mappings. No network access. Raises InputError for an unsupported model, a missing file, and weights that are
-    incomplete or do not fit the definition. Source: RobustBench (Croce et al. 2021), robustbench 1.1.1,
-    utils.load_model.
+    Parameters
+    ----------
+    folder : Path or str
+        Holds the files of `leaderboard.checkpoint_files`.
+    dataset, threat, model : str
+        As of `leaderboard.require_supported`.
+    read : callable
+        Returns the content of one file.
+
+    Returns
+    -------
+    torch.nn.Module
+        From images (n, 3, H, W) in [0, 1] to logits (n, K).
+
+    Raises
+    ------
+    InputError
+        For an unsupported model, a missing file, and weights that are incomplete or do not fit the definition.
+
+    References
+    ----------
+    RobustBench (Croce et al. 2021), robustbench 1.1.1, utils.load_model.
     """
     files = leaderboard.checkpoint_files(dataset, threat, model, folder=folder)
     for file in files:
@@ -103,23 +119,32 @@ def load_network(
         raise
     # Files that do not fit the definition raise errors of many types.
     except Exception as error:
-        named = ", ".join(str(file) for file in files)
+        paths = ", ".join(str(file) for file in files)
         raise InputError(
-            f"{named}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({_condensed(error)}); "
+            f"{paths}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({_condensed(error)}); "
             "check that the file belongs to this model, or delete it to download it again"
         ) from error
 
 
-def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read: Callable[[Path], Any]) -> nn.Module:
+def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
     """As `load_network`, but without checks of the files and with the errors of torch."""
     import_robustbench()
+    # Only now, since RobustBench needs mending before it can be imported, and imports timm.
+    import timm
     from robustbench.utils import load_model
 
     only_file = Path(folder, dataset, threat, f"{model}.pt")
     name = name_in_timm(dataset, threat, model)
     if name:
+        # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
         with _refusing_conversions():
-            return _from_timm(name, read(only_file), CLASSES[dataset]).eval()
+            network = timm.create_model(
+                name,
+                num_classes=CLASSES[dataset],
+                pretrained=True,
+                pretrained_cfg_overlay={"state_dict": read(only_file)},
+            )
+            return network.eval()
     with (
         _published_loading(read),
         _refusing_conversions(),
@@ -132,17 +157,18 @@ def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read:
 def define(*, dataset: str, threat: str, model: str) -> nn.Module:
     """RobustBench's definition of a model, a torch module with arbitrary weights."""
     import_robustbench()
+    # Only now, as in `assemble`.
+    import timm
     from robustbench.model_zoo import model_dicts
     from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
     from torchvision.models import resnet50
 
     name = name_in_timm(dataset, threat, model)
     if name:
-        import timm
-
         return timm.create_model(name, num_classes=CLASSES[dataset], pretrained=False)
+    models = model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)]
     with _constants_on_the_cpu(), _pretrained_from(lambda: resnet50().state_dict()):
-        return model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)][model]["model"]()
+        return models[model]["model"]()
 
 
 def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
@@ -157,27 +183,24 @@ def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
     return name if timm.is_model(name) else None
 
 
-def _from_timm(name, checkpoint, classes):
-    import timm
-
-    # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
-    overlay = {"state_dict": checkpoint}
-    return timm.create_model(name, num_classes=classes, pretrained=True, pretrained_cfg_overlay=overlay)
+# Replacements in the libraries while they load
 
 
 @contextmanager
-def _published_loading(read):
-    import torch
+def _published_loading(read: Reader) -> Iterator[None]:
     from robustbench import utils
 
     published = utils._safe_load_state_dict
 
-    def load_completely(network: Any, name: str, state: dict[str, Any], dataset: Any) -> Any:
+    def load_completely(network: nn.Module, name: str, state: dict[str, Any], dataset: object) -> nn.Module:
         # RobustBench accepts any missing weights of an ImageNet model without normalisation constants, which would
         # leave random weights.
-        absent = [key for key in network.state_dict() if key not in state and key.split(".")[-1] not in CONSTANTS]
-        if absent:
-            raise RuntimeError(f"{len(absent)} weights are missing, the first is {absent[0]}")
+        missing = []
+        for key in network.state_dict():
+            if key not in state and key.rpartition(".")[2] not in CONSTANTS:
+                missing.append(key)
+        if missing:
+            raise RuntimeError(f"{len(missing)} weights are missing, the first is {missing[0]}")
         return published(network, name, state, dataset)
 
     with _replaced(
@@ -192,25 +215,23 @@ def _published_loading(read):
 
 
 @contextmanager
-def _refusing_conversions():
+def _refusing_conversions() -> Iterator[None]:
     # Refuses weights that loading would convert; RobustBench, timm and torchvision all use this method of torch.
-    import torch
+    published = nn.Module.load_state_dict
 
-    published = torch.nn.Module.load_state_dict
-
-    def load(network: Any, state: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+    def load(network: nn.Module, state: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         changed = changed_by_loading(state, network.state_dict())
         if changed:
-            kind = str(state[changed[0]].dtype).removeprefix("torch.")
-            raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({kind})")
+            number_type = str(state[changed[0]].dtype).removeprefix("torch.")
+            raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({number_type})")
         return published(network, state, *arguments, **options)
 
-    with _replaced(torch.nn.Module, load_state_dict=load):
+    with _replaced(nn.Module, load_state_dict=load):
         yield
 
 
 @contextmanager
-def _pretrained_from(weights):
+def _pretrained_from(weights: Callable[[], Content]) -> Iterator[None]:
     # The ImageNet baseline is torchvision's ResNet-50, whose definition would download its weights.
     from torchvision.models import _api
 
@@ -219,11 +240,9 @@ def _pretrained_from(weights):
 
 
 @contextmanager
-def _constants_on_the_cpu():
+def _constants_on_the_cpu() -> Iterator[None]:
     # One definition (BiT, in Bai2023Improving) moves two normalisation constants to a GPU when it is built, and to the
     # device of the images when it is used; without a GPU the first move is skipped.
-    import torch
-
     if torch.cuda.is_available():
         yield
     else:
@@ -232,7 +251,7 @@ def _constants_on_the_cpu():
 
 
 @contextmanager
-def _replaced(owner, **attributes):
+def _replaced(owner: object, **attributes: object) -> Iterator[None]:
     before = {name: getattr(owner, name) for name in attributes}
     for name, value in attributes.items():
         setattr(owner, name, value)
@@ -243,7 +262,7 @@ def _replaced(owner, **attributes):
             setattr(owner, name, value)
 
 
-def _condensed(error):
+def _condensed(error: Exception) -> str:
     # torch describes the mismatch of weights below its first line.
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= 300 else f"{text[:300]}..."

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT, PRETRAINED
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
-from gfscore.networks.torch_models import loaded, with_preprocessing
+from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.model_source import Settings
+from gfscore.networks.torch_models import with_preprocessing, with_weights
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,14 +22,52 @@ RESERVED = (*PRETRAINED, "num_classes", "in_chans", "cache_dir")
 """Arguments that follow from the data, or that would download weights."""
 
 
-def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -> nn.Module:
-    """Network of timm with arbitrary weights, a torch module; without a classifier layer if `classes` is 0.
+def open_classifier(
+    settings: Settings, path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+) -> Classifier:
+    """Classifier with timm's `architecture` for C channels and K classes; nothing is downloaded.
 
-    `settings` hold `architecture` (timm's name), `arguments` (of timm.create_model) and `image_shape` (C, H, W). Raises
-    InputError, naming `path`, for an unknown name, with the nearest known one, and for arguments in RESERVED.
+    Parameters
+    ----------
+    settings : mapping
+        As for the source `torch`, with timm's name as `architecture` and `arguments` of timm.create_model (img_size of
+        a transformer).
+    path : Path or str
+        File of the weights, whose digest was verified before.
+    image_shape, threads
+        Not used.
+    classes : int
+        Number of classes K, unless the settings name some of the network's outputs.
+
+    Raises
+    ------
+    InputError
+        As `build_timm` does, and for weights that do not fit.
     """
-    from gfscore.networks.compatibility import import_torchvision
+    del image_shape, threads
+    if settings.get("outputs"):
+        classes = _outputs_in_file(settings, path)
+    network = with_weights(build_timm(settings, path, classes=classes), settings, path)
+    return with_preprocessing(network, settings, path, architecture=settings["architecture"])
 
+
+def build_timm(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
+    """Network of timm with arbitrary weights.
+
+    Parameters
+    ----------
+    settings : mapping
+        `architecture` (timm's name), `arguments` (of timm.create_model) and `image_shape`, of which the channels C.
+    path : Path or str
+        The file, for messages.
+    classes : int
+        Number of classes; 0 for a network without a classifier layer.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, with the nearest known one, and for arguments in RESERVED.
+    """
     # timm imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
     import timm
@@ -38,12 +77,14 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
         close = get_close_matches(str(name), timm.list_models(), n=1)
         hint = f"did you mean {close[0]!r}?" if close else "timm.list_models() lists the names"
         raise InputError(f"{path}: timm {timm.__version__} has no architecture {name!r}; {hint}")
-    refused = [key for key in arguments if key in RESERVED]
-    if refused:
-        raise InputError(f"{path}: argument {refused[0]!r} follows from the data and `path`; remove it from arguments")
-    shape = {"num_classes": classes, "in_chans": settings["image_shape"][0]}
+    for argument in arguments:
+        if argument in RESERVED:
+            raise InputError(
+                f"{path}: argument {argument!r} follows from the data and `path`; remove it from arguments"
+            )
+    channels = settings["image_shape"][0]
     try:
-        return timm.create_model(name, pretrained=False, **shape, **arguments)
+        return timm.create_model(name, pretrained=False, num_classes=classes, in_chans=channels, **arguments)
     # The code of an architecture may raise anything.
     except Exception as error:
         raise InputError(
@@ -52,31 +93,16 @@ def build_timm(settings: Mapping[str, Any], path: Path | str, *, classes: int) -
         ) from error
 
 
-def open_classifier(
-    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
-) -> Classifier:
-    """Classifier with timm's `architecture` for C channels and K classes; nothing is downloaded.
-
-    `settings` as for the source `torch`, with timm's name as `architecture` and `arguments` of timm.create_model
-    (img_size of a transformer). Raises InputError as `build_timm` does, and for weights that do not fit.
-    """
-    del image_shape, threads
-    if settings.get("outputs"):
-        classes = _classes_in(settings, path)
-    network = loaded(build_timm(settings, path, classes=classes), settings, path)
-    return with_preprocessing(network, settings, path, architecture=settings["architecture"])
-
-
-def _classes_in(settings, path):
+def _outputs_in_file(settings: Settings, path: Path | str) -> int:
     # Rows of the last layer in the file: of its outputs only some are classes of the data.
+    build_timm(settings, path, classes=0)
     import timm
 
-    build_timm(settings, path, classes=0)
-    last = timm.create_model(settings["architecture"], pretrained=False, **settings["arguments"]).default_cfg
-    names = last["classifier"]
-    name = names if isinstance(names, str) else names[0]
+    configuration = timm.create_model(settings["architecture"], pretrained=False, **settings["arguments"]).default_cfg
+    layers = configuration["classifier"]
+    layer = layers if isinstance(layers, str) else layers[0]
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
-    found = next((value for key, value in weights.items() if key.endswith(f"{name}.weight")), None)
-    if found is None:
-        raise InputError(f"{path}: has no weights {name}.weight; leave out `outputs`, or name another architecture")
-    return len(found)
+    for name, value in weights.items():
+        if name.endswith(f"{layer}.weight"):
+            return len(value)
+    raise InputError(f"{path}: has no weights {layer}.weight; leave out `outputs`, or name another architecture")

@@ -1,38 +1,55 @@
-"""Classifiers of the source `trained`: safetensors files of weights and the arguments to build the network."""
+"""Classifiers of the source `trained`: files of weights and the arguments to build the network; and training progress.
+
+The files are safetensors. Progress of an interrupted training is kept in a file of torch.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, cast
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
-from gfscore.networks.architectures import build_network
+from gfscore.networks.architectures import Recipe, build_network
 from gfscore.networks.classifier import Classifier, from_network
-
-if TYPE_CHECKING:
-    from torch import nn
-import time
-import zipfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import torch
-
+from gfscore.networks.model_source import Settings
 
 HEADER_KEY = "gfscore"
 
+KEPT_EVERY_S = 20.0
+"""Seconds of training between two saves."""
+
+
+# Trained networks
+
 
 def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[str, Any]) -> str:
-    """Write a network built by `build_network` to a safetensors file, atomically; returns its sha256 (hex).
+    """Write a trained network to a safetensors file, atomically.
 
-    `metadata` is a mapping for JSON, stored with the recipe. Equal weights and metadata give equal bytes.
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    network : torch.nn.Module
+        With a `recipe`, as `build_network` makes it.
+    metadata : mapping
+        A mapping for JSON, stored with the recipe.
+
+    Returns
+    -------
+    str
+        SHA-256 (hex) of the file. Equal weights and metadata give equal bytes.
     """
-    from safetensors.torch import save
-
     # A single key, since the order of safetensors' metadata differs between runs.
     header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
@@ -43,44 +60,39 @@ def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[s
 
 
 def open_classifier(
-    settings: Mapping[str, Any], path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
+    settings: Settings, path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier written by train_model; shape and classes are those in its header. InputError as load_network."""
+    """Classifier written by train_model, whose header states image shape and classes; InputError as `load_network`."""
     del settings, image_shape, classes, threads
     network = load_network(path)
-    recipe = network.recipe
-    shape = (recipe["in_channels"], *recipe["image_size"])
-    return from_network(network, architecture=recipe["architecture"], image_shape=shape, classes=recipe["classes"])
+    recipe = cast(Recipe, network.recipe)
+    height, width = recipe["image_size"]
+    return from_network(
+        network,
+        architecture=recipe["architecture"],
+        image_shape=(recipe["in_channels"], height, width),
+        classes=recipe["classes"],
+    )
 
 
-def load_network(path: Path | str) -> Any:
+def load_network(path: Path | str) -> nn.Module:
     """Trained network in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
 
-    The result has `recipe` (architecture, in_channels, image_size, classes, arguments) and `metadata`. Raises
-    InputError, naming the file and the remedy, for a file not written by `save_classifier`, and for weights that do not
-    fit the architecture.
+    Returns
+    -------
+    torch.nn.Module
+        With the attributes `recipe` (architecture, in_channels, image_size, classes, arguments) and `metadata`.
+
+    Raises
+    ------
+    InputError
+        Naming file and remedy: for a file that `save_classifier` did not write, and for weights that do not fit the
+        architecture.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     content = Path(path).read_bytes()
-    header = _header(content, path)
-    recipe = header["recipe"]
-    network = _built(recipe, path)
+    recipe, metadata = _header(content, path)
     try:
-        network.load_state_dict(load(content))
-    except (RuntimeError, SafetensorError) as error:
-        raise InputError(
-            f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
-            f"({str(error).splitlines()[0]}); train the model again with this version"
-        ) from error
-    network.metadata = header["metadata"]
-    return network.eval()
-
-
-def _built(recipe, path):
-    try:
-        return build_network(
+        network = build_network(
             recipe["architecture"],
             in_channels=recipe["in_channels"],
             image_size=recipe["image_size"],
@@ -90,14 +102,23 @@ def _built(recipe, path):
     # A recipe of another version may cause any error.
     except Exception as error:
         raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
+    try:
+        network.load_state_dict(load(content))
+    except (RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
+            f"({str(error).splitlines()[0]}); train the model again with this version"
+        ) from error
+    network.metadata = metadata
+    return network.eval()
 
 
-def _header(content, path):
+def _header(content: bytes, path: Path | str) -> tuple[Recipe, Any]:
     # safetensors: 8 bytes little-endian length of the JSON header, then the header.
     try:
         end = 8 + int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
-        return {key: header[key] for key in ("recipe", "metadata")}
+        return header["recipe"], header["metadata"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: no header of a classifier trained by this workflow; state the source of its architecture in "
@@ -105,49 +126,79 @@ def _header(content, path):
         ) from error
 
 
-# ---- Resumption of an interrupted training after the last saved epoch.
+# Progress of a training
 
 
-KEPT_EVERY_S = 20.0
-"""Seconds of training between two saves."""
+class Stateful(Protocol):
+    """A network, an optimiser or a schedule."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its state."""
+
+    def load_state_dict(self, state_dict: Any, /) -> object:
+        """Restore a state."""
 
 
 class TrainingProgress:
     """State of a training after an epoch, saved in one file.
 
-    `path` is the file; `identity` a value for JSON of all that determines the result: a state of another identity is
-    not used. `every_s` is the time between two saves in seconds. The caller removes the file after the result is
-    written (gfscore.measures.progress.forget removes its folder).
+    The caller removes the file after the result is written (gfscore.measures.progress.forget removes its folder).
+
+    Parameters
+    ----------
+    path : Path or str
+        The file. Nothing is read or written yet.
+    identity : object
+        A value for JSON of all that determines the result: a state of another identity is not used.
+    every_s : float
+        Seconds between two saves.
     """
 
     def __init__(self, path: Path | str, identity: object, *, every_s: float = KEPT_EVERY_S) -> None:
-        """Nothing is read or written yet."""
-        self.path, self.every_s, self._saved = Path(path), every_s, time.monotonic()
+        self.path = Path(path)
         self.identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        self.every_s = every_s
+        self._saved = time.monotonic()
 
     def keep(
-        self, epochs: int, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
+        self,
+        epochs: int,
+        *,
+        parts: Mapping[str, Stateful],
+        memory: Mapping[str, Tensor],
+        generator: torch.Generator,
     ) -> None:
         """Save the state after `epochs` epochs, unless the last save was less than `every_s` ago.
 
-        `parts` maps names to objects with state_dict, `memory` names to tensors; `generator` is a torch Generator.
+        Parameters
+        ----------
+        epochs : int
+        parts : mapping
+            Objects with a state, by name.
+        memory : mapping of str to Tensor
+            Tensors that change during the training.
+        generator : torch.Generator
+            Source of the random draws.
         """
         if time.monotonic() - self._saved < self.every_s:
             return
-        import torch
-
-        states = {name: part.state_dict() for name, part in parts.items()}
-        state = {"identity": self.identity, "epochs": epochs, "parts": states, "memory": memory}
+        state = {
+            "identity": self.identity,
+            "epochs": epochs,
+            "parts": {name: part.state_dict() for name, part in parts.items()},
+            "memory": memory,
+            "generator": generator.get_state(),
+        }
         with atomic(self.path) as temporary:
-            torch.save(state | {"generator": generator.get_state()}, temporary)
+            torch.save(state, temporary)
         self._saved = time.monotonic()
         print(f"{epochs} epochs done and saved")
 
     def restore(
-        self, *, parts: Mapping[str, Any], memory: Mapping[str, torch.Tensor], generator: torch.Generator
+        self, *, parts: Mapping[str, Stateful], memory: Mapping[str, Tensor], generator: torch.Generator
     ) -> int:
-        """Restore the saved state and return its number of epochs; 0 if there is none or it cannot be used."""
-        state = self._kept()
+        """Restore the saved state, and return its number of epochs; 0 if there is none or it cannot be used."""
+        state = self._saved_state()
         if state is None:
             return 0
         for name, part in parts.items():
@@ -158,22 +209,22 @@ class TrainingProgress:
         print(f"resuming after {state['epochs']} epochs of an earlier attempt")
         return state["epochs"]
 
-    def _kept(self):
-        import torch
-
+    def _saved_state(self) -> dict[str, Any] | None:
         if not self.path.is_file():
             return None
         try:
             # torch does not verify the checksums that it writes.
             with zipfile.ZipFile(self.path) as file:
-                if wrong := file.testzip():
-                    raise ValueError(f"the checksum of {wrong} does not match")
+                damaged = file.testzip()
+            if damaged:
+                raise ValueError(f"the checksum of {damaged} does not match")
             state = torch.load(self.path, weights_only=True, map_location="cpu")
-            same = state["identity"] == self.identity
+            identity = state["identity"]
         # Damaged files raise errors of many types; the training then starts from the beginning.
         except Exception as error:
             print(f"{self.path}: not used, since it is damaged ({error})")
             return None
-        if not same:
+        if identity != self.identity:
             print(f"{self.path}: not used, since it belongs to other images, settings or another version")
-        return state if same else None
+            return None
+        return state

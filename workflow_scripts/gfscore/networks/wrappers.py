@@ -1,78 +1,84 @@
-"""TODO."""
+"""Torch modules that adapt a network: its input from pixels, its output to logits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
-from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
 
 from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.model_source import Settings
 from gfscore.networks.outputs import Output, output_words, selected_output
 from gfscore.statistics.logits import FLOOR, both_classes, is_one_column, log_probabilities
 
-if TYPE_CHECKING:
-    import torch
+LEVELS = 4
+"""Levels of tuples, dicts and objects in which the output of a network is searched for tensors."""
 
 
-def around(
-    network: torch.nn.Module, forward: Callable[..., torch.Tensor], **constants: torch.Tensor
-) -> torch.nn.Module:
+def wrap(network: nn.Module, forward: Callable[..., Tensor], **constants: Tensor) -> nn.Module:
     """Torch module in eval mode that maps images to forward(network, images, **constants).
 
     The constants move with the network, but are not in its state dict, since they are settings, not weights.
     """
-    import torch
 
-    class Around(torch.nn.Module):
+    class Wrapped(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.network = network
             for name, value in constants.items():
                 self.register_buffer(name, value, persistent=False)
 
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return forward(self.network, images, **{name: getattr(self, name) for name in constants})
+        def forward(self, images: Tensor) -> Tensor:
+            moved = {name: getattr(self, name) for name in constants}
+            return forward(self.network, images, **moved)
 
-    return Around().eval()
+    return Wrapped().eval()
 
 
-def in_blocks(network: torch.nn.Module, size: int) -> torch.nn.Module:
-    """Torch network that gives images to `network`, whose batch size is fixed, in blocks of that size.
+# Input
+
+
+def in_blocks(network: nn.Module, size: int) -> nn.Module:
+    """Torch module that passes images to a network with a fixed batch size in blocks of that size.
 
     The last block is filled up with zeros, whose results are dropped.
     """
-    import torch
 
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        blocks = []
+    def forward(network: nn.Module, images: Tensor) -> Tensor:
+        results = []
         for block in images.split(size):
             padding = block.new_zeros((size - len(block), *block.shape[1:]))
-            blocks.append(network(torch.cat([block, padding]))[: len(block)])
-        return torch.cat(blocks)
+            result = network(torch.cat([block, padding]))
+            results.append(result[: len(block)])
+        return torch.cat(results)
 
-    return around(network, forward)
-
-
-def channels_last(network: torch.nn.Module) -> torch.nn.Module:
-    """Torch network of images (n, C, H, W) that gives them to `network` as (n, H, W, C)."""
-    return around(network, lambda network, images: network(images.permute(0, 2, 3, 1)))
+    return wrap(network, forward)
 
 
-def given_pixels(network: torch.nn.Module, number_type: str) -> torch.nn.Module:
-    """Network of preprocessed float32 images for one that takes them in another number type; 8 bits are rounded."""
-    import torch
+def channels_last(network: nn.Module) -> nn.Module:
+    """Torch module of images (n, C, H, W) that passes them to a network as (n, H, W, C)."""
 
+    def forward(network: nn.Module, images: Tensor) -> Tensor:
+        return network(images.permute(0, 2, 3, 1))
+
+    return wrap(network, forward)
+
+
+def in_number_type(network: nn.Module, number_type: str) -> nn.Module:
+    """Torch module of preprocessed float32 images for a network that takes another number type; 8 bits are rounded."""
     dtype = getattr(torch, number_type)
 
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        pixels = images.round().clamp(0, 255) if number_type == "uint8" else images
-        return network(pixels.to(dtype))
+    def forward(network: nn.Module, images: Tensor) -> Tensor:
+        if number_type == "uint8":
+            images = images.round().clamp(0, 255)
+        return network(images.to(dtype))
 
-    return around(network, forward)
+    return wrap(network, forward)
 
 
-DEEPEST = 4
-"""Levels of tuples, dicts and objects that are looked into."""
+# Output
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class NetworkLogits:
     selected : str or None
         Name of the tensor with the logits, as `tensors_in` has it; None for a network that returns one tensor.
     one_column : bool
-        Whether it holds one number per image, which tells two classes apart.
+        Whether that tensor holds one number per image, which tells two classes apart.
     logarithms : bool
         Whether it holds probabilities, whose logarithms are taken.
     """
@@ -98,114 +104,80 @@ class NetworkLogits:
         """What the logits are made of, empty for the output as it is."""
         return output_words(one_column=self.one_column, logarithms=self.logarithms)
 
-    def of(self, network: torch.nn.Module) -> torch.nn.Module:
-        """Network of logits for this one, or for a copy of it in another number type."""
+    def network(self, network: nn.Module) -> nn.Module:
+        """Network of logits for this network, or for a copy of it in another number type."""
         if self.selected is not None:
-            network = around(network, _one_of_several(self.selected))
+            name = self.selected
+            network = wrap(network, lambda network, images: tensors_in(network(images))[name])
         return with_logits(network, one_column=self.one_column, logarithms=self.logarithms)
 
 
-def tensors_in(value: Any) -> dict[str, torch.Tensor]:
-    """Tensors in what a network returns, in their order, by the keys, fields, attributes or places that lead to them.
+def logits_of_network(network: nn.Module, settings: Settings, images: Tensor, *, where: object) -> NetworkLogits:
+    """How logits (n, K) are made of what a network returns for images.
 
-    A tensor by itself is called "0", one within a dict in a tuple "1.logits".
+    Parameters
+    ----------
+    network : nn.Module
+        A network that fails on the images, or returns no tensors, is left to `class_count`, which explains it.
+    settings : mapping
+        `output`, name or position of the output with the logits, None where there is only one; `allow_probabilities`,
+        "logarithms" for a network that returns probabilities.
+    images : Tensor
+        Images (n, C, H, W) that the network is shown.
+    where : object
+        The file of the network, for messages.
+
+    Returns
+    -------
+    NetworkLogits
+        One output of a binary classifier, (n,) or (n, 1), is the logit z of the second class, and stands for (0, z).
+
+    Raises
+    ------
+    InputError
+        As `selected_output` and `log_probabilities` do.
     """
-    import torch
-
-    tensors: dict[str, torch.Tensor] = {}
-    if isinstance(value, torch.Tensor):
-        return {"0": value}
-    _collect(value, "", tensors, DEEPEST)
-    return tensors
-
-
-def _collect(value, name, tensors, levels):
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        tensors[name] = value
-        return
-    if levels == 0:
-        return
-    for key, inside in _members(value):
-        _collect(inside, f"{name}.{key}" if name else str(key), tensors, levels - 1)
-
-
-def _members(value):
-    # Parts of a container or of an object, with their names.
-    if isinstance(value, Mapping):
-        return list(value.items())
-    if isinstance(value, tuple | list):
-        return list(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
-    if is_dataclass(value) or hasattr(value, "__dict__"):
-        names = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_")]
-        if "logits" not in names and hasattr(value, "logits"):
-            names.append("logits")
-        return [(name, getattr(value, name)) for name in names]
-    return []
-
-
-def outputs_in(value: Any) -> list[Output]:
-    """Outputs of a network by the tensors in what it returns, in their order."""
-    outputs = []
-    for place, (name, tensor) in enumerate(tensors_in(value).items()):
-        whole_numbers = not tensor.is_floating_point()
-        outputs.append(Output(name, place, tuple(tensor.shape), whole_numbers=whole_numbers))
-    return outputs
-
-
-def logits_of_network(
-    network: torch.nn.Module, settings: Mapping[str, Any], images: torch.Tensor, *, where: object
-) -> NetworkLogits:
-    """How logits (n, K) are made of what a network returns.
-
-    `settings`: `output`, name or place of the output with the logits, None where there is only one;
-    `allow_probabilities`, "logarithms" for a network that gives probabilities. One output of a binary classifier, (n,)
-    or (n, 1), is the logit z of the second class, and gives (0, z). `images` (n, C, H, W) are shown to find out what
-    the network returns. Raises InputError, naming `where`, as selected_output and log_probabilities do.
-    """
-    import torch
-
-    wanted, logarithms = settings.get("output"), settings.get("allow_probabilities") == LOGARITHMS
+    output = settings.get("output")
+    logarithms = settings.get("allow_probabilities") == LOGARITHMS
     try:
         with torch.inference_mode():
             value = network(images)
-    # Said by classes_given, in words, which shows it images again.
     except Exception:
         return NetworkLogits()
     tensors = tensors_in(value)
     if not tensors:
         return NetworkLogits()
+
     selected = None
-    if wanted is not None or not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        selected = selected_output(outputs_in(value), wanted, where=where, images=len(images)).name
+    plain = isinstance(value, Tensor) and value.is_floating_point()
+    if output is not None or not plain:
+        selected = selected_output(outputs_in(value), output, where=where, images=len(images)).name
         value = tensors[selected]
     values = value.double().numpy()
     one_column = is_one_column(values)
     if logarithms:
-        log_probabilities(both_classes(values, probabilities=True) if one_column else values, source=where)
+        probabilities = both_classes(values, probabilities=True) if one_column else values
+        log_probabilities(probabilities, source=where)
     return NetworkLogits(selected, one_column, logarithms)
 
 
-def _one_of_several(name: str) -> Callable[[torch.nn.Module, torch.Tensor], torch.Tensor]:
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
-        return tensors_in(network(images))[name]
+def with_logits(network: nn.Module, *, one_column: bool, logarithms: bool, flat: bool = False) -> nn.Module:
+    """Network of logits (n, K) from a network that returns a tensor.
 
-    return forward
-
-
-def with_logits(network: torch.nn.Module, *, one_column: bool, logarithms: bool, flat: bool = False) -> torch.nn.Module:
-    """Network of logits (n, K) from one that returns a tensor.
-
-    `one_column`: it returns one number per image; `logarithms`: it returns probabilities; `flat`: it returns the
-    logits in another shape. The same network for none of these.
+    Parameters
+    ----------
+    network : nn.Module
+    one_column : bool
+        Whether it returns one number per image.
+    logarithms : bool
+        Whether it returns probabilities.
+    flat : bool
+        Whether it returns the logits in another shape.
     """
-    import torch
-
     if not (one_column or logarithms or flat):
         return network
 
-    def forward(network: torch.nn.Module, images: torch.Tensor) -> torch.Tensor:
+    def forward(network: nn.Module, images: Tensor) -> Tensor:
         values = network(images)
         if logarithms:
             # Before the floor, which is 0 in smaller number types.
@@ -216,6 +188,55 @@ def with_logits(network: torch.nn.Module, *, one_column: bool, logarithms: bool,
             second = values.reshape(-1, 1)
             first = 1 - second if logarithms else torch.zeros_like(second)
             values = torch.cat([first, second], dim=1)
-        return values.clamp(min=FLOOR).log() if logarithms else values
+        if logarithms:
+            values = values.clamp(min=FLOOR).log()
+        return values
 
-    return around(network, forward)
+    return wrap(network, forward)
+
+
+def outputs_in(value: object) -> list[Output]:
+    """Outputs of a network by the tensors in what it returns, in their order."""
+    outputs = []
+    for index, (name, tensor) in enumerate(tensors_in(value).items()):
+        whole_numbers = not tensor.is_floating_point()
+        outputs.append(Output(name, index, tuple(tensor.shape), whole_numbers=whole_numbers))
+    return outputs
+
+
+def tensors_in(value: object) -> dict[str, Tensor]:
+    """Tensors in what a network returns, in their order, by the keys, fields, attributes or positions of containers.
+
+    A tensor by itself is called "0", one within a dict in a tuple "1.logits".
+    """
+    if isinstance(value, Tensor):
+        return {"0": value}
+    tensors: dict[str, Tensor] = {}
+    _collect_tensors(value, "", tensors, LEVELS)
+    return tensors
+
+
+def _collect_tensors(value: object, name: str, tensors: dict[str, Tensor], levels: int) -> None:
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return
+    if levels == 0:
+        return
+    for key, member in _members(value):
+        member_name = f"{name}.{key}" if name else str(key)
+        _collect_tensors(member, member_name, tensors, levels - 1)
+
+
+def _members(value: object) -> list[tuple[object, object]]:
+    # Members of a container or an object, with their names.
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple | list):
+        fields = getattr(value, "_fields", range(len(value)))
+        return list(zip(fields, value, strict=True))
+    if is_dataclass(value) or hasattr(value, "__dict__"):
+        names = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_")]
+        if "logits" not in names and hasattr(value, "logits"):
+            names.append("logits")
+        return [(name, getattr(value, name)) for name in names]
+    return []

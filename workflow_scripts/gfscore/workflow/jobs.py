@@ -16,6 +16,7 @@ from typing import NoReturn, TextIO
 from gfscore.core.errors import InputError
 from gfscore.core.files import NO_ROOM, write_json
 from gfscore.core.names import harmless
+from gfscore.networks import passes
 
 LOGS, COSTS = "results/logs", "results/costs"
 
@@ -163,12 +164,9 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
         GPUs, which is one for a job that used CUDA) in seconds, without the start of Python; peak_memory_mib of the
         whole process; forwards and backwards as counted by gfscore.networks.passes, if any. None: no file.
     """
-    # Imported late: planning a run imports this module, and no numpy.
-    from gfscore.networks import passes
-
     started = time.monotonic()
     cpu_before = _cpu_seconds()
-    passes_before = passes.made()
+    passes_before = passes.counts()
     yield
     if path is None:
         return
@@ -178,7 +176,7 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
         "cpu_s": _cpu_seconds() - cpu_before,
         "gpu_s": wall * _gpus(),
         "peak_memory_mib": _peak_memory_mib(),
-        **passes.made_since(passes_before),
+        **passes.counts_since(passes_before),
     }
     write_json(path, cost)
 

@@ -18,8 +18,8 @@ from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, Certified, Smoothing
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.proportions import lower_shares
 

@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.radii import fewest_votes, radii
-from gfscore.networks.inference import BatchedClassifier
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.proportions import lower_shares
 from gfscore.tables.radius_files import ABSTAINED

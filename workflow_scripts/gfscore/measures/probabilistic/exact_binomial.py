@@ -10,8 +10,8 @@ from torch.nn import Module
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.networks.passes import watched
 from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.statistics.sequential_tests import ROBUST

@@ -11,8 +11,8 @@ from torch import Tensor
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures.probabilistic import Probabilistic
+from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.inference import BatchedClassifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.error_rates import error_rate, require_budget, threshold
 from gfscore.statistics.proportions import VALUES

@@ -4,8 +4,10 @@ A source is one module in this folder with a declaration `SOURCE` (see gfscore.n
 nothing heavy, because the Snakefile imports it. Its `opened_by` names a module with a function
 `open_classifier(settings, path, *, image_shape, classes, threads)` that returns a Classifier: `settings` are the
 model's entry, `path` its checkpoint, whose digest was verified before; `image_shape` (C, H, W) and `classes` K are
-those of the data, `threads` the number for libraries other than torch. That module may also have `files_of(settings)`,
-if the files are not in the entry, `files_beside(path)`, files that the first one names itself, and
-`require_usable(path)`, which refuses a file before it is used (see gfscore.networks.checkpoint_files). Where it has
-`READS_DIGESTS = True`, its open_classifier also takes `digests`, SHA-256 by path, and verifies them as it reads.
+those of the data, `threads` the number for libraries other than torch. Where that module has `READS_DIGESTS = True`,
+its open_classifier also takes `digests`, SHA-256 by path, and verifies them as it reads.
+
+The same module, or the one that `files_by` names, may have functions that fetch_checkpoint calls (see
+gfscore.networks.checkpoint_files): `files_of(settings)`, if the files are not in the entry; `files_beside(path)`, files
+that the first one names itself; and `require_usable(path)`, which refuses a file before it is used.
 """

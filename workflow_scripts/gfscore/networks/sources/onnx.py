@@ -1,12 +1,11 @@
 """An exported network, run by onnxruntime on the CPU without gradients, or converted to torch with them."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import path_ends
-from gfscore.networks.model_source import FileSettings, Gives, GraphOutputs, ModelSource, OutputName
+from gfscore.networks.model_source import FileSettings, Gives, GraphOutputs, ModelSource, OutputName, Settings
 
 
 class File(FileSettings):
@@ -29,16 +28,17 @@ class Onnx(GraphOutputs, File):
     source: Literal["onnx"] = "onnx"
 
 
-def _given(entry: Mapping[str, Any]) -> Gives:
+def _gives(entry: Settings) -> Gives:
     return "gradients" if entry.get("gradients") else "predictions"
 
 
 SOURCE = ModelSource(
     name="onnx",
     settings=Onnx,
-    gives=_given,
+    gives=_gives,
     fetched=True,
     all_files_identify=True,
     claims=path_ends(".onnx"),
     opened_by="gfscore.networks.onnx_models",
+    files_by="gfscore.networks.onnx_content",
 )

@@ -38,4 +38,5 @@ SOURCE = ModelSource(
     fitted_by="train_probe",
     claims=lambda entry: "train_on" in entry and "path" in entry,
     opened_by="gfscore.networks.probe",
+    files_by=__name__,
 )

@@ -1,6 +1,6 @@
 """A network with its code in one file: TorchScript, or a program of torch.export."""
 
-from typing import Any, Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,7 @@ class Program(GraphOutputs, FileSettings):
     sha256: Sha256 = Field(description="Digest that the file must have, since its code is run.")
 
     @model_validator(mode="after")
-    def _is_trusted(self) -> Any:
+    def _is_trusted(self) -> Self:
         if not self.trust_pickle:
             raise refusal("such a file is code; if you trust it with your account, set true", "trust_pickle")
         return self

@@ -4,7 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from gfscore.core.errors import InputError
 from gfscore.core.settings import Sha256, Text, Unique
+from gfscore.networks import leaderboard
 from gfscore.networks.model_source import LogitsSettings, ModelSource
 
 
@@ -28,17 +30,27 @@ class RobustBench(LogitsSettings):
 
 
 def completed(entry: dict[str, Any], zoo: str, threat: str, model: str, *, folder: str) -> dict[str, Any]:
-    """Entry completed by the leaderboard's data on its model; dataset, threat and model default to the entry's keys."""
-    from gfscore.core.errors import InputError
-    from gfscore.networks import leaderboard
+    """Entry completed by the leaderboard's data on its model.
 
-    key = {"dataset": entry.get("dataset", zoo), "threat": entry.get("threat", threat)}
-    key["model"] = entry.get("model", model)
+    Parameters
+    ----------
+    entry : dict
+        As the configuration has it.
+    zoo, threat, model : str
+        Keys of the entry, the defaults of its settings dataset, threat and model.
+    folder : str
+        The folder of checkpoints.
+    """
+    name = {
+        "dataset": entry.get("dataset", zoo),
+        "threat": entry.get("threat", threat),
+        "model": entry.get("model", model),
+    }
     try:
-        listed = leaderboard.entry(**{name: str(value) for name, value in key.items()}, folder=folder)
+        listed = leaderboard.entry(str(name["dataset"]), str(name["threat"]), str(name["model"]), folder=folder)
     except InputError:
         # An unknown model is reported by the validation of the entry.
-        listed = key
+        listed = name
     return {**listed, **entry}
 
 
@@ -48,4 +60,5 @@ SOURCE = ModelSource(
     gives="gradients",
     fetched=True,
     opened_by="gfscore.networks.robustbench_models",
+    files_by="gfscore.networks.leaderboard",
 )

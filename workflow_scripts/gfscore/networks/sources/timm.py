@@ -1,12 +1,11 @@
 """A network of the timm collection by name, with weights from a file."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Text, path_ends
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, WeightsSettings
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, Settings, WeightsSettings
 
 
 class Timm(NetworkOutputs, WeightsSettings):
@@ -16,9 +15,10 @@ class Timm(NetworkOutputs, WeightsSettings):
     architecture: Text = Field(description="Name of the network in timm.")
 
 
-def _claims(entry: Mapping[str, Any]) -> bool:
-    named = ":" not in str(entry.get("architecture", ":"))
-    return path_ends(*CHECKPOINTS)(entry) and named and "train_on" not in entry
+def _claims(entry: Settings) -> bool:
+    if not path_ends(*CHECKPOINTS)(entry) or "train_on" in entry:
+        return False
+    return ":" not in str(entry.get("architecture", ":"))
 
 
 SOURCE = ModelSource(
@@ -28,4 +28,5 @@ SOURCE = ModelSource(
     fetched=True,
     claims=_claims,
     opened_by="gfscore.networks.timm_models",
+    files_by=__name__,
 )

@@ -1,12 +1,11 @@
 """A checkpoint of weights and an architecture of an installed package or of the folder architectures/."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Text, path_ends
-from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, WeightsSettings
+from gfscore.networks.model_source import CHECKPOINTS, ModelSource, NetworkOutputs, Settings, WeightsSettings
 
 
 class Torch(NetworkOutputs, WeightsSettings):
@@ -18,10 +17,11 @@ class Torch(NetworkOutputs, WeightsSettings):
     )
 
 
-def _claims(entry: Mapping[str, Any]) -> bool:
+def _claims(entry: Settings) -> bool:
+    if not path_ends(*CHECKPOINTS)(entry) or "train_on" in entry:
+        return False
     # Also without an architecture, so that the error says that it is missing.
-    named = ":" in str(entry.get("architecture", ":"))
-    return path_ends(*CHECKPOINTS)(entry) and named and "train_on" not in entry
+    return ":" in str(entry.get("architecture", ":"))
 
 
 SOURCE = ModelSource(
@@ -31,4 +31,5 @@ SOURCE = ModelSource(
     fetched=True,
     claims=_claims,
     opened_by="gfscore.networks.torch_models",
+    files_by=__name__,
 )

@@ -250,20 +250,27 @@ class Trained(LogitsSettings):
     training: AnyTraining
     attack: Attack = Field(default_factory=Attack, description="PGD that measures robust accuracy.")
 
-    balls: ClassVar[tuple[str, ...]] = ("eps", "step_size")
-
     @model_validator(mode="after")
     def _threats_are_complete(self) -> Self:
         threat = self.training.threat
         if threat is not None:
             # Copied, since all entries share the default object.
-            self.training.threat = threat = threat.model_copy()
+            threat = threat.model_copy()
             threat.complete(self.attack)
-        for at, ball in ((("training", "threat"), threat), (("attack",), self.attack)):
-            for key in self.balls if ball is not None and ball.norm == "linf" else ():
-                if (size := getattr(ball, key, None)) and size > 1:
-                    raise refusal(longer_than_white(size), *at, key)
+            self.training.threat = threat
+            _require_small(threat, "training", "threat")
+        _require_small(self.attack, "attack")
         return self
+
+
+def _require_small(ball: "Ball | Attack", *keys: str) -> None:
+    # An l-inf perturbation longer than 1 is longer than from black to white.
+    if ball.norm != "linf":
+        return
+    for name in ("eps", "step_size"):
+        size = getattr(ball, name, None)
+        if size and size > 1:
+            raise refusal(longer_than_white(size), *keys, name)
 
 
 SOURCE = ModelSource(

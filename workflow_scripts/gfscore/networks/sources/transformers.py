@@ -1,11 +1,12 @@
 """An image classifier of Hugging Face's transformers: weights as safetensors, with config.json beside them."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Text
-from gfscore.networks.model_source import FileSettings, ModelSource, NetworkOutputs
+from gfscore.networks.model_source import FileSettings, ModelSource, NetworkOutputs, Settings
 
 
 class Transformers(NetworkOutputs, FileSettings):
@@ -15,10 +16,21 @@ class Transformers(NetworkOutputs, FileSettings):
     path: Text = Field(description="File of the weights, .safetensors, beside its config.json.")
 
 
+CONFIGURATION = "config.json"
+
+
+def files_of(settings: Settings) -> list[Settings]:
+    """Weights and configuration, each enforced by its digest."""
+    weights = {key: settings.get(key) for key in ("path", "url", "sha256")}
+    path = Path(settings["path"]).with_name(CONFIGURATION)
+    return [weights, {"path": str(path), "url": None, "sha256": None}]
+
+
 SOURCE = ModelSource(
     name="transformers",
     settings=Transformers,
     gives="gradients",
     fetched=True,
     opened_by="gfscore.networks.transformers_models",
+    files_by=__name__,
 )

@@ -1,0 +1,170 @@
+"""Passes of images in batches: their size, the loading of images, and what happens when memory runs out."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gfscore.networks.classifier import Classifier
+from gfscore.networks.devices import lift_limit, out_of_memory
+
+Item = TypeVar("Item")
+
+AHEAD = 2
+"""Number of items that are computed in advance."""
+
+MOST = {"cpu": 256, "cuda": 1024}
+"""Largest number of images per pass by device; more are not faster."""
+
+NEAR = 32 << 20
+"""Bytes that the largest layer may read and write per pass on a CPU, so that they stay in its caches."""
+
+SHARE = 8
+"""The largest layer may take 1/SHARE of a GPU's memory, since several layers are in memory at the same time."""
+
+TYPICAL = 10
+"""Typical size of a network's largest layer relative to the image, used if there is no torch network."""
+
+
+class Sliceable(Protocol):
+    """An array or a tensor of images."""
+
+    def __len__(self) -> int:
+        """Number of images."""
+
+    def __getitem__(self, rows: slice, /) -> Self:
+        """Some of the images."""
+
+
+Block = TypeVar("Block", bound=Sliceable)
+
+
+class BatchedClassifier:
+    """A classifier of any number of images that passes at most `batch_size` at a time through the network.
+
+    If memory runs out, the batch size is halved for good; the logits depend on it only by rounding.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With or without gradients.
+    batch_size : int
+        Images per pass.
+    """
+
+    def __init__(self, classifier: Classifier, *, batch_size: int) -> None:
+        self.classifier = classifier
+        self.batch_size = batch_size
+        self.device = torch.device(classifier.device)
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Logits (n, K) float32 of a tensor of images (n, C, H, W), on the device; no gradients."""
+        blocks, self.batch_size = in_batches(self._forward, images, self.batch_size)
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+
+    def _forward(self, images: Tensor) -> Tensor:
+        if self.classifier.network is None:
+            return torch.from_numpy(self.classifier.logits(images.numpy()))
+        with torch.no_grad():
+            return self.classifier.network(images).float()
+
+
+def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[list[Item], int]:
+    """Results of a function on batches of images, and the batch size, which is halved when memory runs out.
+
+    A single image may take all that is free of the GPU.
+
+    Parameters
+    ----------
+    run : callable
+        Called with at most `size` images.
+    images : array or tensor
+        (n, C, H, W).
+    size : int
+        Images per batch.
+    """
+    results: list[Item] = []
+    start = 0
+    while start < len(images):
+        try:
+            results.append(run(images[start : start + size]))
+            start += size
+        # onnxruntime's errors derive from Exception alone.
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            if size == 1 and not lift_limit():
+                raise
+            size = (size + 1) // 2
+    return results, size
+
+
+def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items of an iterator, which another thread computes up to AHEAD items in advance."""
+    with ThreadPoolExecutor(1) as pool:
+        pending = deque(pool.submit(next, items, None) for _ in range(AHEAD))
+        while (item := pending.popleft().result()) is not None:
+            pending.append(pool.submit(next, items, None))
+            yield item
+
+
+# Batch size
+
+
+def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
+    """Number of images per forward pass, chosen from the size of the network: a power of two from 1 to MOST[device].
+
+    A grey image is classified to measure the sizes of the layers. On a CPU the result depends on the network alone, on
+    a GPU also on its total memory; the free memory is not used, since it varies and the batch size changes rounding.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        Its network, if any, is on the device.
+    image_shape : tuple of int
+        (C, H, W).
+    device : str
+        "cpu" or "cuda".
+    """
+    available = NEAR
+    if device != "cpu":
+        _, total = torch.cuda.mem_get_info()
+        available = total // SHARE
+    images = available // _largest_layer(classifier, image_shape)
+    images = min(max(images, 1), MOST[device])
+    return 1 << int(math.log2(images))
+
+
+def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
+    # Bytes that the largest layer reads and writes per image.
+    typical = TYPICAL * 4 * math.prod(image_shape)
+    if classifier.network is None:
+        return typical
+    sizes: list[int] = []
+
+    def record(_layer: nn.Module, inputs: Sequence[object], output: object) -> None:
+        size = 0
+        for value in (*inputs, output):
+            if isinstance(value, Tensor):
+                size += value.numel() * value.element_size()
+        sizes.append(size)
+
+    hooks = []
+    for layer in classifier.network.modules():
+        # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL.
+        is_leaf = next(layer.children(), None) is None
+        if is_leaf and not isinstance(layer, torch.jit.ScriptModule):
+            hooks.append(layer.register_forward_hook(record))
+    try:
+        classifier.logits(np.full((1, *image_shape), 0.5, dtype=np.float32))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return max(sizes, default=typical)
