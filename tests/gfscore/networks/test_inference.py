@@ -1,6 +1,3 @@
-import os
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -10,12 +7,9 @@ from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import batches
 from gfscore.networks.architectures import build_network
-from gfscore.networks.batches import AHEAD, computed_ahead
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.devices import device_of, move_to, out_of_memory, resolve_device
-from gfscore.networks.inference import extract_logits, identity_of, measured_drift, require_fit
-from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.statistics.margins import scores
+from gfscore.networks.devices import device_of
+from gfscore.networks.inference import extract_logits, identity_of, require_fit
 
 
 @pytest.fixture
@@ -89,16 +83,6 @@ def test_memory_that_really_runs_out_halves_the_batch(take, images):
     assert network.sizes[:3] == [8, 4, 2]
 
 
-def test_errors_of_other_allocators_are_recognised_and_others_are_not():
-    full = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
-    assert out_of_memory(RuntimeError(full))
-    assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"))
-    assert out_of_memory(Allocation("std::bad_alloc"))
-    assert out_of_memory(torch.AcceleratorError("CUDA error: out of memory"))
-    assert out_of_memory(RuntimeError("Triton Error [CUDA]: out of memory"))
-    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
-
-
 def test_a_single_image_too_large_is_an_error(images):
     with pytest.raises(torch.OutOfMemoryError):
         extract_logits(Recorder(limit=0), images, batch_size=8, device="cpu")
@@ -111,15 +95,6 @@ def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(images, batch_si
         extract_logits(Recorder(limit=0), images, batch_size=batch_size, device="cpu", where="net.onnx")
 
 
-def test_a_gpu_too_small_for_the_weights_is_named_with_the_remedy():
-    class Heavy(Recorder):
-        def to(self, device):
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with pytest.raises(InputError, match=r"net\.onnx: the weights .*device: cpu"):
-        move_to(from_network(Heavy()), "cuda", where="net.onnx")
-
-
 def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold_it(images, monkeypatch):
     network = Recorder(limit=0)
 
@@ -130,18 +105,6 @@ def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold
     monkeypatch.setattr(batches, "lift_limit", lift)
     _, _, logits = extract_logits(network, images, batch_size=2, device="cpu")
     np.testing.assert_array_equal(logits, first_pixels(images))
-
-
-def test_cuda_that_is_asked_for_and_not_there_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="device is cuda"):
-        device_of(from_network(Recorder()), "cuda")
-
-
-def test_a_gpu_that_was_planned_for_and_is_not_there_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert device_of(from_network(Recorder()), "auto", gpu_percent=20) == "cpu"
-    assert "planned" in capsys.readouterr().out
 
 
 def test_other_errors_do_not_shrink_the_batch(images):
@@ -202,119 +165,9 @@ def test_the_network_is_used_in_eval_mode_without_gradients(images):
     assert network.state == (False, True, 1)
 
 
-def test_arithmetic_is_restored_even_after_an_error():
-    def state():
-        return (
-            torch.get_num_threads(),
-            torch.are_deterministic_algorithms_enabled(),
-            torch.backends.cudnn.allow_tf32,
-            torch.backends.cuda.matmul.allow_tf32,
-        )
-
-    before = state()
-    with pytest.raises(ZeroDivisionError), reproducible_arithmetic(threads=1):
-        assert state() == (1, True, False, False)
-        raise ZeroDivisionError
-    assert state() == before
-
-
-@pytest.mark.parametrize(("given", "expected"), [(None, ":4096:8"), (":16:8", ":16:8")])
-def test_products_on_a_gpu_repeat_unless_the_user_chose_how(given, expected, monkeypatch):
-    # Set in any case, so that what is set below is taken back.
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", given or "")
-    if given is None:
-        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
-    with reproducible_arithmetic():
-        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == expected
-
-
-def test_the_next_item_is_made_while_this_one_is_worked_on():
-    asked = [threading.Event() for _ in range(3)]
-
-    def made():
-        for event in asked:
-            event.set()
-            yield event
-
-    for number, event in enumerate(computed_ahead(made())):
-        assert event is asked[number]
-        # Without the other thread nobody would ask for the next item before this one is done with.
-        assert asked[min(number + 1, 2)].wait(10)
-
-
-def test_no_more_is_made_ahead_than_memory_is_meant_for():
-    made = []
-
-    def items():
-        for number in range(10):
-            made.append(number)
-            yield number
-
-    for number in computed_ahead(items()):
-        assert len(made) <= number + 1 + AHEAD
-    assert made == list(range(10))
-
-
-def test_an_error_of_the_loading_thread_is_raised_here():
-    def made():
-        yield 1
-        raise InputError("broken image")
-
-    items = computed_ahead(made())
-    # What was made before the error is still given.
-    assert next(items) == 1
-    with pytest.raises(InputError, match="broken image"):
-        next(items)
-
-
 def convnet():
     network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
     return from_network(network, image_shape=(1, 8, 8), classes=4)
-
-
-HOW = {"batch_size": 4, "device": "cpu", "threads": 1}
-
-
-def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
-    classifier = convnet()
-    exact = extract_logits(classifier, images, **HOW)[2]
-    faster = {"precision": "bfloat16", "compiled": False}
-    logits = extract_logits(classifier, images, **HOW, **faster)[2]
-    assert logits.dtype == np.float32
-    difference = np.abs(logits - exact).max()
-    # 8 bits: each of a few layers rounds by up to 2^-9 of its numbers.
-    assert 0 < difference < 0.05 * np.abs(exact).max()
-    drift = measured_drift(classifier, images, logits, **HOW, **faster)
-    assert drift["dtype"] == "bfloat16"
-    # Eleven images are fewer than the sample, so all of them are compared.
-    assert drift["drift_samples"] == "11"
-    assert float(drift["drift_logit"]) == pytest.approx(difference, rel=1e-5)
-    moved = np.abs(
-        scores(logits, images.labels, activation="softmax") - scores(exact, images.labels, activation="softmax")
-    )
-    assert float(drift["drift_great_softmax"]) == pytest.approx(moved.max(), rel=1e-5)
-    assert float(drift["drift_predictions"]) == np.mean(logits.argmax(1) != exact.argmax(1))
-    assert all(type(value) is str for value in drift.values())
-    # Nothing of it stays: float32 gives the same bits as before, and has no drift to measure.
-    np.testing.assert_array_equal(extract_logits(classifier, images, **HOW)[2], exact)
-    assert measured_drift(classifier, images, None, **HOW, precision="float32", compiled=False) == {}
-
-
-def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
-    compiled = []
-    # The real compiler takes a minute; what is ours is that its network is run, and that it is compared.
-    monkeypatch.setattr(torch, "compile", lambda network: compiled.append(network) or network)
-    classifier = convnet()
-    logits = extract_logits(classifier, images, **HOW, compiled=True)[2]
-    assert compiled == [classifier.network]
-    drift = measured_drift(classifier, images, logits, **HOW, precision="float32", compiled=True)
-    assert drift["drift_logit"] == "0"
-    assert drift["compiled"] == "true"
-
-
-def test_precisions_that_cannot_be_had_are_refused(images):
-    with pytest.raises(InputError, match="tf32 exists on CUDA devices only; choose float32 or bfloat16"):
-        extract_logits(convnet(), images, **HOW, precision="tf32")
 
 
 def test_a_classifier_for_other_images_or_classes_is_refused():
@@ -367,8 +220,3 @@ def test_identity_names_the_data_evaluated_and_is_text():
     assert all(type(value) is str for value in identity.values())
     with_own = identity_of(dataset, model, device="cpu", preprocessing="bgr, white 255")
     assert with_own["preprocessing"] == "none; bgr, white 255"
-
-
-def test_the_automatic_device_is_one_that_exists():
-    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert resolve_device("cpu") == "cpu"

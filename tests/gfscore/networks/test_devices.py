@@ -9,11 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
 import gfscore
 from gfscore.core.errors import InputError
 from gfscore.networks import devices
-from gfscore.networks.devices import hold_gpu, hold_parts, lift_limit
+from gfscore.networks.classifier import from_network
+from gfscore.networks.devices import device_of, hold_gpu, hold_parts, lift_limit, move_to, out_of_memory, resolve_device
 
 HOLD = """
 import sys
@@ -166,3 +168,39 @@ def test_holding_a_part_takes_no_time_worth_naming(tmp_path):
     started = time.monotonic()
     hold_parts([f"gpu-{number}" for number in range(8)], 100, folder=tmp_path / "locks")
     assert time.monotonic() - started < 1
+
+
+def test_errors_of_other_allocators_are_recognised_and_others_are_not():
+    full = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    assert out_of_memory(RuntimeError(full))
+    assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"))
+    assert out_of_memory(Exception("std::bad_alloc"))
+    assert out_of_memory(torch.AcceleratorError("CUDA error: out of memory"))
+    assert out_of_memory(RuntimeError("Triton Error [CUDA]: out of memory"))
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_a_gpu_too_small_for_the_weights_is_named_with_the_remedy():
+    class Heavy(nn.Flatten):
+        def to(self, device):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(InputError, match=r"net\.onnx: the weights .*device: cpu"):
+        move_to(from_network(Heavy()), "cuda", where="net.onnx")
+
+
+def test_cuda_that_is_asked_for_and_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="device is cuda"):
+        device_of(from_network(nn.Flatten()), "cuda")
+
+
+def test_a_gpu_that_was_planned_for_and_is_not_there_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device_of(from_network(nn.Flatten()), "auto", gpu_percent=20) == "cpu"
+    assert "planned" in capsys.readouterr().out
+
+
+def test_the_automatic_device_is_one_that_exists():
+    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert resolve_device("cpu") == "cpu"

@@ -1,13 +1,16 @@
 """Images per forward pass, found from the network."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.architectures import build_network
-from gfscore.networks.batches import MOST, NEAR, fitting_batch_size
+from gfscore.networks.batches import AHEAD, MOST, NEAR, computed_ahead, fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import extract_logits
 
@@ -63,3 +66,42 @@ def test_no_hook_is_left_and_the_logits_are_those_of_any_other_size():
     found = extract_logits(network, images, device="cpu")[2]
     assert not any(layer._forward_hooks for layer in network.modules())
     np.testing.assert_allclose(found, extract_logits(network, images, batch_size=7, device="cpu")[2], atol=1e-6)
+
+
+def test_the_next_item_is_made_while_this_one_is_worked_on():
+    asked = [threading.Event() for _ in range(3)]
+
+    def made():
+        for event in asked:
+            event.set()
+            yield event
+
+    for number, event in enumerate(computed_ahead(made())):
+        assert event is asked[number]
+        # Without the other thread nobody would ask for the next item before this one is done with.
+        assert asked[min(number + 1, 2)].wait(10)
+
+
+def test_no_more_is_made_ahead_than_memory_is_meant_for():
+    made = []
+
+    def items():
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    for number in computed_ahead(items()):
+        assert len(made) <= number + 1 + AHEAD
+    assert made == list(range(10))
+
+
+def test_an_error_of_the_loading_thread_is_raised_here():
+    def made():
+        yield 1
+        raise InputError("broken image")
+
+    items = computed_ahead(made())
+    # What was made before the error is still given.
+    assert next(items) == 1
+    with pytest.raises(InputError, match="broken image"):
+        next(items)

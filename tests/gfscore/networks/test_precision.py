@@ -1,0 +1,102 @@
+"""Reproducible and faster arithmetic of torch."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from gfscore.core.errors import InputError
+from gfscore.images.image_set import from_arrays
+from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import from_network
+from gfscore.networks.inference import extract_logits, measured_drift
+from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.statistics.margins import scores
+
+
+@pytest.fixture
+def images():
+    rng = np.random.default_rng(0)
+    return from_arrays(
+        rng.random((11, 1, 8, 8)),
+        rng.integers(0, 4, 11),
+        sample_id=[f"s{i}" for i in range(11)],
+        preprocessing="none",
+    )
+
+
+def test_arithmetic_is_restored_even_after_an_error():
+    def state():
+        return (
+            torch.get_num_threads(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cuda.matmul.allow_tf32,
+        )
+
+    before = state()
+    with pytest.raises(ZeroDivisionError), reproducible_arithmetic(threads=1):
+        assert state() == (1, True, False, False)
+        raise ZeroDivisionError
+    assert state() == before
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, ":4096:8"), (":16:8", ":16:8")])
+def test_products_on_a_gpu_repeat_unless_the_user_chose_how(given, expected, monkeypatch):
+    # Set in any case, so that what is set below is taken back.
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", given or "")
+    if given is None:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    with reproducible_arithmetic():
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == expected
+
+
+def convnet():
+    network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=4)
+    return from_network(network, image_shape=(1, 8, 8), classes=4)
+
+
+HOW = {"batch_size": 4, "device": "cpu", "threads": 1}
+
+
+def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
+    classifier = convnet()
+    exact = extract_logits(classifier, images, **HOW)[2]
+    faster = {"precision": "bfloat16", "compiled": False}
+    logits = extract_logits(classifier, images, **HOW, **faster)[2]
+    assert logits.dtype == np.float32
+    difference = np.abs(logits - exact).max()
+    # 8 bits: each of a few layers rounds by up to 2^-9 of its numbers.
+    assert 0 < difference < 0.05 * np.abs(exact).max()
+    drift = measured_drift(classifier, images, logits, **HOW, **faster)
+    assert drift["dtype"] == "bfloat16"
+    # Eleven images are fewer than the sample, so all of them are compared.
+    assert drift["drift_samples"] == "11"
+    assert float(drift["drift_logit"]) == pytest.approx(difference, rel=1e-5)
+    moved = np.abs(
+        scores(logits, images.labels, activation="softmax") - scores(exact, images.labels, activation="softmax")
+    )
+    assert float(drift["drift_great_softmax"]) == pytest.approx(moved.max(), rel=1e-5)
+    assert float(drift["drift_predictions"]) == np.mean(logits.argmax(1) != exact.argmax(1))
+    assert all(type(value) is str for value in drift.values())
+    # Nothing of it stays: float32 gives the same bits as before, and has no drift to measure.
+    np.testing.assert_array_equal(extract_logits(classifier, images, **HOW)[2], exact)
+    assert measured_drift(classifier, images, None, **HOW, precision="float32", compiled=False) == {}
+
+
+def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
+    compiled = []
+    # The real compiler takes a minute; what is ours is that its network is run, and that it is compared.
+    monkeypatch.setattr(torch, "compile", lambda network: compiled.append(network) or network)
+    classifier = convnet()
+    logits = extract_logits(classifier, images, **HOW, compiled=True)[2]
+    assert compiled == [classifier.network]
+    drift = measured_drift(classifier, images, logits, **HOW, precision="float32", compiled=True)
+    assert drift["drift_logit"] == "0"
+    assert drift["compiled"] == "true"
+
+
+def test_precisions_that_cannot_be_had_are_refused(images):
+    with pytest.raises(InputError, match="tf32 exists on CUDA devices only; choose float32 or bfloat16"):
+        extract_logits(convnet(), images, **HOW, precision="tf32")
