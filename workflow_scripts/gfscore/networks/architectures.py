@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 import torch
@@ -17,15 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gfscore.core.errors import InputError
+from gfscore.networks.model_source import Arguments
 from gfscore.networks.timm_models import build_timm
 
 TIMM = "timm/"
 """Prefix of the names of timm's networks."""
 
 SMALLEST_SIDE = 8
-
-Arguments = Mapping[str, Any]
-"""Arguments of an architecture by name: JSON values of the configuration."""
 
 
 class Recipe(TypedDict):

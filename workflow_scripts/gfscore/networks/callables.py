@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import PACKAGE, folder, source_file_of
 from gfscore.networks.compatibility import import_robustbench, import_torchvision, mend_torchvision, version_of
+from gfscore.networks.model_source import Arguments
 from gfscore.networks.number_types import in_float32_unless_other
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -40,7 +41,7 @@ Builder = Callable[..., Any]
 """A class or a function that builds a network."""
 
 
-def build_architecture(name: str, arguments: Mapping[str, Any], *, any_number_type: bool = False) -> nn.Module:
+def build_architecture(name: str, arguments: Arguments, *, any_number_type: bool = False) -> nn.Module:
     """Network in eval mode built by an architecture.
 
     Parameters

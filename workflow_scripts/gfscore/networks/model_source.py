@@ -16,6 +16,9 @@ from gfscore.core.settings import WHITE, Count, Entry, Number, Sha256, Share, Sp
 Settings = Mapping[str, Any]
 """Settings of a model's entry by key, as the configuration and manifests hold them: JSON values."""
 
+Arguments = Mapping[str, Any]
+"""Keyword arguments of an architecture: JSON values of the configuration."""
+
 Manifest = Mapping[str, Any]
 """What train_model, train_probe or fetch_checkpoint wrote on a model: JSON values by key."""
 

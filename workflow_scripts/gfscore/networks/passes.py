@@ -1,18 +1,17 @@
 """Forward and backward passes of classifiers: their number, for the cost table, and a check of all their logits.
 
-Imports no torch, since every step reports the passes that it made.
+Imports neither numpy nor torch, since every step reports its passes, and declarations of measures use the check.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
-
-import numpy as np
 
 from gfscore.core.errors import InputError
 
@@ -153,7 +152,7 @@ class _LargestLogit:
 
     def __init__(self) -> None:
         self._tensor: Tensor | None = None
-        self._number = -np.inf
+        self._number = -math.inf
 
     def record_pass(self, _network: nn.Module, _inputs: object, logits: object) -> None:
         # A pass of a network has imported it before.
@@ -173,15 +172,18 @@ class _LargestLogit:
     def watched_run(self, run: Run) -> Run:
         def running(images: Images) -> Logits:
             logits = run(images)
-            if np.size(logits):
-                self._number = np.maximum(self._number, np.max(logits))
+            if logits.size:
+                largest = float(logits.max())
+                # NaN stays, since every comparison with it is false.
+                if math.isnan(largest) or largest > self._number:
+                    self._number = largest
             return logits
 
         return running
 
     def finite(self) -> bool:
         largest = self._number if self._tensor is None else float(self._tensor)
-        return largest < np.inf
+        return largest < math.inf
 
 
 def _no_finite_logits(classifier: Classifier) -> InputError:

@@ -123,7 +123,7 @@ def _network_in(path: Path) -> nn.Module:
 # Configuration
 
 
-def require_plain_code(configuration: Mapping[str, Any], *, where: Path | str) -> None:
+def require_plain_code(configuration: Settings, *, where: Path | str) -> None:
     """Refuse a configuration that names code outside torch.
 
     Parameters
@@ -165,7 +165,7 @@ def _require_plain_value(key: str, value: object, where: Path | str) -> None:
                 )
 
 
-def _read_configuration(path: Path) -> Mapping[str, Any]:
+def _read_configuration(path: Path) -> Settings:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
