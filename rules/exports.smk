@@ -6,8 +6,7 @@
 #        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
 #        results/audits/<audit>/exports/ro-crate/                              Workflow Run RO-Crate, to deposit and cite
 #
-#   export_tables
-#   export_cards
+#   export_tables   tables and model cards, which read the same files
 #   export_crate
 
 
@@ -18,8 +17,10 @@ rule export_tables:
         model_summary="results/audits/{audit}/model_summary.parquet",
         projection_models="results/audits/{audit}/projection_models.parquet",
         calibrations="results/audits/{audit}/calibration.json",
+        verdict="results/audits/{audit}/verdict.json",
     output:
-        folder=directory("results/audits/{audit}/exports/latex"),
+        latex=directory("results/audits/{audit}/exports/latex"),
+        cards=directory("results/audits/{audit}/exports/model-cards"),
     log:
         "results/logs/exports/{audit}/export_tables.log",
     group:
@@ -27,31 +28,11 @@ rule export_tables:
     conda:
         "../envs/analysis.yaml"
     params:
+        title=of_audit(lambda audit: audit.title),
         measures=of_audit(PlannedAudit.measure_entries),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:
         "../workflow_scripts/export_tables.py"
-
-
-rule export_cards:
-    input:
-        code=code("export_cards"),
-        class_scores="results/audits/{audit}/class_scores.parquet",
-        model_summary="results/audits/{audit}/model_summary.parquet",
-        verdict="results/audits/{audit}/verdict.json",
-    output:
-        folder=directory("results/audits/{audit}/exports/model-cards"),
-    log:
-        "results/logs/exports/{audit}/export_cards.log",
-    group:
-        submitted_with("audit")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        title=of_audit(lambda audit: audit.title),
-        measures=of_audit(PlannedAudit.measure_entries),
-    script:
-        "../workflow_scripts/export_cards.py"
 
 
 rule export_crate:

@@ -26,9 +26,8 @@ from gfscore.tables.parquet_tables import (
     write_logits,
     write_table,
 )
-from gfscore.workflow.bundling.contents import STATEMENT, Bundle
-from gfscore.workflow.bundling.page import COMPRESSED
-from gfscore.workflow.bundling.statement import statement_of
+from gfscore.workflow.bundling.contents import STATEMENT, Bundle, statement_of
+from gfscore.workflow.bundling.recomputed import COMPRESSED
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.config_files import read_configuration
 

@@ -16,10 +16,11 @@ def build_index(
 
     Raises InputError for a verdict on other files than there are now.
     """
-    verdicts = [read_verdict(path) for path in paths_to_verdicts]
-    for path, verdict in zip(paths_to_verdicts, verdicts, strict=True):
-        verdict.require_current(path)
-    write_text(path_to_page, render_index(dict(zip(titles, verdicts, strict=True)), titles=titles))
+    verdicts = {}
+    for audit, path in zip(titles, paths_to_verdicts, strict=True):
+        verdicts[audit] = read_verdict(path)
+        verdicts[audit].require_current(path)
+    write_text(path_to_page, render_index(verdicts, titles=titles))
 
 
 if __name__ == "__main__":

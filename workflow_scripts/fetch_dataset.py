@@ -27,16 +27,39 @@ def fetch_dataset(
 ) -> ImageSet:
     """Write manifest and samples (names, labels, digests) of the images that the entry `dataset` describes.
 
-    `settings` holds the entry's source and that source's own keys, `classes` the K class names,
-    `path_to_images` is its file where it has one, `pinned` the digest that it must have, or None. Raises InputError
-    for data that cannot be audited, damaged images and equal pixels under different labels among them, and for another
-    digest. Returns the images.
+    Parameters
+    ----------
+    settings : mapping
+        Source of the entry, and the settings of that source.
+    classes : sequence of str or None
+        The K class names; None for those in the data.
+    path_to_manifest, path_to_samples : path
+        Manifest (JSON) and table dataset, which are written.
+    dataset : str
+        Name of the entry.
+    path_to_images : path or None
+        File or folder of the images; None for images that are part of a package.
+    pinned : str or None
+        Digest that the data must have.
+
+    Returns
+    -------
+    ImageSet
+        The images.
+
+    Raises
+    ------
+    InputError
+        For data that cannot be audited, damaged images and equal pixels under different labels among them, and for
+        another digest.
     """
     images, described = open_and_describe(settings, path_to_images, dataset=dataset, classes=classes, pinned=pinned)
     digests = image_digests(images, where=path_to_images or dataset)
     frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
-    if digests["pixel_digest"] is not None and (repeated := len(images) - frame["pixel_digest"].nunique()):
-        print(f"{repeated:,} of {len(images):,} rows repeat an image; each image counts once")
+    if digests["pixel_digest"] is not None:
+        repeated = len(images) - frame["pixel_digest"].nunique()
+        if repeated:
+            print(f"{repeated:,} of {len(images):,} rows repeat an image; each image counts once")
     identity = {"dataset": dataset, "dataset_digest": described["digest"]}
     write_table(path_to_samples, DATASET, frame, identity=identity)
     write_json(path_to_manifest, described)

@@ -29,15 +29,29 @@ def import_samples(
 ) -> None:
     """Write the samples table of one model and measure from a file of certified radii.
 
-    Takes the manifest and the samples (table dataset) of the data. `model` is a mapping with dataset, threat, model;
-    `kind` one that can be imported (gfscore.measures). A radius above `largest_radius` is refused; None sets no limit.
+    Parameters
+    ----------
+    path_to_file : path
+        Certified radii that somebody computed elsewhere.
+    path_to_manifest, path_to_dataset : path
+        Manifest and samples (table dataset) of the data.
+    path_to_samples : path
+        Samples table, which is written.
+    model : mapping
+        Dataset, threat and model.
+    measure, kind : str
+        Name of the measure, and its kind, one that can be imported (gfscore.measures).
+    largest_radius : float or None
+        A radius above it is refused; None sets no limit.
     """
     dataset = read_json(path_to_manifest)
     samples = read_table(path_to_dataset, DATASET, expect={"dataset_digest": dataset["digest"]})
     labels = samples["label"].to_numpy()
-    limit = math.inf if largest_radius is None else largest_radius
     rows, prediction, radius = read_certified_radii(
-        path_to_file, labels=labels, classes=len(dataset["classes"]), largest_radius=limit
+        path_to_file,
+        labels=labels,
+        classes=len(dataset["classes"]),
+        largest_radius=math.inf if largest_radius is None else largest_radius,
     )
     label = labels[rows]
     columns = {
@@ -48,13 +62,24 @@ def import_samples(
         **KINDS[kind].load_imported()(label, prediction, radius),
     }
     table = table_of(kind)
-    frame = pd.DataFrame(columns)[table.column_names]
-    identity = {**model, "dataset_digest": dataset["digest"], "checkpoint_sha256": sha256_of_file(path_to_file)}
-    write_table(path_to_samples, table, frame, identity=identity | {"measure": measure})
+    identity = {
+        **model,
+        "dataset_digest": dataset["digest"],
+        "checkpoint_sha256": sha256_of_file(path_to_file),
+        "measure": measure,
+    }
+    write_table(path_to_samples, table, pd.DataFrame(columns)[table.column_names], identity=identity)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given, path = snakemake.input, snakemake.params.path
-        how = {name: snakemake.params[name] for name in ("model", "measure", "kind", "largest_radius")}
-        import_samples(path, given.manifest, given.samples, snakemake.output.samples, **how)
+        import_samples(
+            snakemake.params.path,
+            snakemake.input.manifest,
+            snakemake.input.samples,
+            snakemake.output.samples,
+            model=snakemake.params.model,
+            measure=snakemake.params.measure,
+            kind=snakemake.params.kind,
+            largest_radius=snakemake.params.largest_radius,
+        )

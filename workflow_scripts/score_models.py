@@ -17,8 +17,8 @@ from gfscore.workflow.jobs import logged_job
 
 
 def score_models(
-    given: Mapping[str, Any],
-    made: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
     *,
     audit: str,
     subject: Mapping[str, Any],
@@ -27,26 +27,57 @@ def score_models(
     changes: Mapping[str, Any],
     cache: Path | str = "results/cache",
 ) -> None:
-    """Write models.json, and the tables scores, sweeps and sensitivity of an audit; `made` holds their paths.
+    """Write models.json, and the tables scores, sweeps and sensitivity of an audit.
 
-    `given` holds paths: `manifest` and table of the `dataset`, and the files of `code`. `subject` is that
-    of PlannedAudit, `checks` are its logit_checks, `temperatures` the
-    ends low and high of the searched range, `changes` the shifts and scales of the logits, and lam, lambda of FP. What
-    takes long is kept in the folder `cache`. Raises InputError for logits that cannot be audited.
+    Parameters
+    ----------
+    inputs : mapping
+        Paths: `manifest` and table of the `dataset`, and the files of `code`.
+    outputs : mapping
+        Paths of what is written: selection, scores, sweeps and sensitivity.
+    audit : str
+        Name of the audit.
+    subject, checks
+        Subject and logit_checks of the PlannedAudit.
+    temperatures : mapping
+        Ends `low` and `high` of the searched range.
+    changes : mapping
+        `shifts` and `scales` of the logits, and `lam`, lambda of FP.
+    cache : path
+        Folder of frames that take long to compute.
+
+    Raises
+    ------
+    InputError
+        For logits that cannot be audited.
     """
-    how: dict[str, Any] = {"subject": subject, "checks": checks, "temperatures": temperatures, "changes": changes}
-    scored = score(given, **how | {"subject": AuditSubject.parse(subject)}, kept=FrameCache(cache, code=given["code"]))
-    manifest = read_json(given["manifest"])
-    write_json(made["selection"], selection_of(scored.checks, subject["models"]))
-    about = {"audit": audit, "dataset_digest": manifest["digest"]}
-    identity = {**about, "classes": manifest["classes"], "logits": scored.identities}
-    write_scores(made["scores"], scored.parts, identity=identity)
-    write_table(made["sweeps"], SWEEPS, scored.sweeps, identity=about)
-    about = {"audit": audit, "measured": len(scored.sensitivity) > 0}
-    write_table_and_csv(made["sensitivity"], SENSITIVITY, scored.sensitivity, identity=about)
+    scored = score(
+        inputs,
+        subject=AuditSubject.parse(subject),
+        checks=checks,
+        temperatures=temperatures,
+        changes=changes,
+        kept=FrameCache(cache, code=inputs["code"]),
+    )
+    write_json(outputs["selection"], selection_of(scored.checks, subject["models"]))
+
+    manifest = read_json(inputs["manifest"])
+    identity = {"audit": audit, "dataset_digest": manifest["digest"]}
+    write_table(outputs["sweeps"], SWEEPS, scored.sweeps, identity=identity)
+    of_scores = {**identity, "classes": manifest["classes"], "logits": scored.identities}
+    write_scores(outputs["scores"], scored.parts, identity=of_scores)
+    of_sensitivity = {"audit": audit, "measured": len(scored.sensitivity) > 0}
+    write_table_and_csv(outputs["sensitivity"], SENSITIVITY, scored.sensitivity, identity=of_sensitivity)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        settings = {name: value for name, value in snakemake.params.items() if name != "state"}
-        score_models(snakemake.input, snakemake.output, audit=snakemake.wildcards.audit, **settings)
+        score_models(
+            snakemake.input,
+            snakemake.output,
+            audit=snakemake.wildcards.audit,
+            subject=snakemake.params.subject,
+            checks=snakemake.params.checks,
+            temperatures=snakemake.params.temperatures,
+            changes=snakemake.params.changes,
+        )

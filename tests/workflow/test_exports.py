@@ -40,7 +40,7 @@ def test_report_archive_needs_no_network_and_is_built_from_config(audited, offli
 
 def test_exports_are_made_of_a_finished_audit(audited):
     ran = audited.ran("exports")
-    assert set(ran) == {"export_tables", "export_cards", "export_crate"}
+    assert set(ran) == {"export_tables", "export_crate"}
     folder = audited.path / "results/audits/digits/exports"
     models = [name.split("/")[-1] for name in audited.config()["audits"]["digits"]["models"]]
     assert {path.stem for path in (folder / "model-cards").iterdir() if path.suffix} == {

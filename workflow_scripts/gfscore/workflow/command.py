@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from gfscore import VERSION
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, printable
-from gfscore.workflow.bundling.parts import PARTS
+from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.new_audit import command as new_audit
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    from gfscore.workflow.bundling.writing import write_bundle
+    from gfscore.workflow.bundling.bundles import write_bundle
 
     target = options.to or BUNDLES / options.audit
     for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign):
@@ -263,7 +263,7 @@ def _bundle(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from gfscore.core.numbers import counted
-    from gfscore.workflow.bundling.verifying import verify_bundle
+    from gfscore.workflow.bundling.bundles import verify_bundle
 
     if (options.allowed_signers is None) != (options.identity is None):
         raise InputError("--allowed-signers and --identity belong together; give both")

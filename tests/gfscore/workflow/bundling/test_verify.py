@@ -14,11 +14,8 @@ from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.show.page.judged import time_of
-from gfscore.workflow.bundling.contents import STATEMENT
-from gfscore.workflow.bundling.signatures import sign
-from gfscore.workflow.bundling.statement import PREDICATE_TYPE, TYPE
-from gfscore.workflow.bundling.verifying import verify_bundle
-from gfscore.workflow.bundling.writing import write_bundle
+from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
+from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, sign
 
 CHANGES = 100
 """Of each of the two bundles."""

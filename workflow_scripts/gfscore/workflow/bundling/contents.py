@@ -1,32 +1,60 @@
-"""Which files a bundle of an audit holds, and where each of them stands.
+"""What a bundle of an audit holds, where each file stands, and the statement that names them all, with its signature.
 
-Below a bundle everything stands as it does below results/; files of users stand where those of the workflow would.
+Below a bundle everything stands as it does below results/; files of users stand where those of the workflow would. The
+statement has the form of in-toto, which can be signed; everything in it follows from the files of the bundle, so that a
+check makes it anew and compares. Signatures are those of SSH, whose program is everywhere, kept up, and needs no
+network; keys in a token or an agent work as they do for logging in.
+
+Sources: in-toto attestation framework, Statement v1; ssh-keygen(1), sections -Y sign and ALLOWED SIGNERS; OpenSSH
+PROTOCOL.sshsig.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
-from gfscore.core.names import printable
+from gfscore.core.files import read_json, write_text
+from gfscore.core.identity import label_of
+from gfscore.core.names import harmless, printable
+from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.user_files import OptionalFile
+from gfscore.workflow.user_files import RESULTS, OptionalFile
 
 STATEMENT = "statement.json"
 SIGNATURE = f"{STATEMENT}.sig"
 
-RESULTS = "results/"
+TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "tag:gfscore,2026:class-wise-audit/v1"
+"""Identifies the form of the predicate; nothing is to be found there."""
+
+NAMESPACE = "gfscore-audit"
+"""What is signed: a signature made for anything else, of mail or of git, is refused."""
+
+SHA256 = re.compile("[0-9a-f]{64}")
 
 MOST_FILES = 100_000
+"""Files that a bundle has at most."""
 
-WHOLE, LARGEST = (".json", ".yaml", ".html", ".csv"), 1 << 30
-"""Endings of files that are read as a whole, and the most bytes that such a file may have."""
+READ_AT_ONCE = (".json", ".yaml", ".html", ".csv")
+"""Endings of files that are read as a whole."""
+
+LARGEST_FILE = 1 << 30
+"""Bytes of a file that is read as a whole."""
+
+LARGEST_STATEMENT = 1 << 26
+"""Bytes of a statement that is read."""
+
+LARGEST_SIGNATURE = 1 << 16
+"""Bytes of a signature that is read."""
 
 Files = dict[str, str]
 """Names of files below a bundle, and where they come from: paths from the folder of results/, or of the user."""
@@ -35,6 +63,9 @@ Files = dict[str, str]
 def name_of(path: str) -> str:
     """Name below a bundle of a path below results/."""
     return path.removeprefix(RESULTS)
+
+
+# ---- files ----
 
 
 def files_of_audit(audit: PlannedAudit) -> Files:
@@ -84,21 +115,38 @@ def logit_files(audit: PlannedAudit) -> Files:
     return files
 
 
-def network_files(audit: PlannedAudit, read: Callable[[str], Mapping[str, Any]]) -> dict[str, tuple[str, Files]]:
-    """Of each model that is a file, by label: path of its manifest, and its files, the first the one to open.
+@dataclass(frozen=True)
+class NetworkFiles:
+    """Files of a model: path of its manifest below results/, and its files, the first the one to open."""
 
-    `read` returns the content of a manifest by its path below results/.
+    manifest: str
+    files: Files
+
+
+def network_files(audit: PlannedAudit, read: Callable[[str], Mapping[str, Any]]) -> dict[str, NetworkFiles]:
+    """Files of each model that is a file.
+
+    Parameters
+    ----------
+    audit : PlannedAudit
+    read : callable
+        Content of a manifest by its path below results/.
+
+    Returns
+    -------
+    dict
+        NetworkFiles by the label of the model.
     """
     networks = {}
     for model in audit.models:
         if isinstance(model.weights, str):
-            networks[model.label] = (model.manifest, {name_of(model.weights): model.weights})
+            networks[model.label] = NetworkFiles(model.manifest, {name_of(model.weights): model.weights})
         elif model.source.fetched:
             files = {}
             for file in read(model.manifest)["files"]:
                 path = str(file["path"])
                 files[f"checkpoints/{model.zoo_path}/{PurePosixPath(path).name}"] = path
-            networks[model.label] = (model.manifest, files)
+            networks[model.label] = NetworkFiles(model.manifest, files)
     return networks
 
 
@@ -110,11 +158,22 @@ def image_file(audit: PlannedAudit) -> Files:
     return {f"images/{audit.dataset.name}{PurePosixPath(path).suffix}": path}
 
 
+# ---- a bundle ----
+
+
 @dataclass(frozen=True)
 class Bundle:
-    """A folder that is taken for a bundle: its files by name, with their SHA-256, and the name of its audit.
+    """A folder that is taken for a bundle.
 
-    Only files of this list are ever opened: no name within one of them leads anywhere else.
+    Only files of `digests` are ever opened: no name within one of them leads anywhere else.
+
+    Parameters
+    ----------
+    folder : Path
+    digests : mapping
+        SHA-256 (hex) of its files by name.
+    audit : str
+        Name of the audit.
     """
 
     folder: Path
@@ -123,12 +182,16 @@ class Bundle:
 
     @classmethod
     def read(cls, folder: Path | str) -> Bundle:
-        """Raises InputError for a folder that holds links or anything else than files, or not exactly one audit."""
+        """Bundle of a folder; InputError for one that holds links, or anything but files, or not exactly one audit."""
         folder = Path(folder)
         if not folder.is_dir():
             raise InputError(f"{printable(folder)}: no such folder; name one that gfscore bundle made")
         names = list(_names_below(folder))
-        audits = {parts[1] for name in names if len(parts := name.split("/")) > 2 and parts[0] == "audits"}
+        audits = set()
+        for name in names:
+            parts = name.split("/")
+            if len(parts) > 2 and parts[0] == "audits":
+                audits.add(parts[1])
         if len(audits) != 1:
             raise InputError(f"{printable(folder)}: holds {len(audits)} audits, not one; ask for the bundle again")
         return cls(folder, {name: sha256_of_file(folder / name) for name in names}, audits.pop())
@@ -148,22 +211,171 @@ class Bundle:
         """Name of a file of the audit itself."""
         return f"audits/{self.audit}/{name}"
 
+    def audit_path(self, name: str) -> Path:
+        """Where a file of the audit itself stands."""
+        return self.path(self.of_audit(name))
 
-def _names_below(folder):
+    def stated_digests(self) -> dict[str, str]:
+        """Digests of the files that the statement names: all but itself and its signature."""
+        return {name: digest for name, digest in self.digests.items() if name not in (STATEMENT, SIGNATURE)}
+
+
+def _names_below(folder: Path) -> Iterator[str]:
     # Of regular files alone, with slashes; anything else could lead out of the folder, or never end.
-    waiting, count = [""], 0
+    waiting = [""]
+    count = 0
     while waiting:
         start = waiting.pop()
         with os.scandir(folder / start) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                name, count = f"{start}{entry.name}", count + 1
+                name = f"{start}{entry.name}"
+                count += 1
                 if count > MOST_FILES:
                     raise InputError(f"{printable(folder)}: more than {MOST_FILES:,} files; no bundle has as many")
-                if name.endswith(WHOLE) and entry.stat(follow_symlinks=False).st_size > LARGEST:
-                    raise InputError(f"{printable(name)}: larger than {LARGEST:,} bytes; no such file of a bundle is")
+                if name.endswith(READ_AT_ONCE) and entry.stat(follow_symlinks=False).st_size > LARGEST_FILE:
+                    raise InputError(
+                        f"{printable(name)}: larger than {LARGEST_FILE:,} bytes; no such file of a bundle is"
+                    )
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")
                 elif entry.is_file(follow_symlinks=False):
                     yield name
                 else:
                     raise InputError(f"{printable(name)}: a link, or no file; a bundle holds files alone")
+
+
+# ---- statement ----
+
+
+def statement_of(bundle: Bundle, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Statement on a bundle: every file and model by digest; the question of the audit, its verdict and evidence.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    config : mapping
+        Resolved configuration of the audit.
+
+    Raises
+    ------
+    InputError
+        Naming the file, where one cannot be read.
+    """
+    audit = config["audits"][bundle.audit]
+    verdict = bundle.json(bundle.of_audit("verdict.json"))
+    manifest = bundle.json(f"datasets/{audit['dataset']}.json")
+    sources = read_identity(bundle.audit_path("class_scores.parquet"))["made_from"]
+
+    digests = bundle.stated_digests()
+    for source in sources:
+        digest = source.get("checkpoint_sha256") or ""
+        if SHA256.fullmatch(digest):
+            digests[f"model:{label_of(source)}"] = digest
+    rules = []
+    for judged, rule in zip(verdict["rules"], audit["gate"], strict=True):
+        rules.append({"words": judged["words"], **rule})
+    return {
+        "_type": TYPE,
+        "subject": [{"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "audit": bundle.audit,
+            "question": {
+                "title": audit["title"],
+                "dataset": {name: manifest[name] for name in ("dataset", "digest", "samples", "classes")},
+                "models": audit["models"],
+                "rules": rules,
+            },
+            "verdict": verdict,
+            "evidence": {"measures": config["measures"], "values_from": sources},
+        },
+    }
+
+
+def write_statement(bundle: Bundle, config: Mapping[str, Any]) -> None:
+    """Write statement.json into a bundle."""
+    text = json.dumps(statement_of(bundle, config), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(bundle.folder / STATEMENT, f"{text}\n")
+
+
+def read_statement(path: Path) -> Any:
+    """Content of a statement; InputError for what is no JSON, holds a key twice or no number, or is very large."""
+    try:
+        if path.stat().st_size > LARGEST_STATEMENT:
+            raise InputError(f"{path}: larger than {LARGEST_STATEMENT:,} bytes; no statement is")
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key stands twice in a mapping")
+    return mapping
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+# ---- signature ----
+
+
+def sign(statement: Path, key: Path | str) -> None:
+    """Write the signature of a statement next to it, with the ending .sig; ssh-keygen asks for a passphrase itself.
+
+    Parameters
+    ----------
+    statement : Path
+    key : path
+        Private key, or a public one whose private key an agent holds.
+
+    Raises
+    ------
+    InputError
+        Where the key cannot sign.
+    """
+    done = _ssh_keygen("sign", "-q", "-f", str(key), str(statement))
+    if done.returncode:
+        raise InputError(f"{key}: ssh-keygen did not sign with it ({_reason(done)}); name a private key of SSH")
+
+
+def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | str, identity: str) -> None:
+    """Raise InputError unless a statement is signed by somebody whose key a file of allowed signers names."""
+    if not Path(allowed_signers).is_file():
+        raise InputError(f"{allowed_signers}: no such file; give one in the form of ALLOWED SIGNERS of ssh-keygen(1)")
+    arguments = ["-f", str(allowed_signers), "-I", identity, "-s", _bounded(signature)]
+    done = _ssh_keygen("verify", *arguments, content=statement.read_bytes())
+    if done.returncode:
+        raise InputError(f"{signature.name}: no signature of {identity} on {statement.name} ({_reason(done)})")
+
+
+def signing_key(statement: Path, signature: Path) -> str:
+    """Words of ssh-keygen on the key that signed a statement, trusted or not; InputError without a signature."""
+    done = _ssh_keygen("check-novalidate", "-s", _bounded(signature), content=statement.read_bytes())
+    if done.returncode:
+        raise InputError(f"{signature.name}: no signature on {statement.name} ({_reason(done)})")
+    return harmless(done.stdout.decode(errors="replace").strip())
+
+
+def _bounded(signature: Path) -> str:
+    if signature.stat().st_size > LARGEST_SIGNATURE:
+        raise InputError(f"{signature.name}: larger than {LARGEST_SIGNATURE:,} bytes; no signature is")
+    return str(signature)
+
+
+def _ssh_keygen(action: str, *arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = ["ssh-keygen", "-Y", action, "-n", NAMESPACE, *arguments]
+    try:
+        # A passphrase is asked for on the terminal itself.
+        return subprocess.run(command, input=content, capture_output=True, check=False)
+    except FileNotFoundError as error:
+        raise InputError("ssh-keygen: no such program; install OpenSSH 8.2 or newer, which has it") from error
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
+    return harmless(lines[-1])

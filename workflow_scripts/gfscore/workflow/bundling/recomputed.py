@@ -1,12 +1,25 @@
-"""What the files of a bundle must hold, computed again from what they rest on, and where they differ from it."""
+"""What the files of a bundle must hold, computed again from what they rest on, and where they differ from it.
+
+Differences are sentences that begin with a file. Numbers may differ by RELATIVE or ABSOLUTE, numbers in single
+precision by RELATIVE_OF_FLOAT32, since other processors round otherwise. Everything else must be equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import html
+import json
+import math
+import re
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gfscore.audit.checks import check_answers, selection_of
 from gfscore.audit.class_scores import resolve_label_error_rates
@@ -19,14 +32,25 @@ from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.core.identity import UNCALIBRATED, ModelName, label_of
+from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.digests import without_checksums
+from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.core.names import printable
+from gfscore.core.numbers import counted
+from gfscore.core.software import software, version_in_words
 from gfscore.measures.samples import table_of
+from gfscore.show.page import judged
+from gfscore.show.page.drawing import drawn_page
+from gfscore.show.page.provenance import versions
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
-from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files
-from gfscore.workflow.bundling.differences import differences, different_rows, other_labels, plain, without
+from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files, name_of
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.plan import PlannedAudit
+
+RELATIVE = 1e-7
+ABSOLUTE = 1e-10
+RELATIVE_OF_FLOAT32 = 1e-6
 
 OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
@@ -34,12 +58,32 @@ OF_LOGITS = ("calibration", "falsification")
 OF_THE_RUN = ("software", "time", "version", "commit")
 """Entries of a verdict on the run that judged, which cannot be checked against the bundle."""
 
+PAGE = "report.html"
+
+VERSIONS = re.compile(r"<dt>([^<]+) \(report\)</dt><dd>([^<]*)</dd>")
+"""Versions that drew a page, as its provenance states them."""
+
+COMPRESSED = re.compile(r"H4sI[A-Za-z0-9+/]{20,}={0,2}")
+"""Base64 of gzip, by the first bytes that every such file has."""
+
+NUMBERED = re.compile(r"(?<=[\"#])(clip|gradient_)\d+(?=[\")])")
+"""Names within a drawing."""
+
+LARGEST = 1 << 28
+"""Bytes of one compressed part of a page that are unpacked."""
+
 
 @dataclass(frozen=True)
 class Recomputed:
-    """A bundle with its resolved configuration; each method yields what differs, as sentences that begin with a file.
+    """What the files of a bundle must hold; each method yields what differs, as sentences that begin with a file.
 
     InputError is raised where something cannot be read, or the values cannot be audited.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    audit : PlannedAudit
+        Audit of the resolved configuration in the bundle.
     """
 
     bundle: Bundle
@@ -52,63 +96,67 @@ class Recomputed:
         return bool(names) and all(name in self.bundle.digests for name in names)
 
     @cached_property
-    def _files(self):
+    def _files(self) -> dict[str, Any]:
         # Paths in the bundle, by the names that the steps give them; None for a file that the audit does not have.
-        named = inputs_of_tables(self.audit)
-        single = {name: named[name] or None for name in ("generator", "attributes")}
-        return {
-            name: [*map(self.bundle.path, paths)] if isinstance(paths, list) else paths and self.bundle.path(paths)
-            for name, paths in (named | single).items()
-        }
+        files: dict[str, Any] = {}
+        for name, paths in inputs_of_tables(self.audit).items():
+            if isinstance(paths, str):
+                files[name] = self.bundle.path(paths)
+            elif name in ("generator", "attributes"):
+                files[name] = None
+            else:
+                files[name] = [self.bundle.path(path) for path in paths]
+        return files
 
-    def _subject(self, subject):
+    def _subject(self, subject: dict[str, Any]) -> dict[str, Any]:
         # Without logits there is no value at a chosen temperature.
-        if self.has_logits:
-            names = logit_files(self.audit)
-            return subject | {"logits": dict(zip(subject["logits"], map(self.bundle.path, names), strict=True))}
-        return subject | {"logits": {}, "calibrated_measure": None}
+        if not self.has_logits:
+            return {**subject, "logits": {}, "calibrated_measure": None}
+        paths = [self.bundle.path(name) for name in logit_files(self.audit)]
+        return {**subject, "logits": dict(zip(subject["logits"], paths, strict=True))}
 
     @cached_property
-    def _dataset(self):
-        path = self.bundle.path(self.audit.dataset.samples)
-        manifest = self.bundle.json(self.audit.dataset.manifest)
-        return path, manifest, read_table(path, DATASET, expect={"dataset_digest": manifest["digest"]})
+    def _manifest(self) -> dict[str, Any]:
+        return self.bundle.json(self.audit.dataset.manifest)
 
     def dataset(self) -> Iterator[str]:
         """The manifest of the dataset against its samples and the configuration."""
-        path, manifest, samples = self._dataset
-        name, classes = self.audit.dataset.name, len(manifest["classes"])
+        dataset, manifest = self.audit.dataset, self._manifest
+        path = self.bundle.path(dataset.samples)
+        samples = read_table(path, DATASET, expect={"dataset_digest": manifest["digest"]})
         labels = samples["label"].to_numpy()
+        classes = len(manifest["classes"])
         if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
             yield f"{path.name}: a label is none of the {classes} classes"
             return
         if samples["sample_id"].duplicated().any():
             yield f"{path.name}: a sample stands there twice"
         expected = {
-            "dataset": name,
+            "dataset": dataset.name,
             "samples": len(samples),
             "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
-            "classes": self.audit.dataset.entry["classes"] or manifest["classes"],
-            "settings": self.audit.dataset.image_settings(),
+            "classes": dataset.entry["classes"] or manifest["classes"],
+            "settings": dataset.image_settings(),
         }
-        found = {key: manifest.get(key) for key in expected}
-        yield from differences(f"datasets/{name}.json", found, expected)
+        stored = {key: manifest.get(key) for key in expected}
+        yield from differences(f"datasets/{dataset.name}.json", stored, expected)
 
     def labels(self) -> Iterator[str]:
         """Names and labels of the samples in every table of values per sample against those of the dataset."""
         labels_of = cache(self._labels_of)
-        label_of_sample = labels_of(self.audit.dataset.name)
+        labels = labels_of(self.audit.dataset.name)
         for path in self.audit.sample_files(self.audit.measures.values()):
-            file = self.bundle.path(path)
-            kind = self.audit.measures[path.split("/")[2]].kind.name
-            yield from other_labels(path, read_table(file, table_of(kind)), label_of_sample)
+            measure = self.audit.measures[path.split("/")[2]]
+            frame = read_table(self.bundle.path(path), table_of(measure.kind.name))
+            yield from other_labels(path, frame, labels)
         for path in self.audit.projection_files():
-            frame = read_table(self.bundle.path(path), CATALOGUE[read_identity(self.bundle.path(path))["table"]])
+            file = self.bundle.path(path)
+            frame = read_table(file, CATALOGUE[read_identity(file)["table"]])
             yield from other_labels(path, frame, labels_of(path.split("/")[3]))
-        path = f"scores/{self.bundle.audit}.parquet"
-        yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), label_of_sample)
+        path = f"scores/{self.audit.name}.parquet"
+        yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), labels)
 
-    def _labels_of(self, task):
+    def _labels_of(self, task: str) -> pd.Series:
         frame = read_table(self.bundle.path(f"datasets/{task}.parquet"), DATASET)
         return frame.set_index("sample_id")["label"]
 
@@ -121,116 +169,346 @@ class Recomputed:
             self._files,
             subject=AuditSubject.parse(subject),
             checks=self.audit.logit_checks(),
-            temperatures={end: great["temperatures"][end] for end in ("low", "high")},
+            temperatures={"low": great["temperatures"]["low"], "high": great["temperatures"]["high"]},
             changes={
-                "shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"],
+                "shifts": great["shifts"],
+                "scales": great["scales"],
+                "lam": config["disparity"]["fp_lambda"],
             },
-        )  # fmt: skip
-        made = selection_of(scoring.checks, subject["models"])
-        yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), made)
+        )
+        selection = selection_of(scoring.checks, subject["models"])
+        yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
+
         file = ScoresFile(self._files["scores"])
-        about = {"audit": audit, "classes": self._dataset[1]["classes"], "logits": scoring.identities}
-        parts = [[model.label, measure] for model, measure, _ in scoring.parts]
-        about |= {"dataset_digest": self._dataset[1]["digest"], "parts": parts}
-        found = {name: file.identity.get(name) for name in about}
-        yield from differences(f"scores/{audit}.parquet", found, about)
+        identity = {
+            "audit": audit,
+            "classes": self._manifest["classes"],
+            "logits": scoring.identities,
+            "dataset_digest": self._manifest["digest"],
+            "parts": [[model.label, measure] for model, measure, _ in scoring.parts],
+        }
+        stored_identity = {name: file.identity.get(name) for name in identity}
+        yield from differences(f"scores/{audit}.parquet", stored_identity, identity)
         for model, measure, frame in scoring.parts:
             stored = file.read(model, measure)[list(frame.columns)]
-            made_frame = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
-            yield from different_rows(f"scores/{audit}.parquet ({model.label}, {measure})", stored, made_frame)
-        for name, path, frame in (
-            ("sweeps", self._files["sweeps"], scoring.sweeps),
-            ("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity),
-        ):
-            table = CATALOGUE[name]
-            made_frame = typed_frame(table, frame.to_dict("records"))
-            yield from different_rows(path.name, read_table(path, table, expect={"audit": audit}), made_frame)
+            expected = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
+            yield from different_rows(f"scores/{audit}.parquet ({model.label}, {measure})", stored, expected)
+        yield from self._different_table("sweeps", self._files["sweeps"], scoring.sweeps)
+        yield from self._different_table("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity)
+
+    def _different_table(self, name: str, path: Path, frame: pd.DataFrame) -> Iterator[str]:
+        table = CATALOGUE[name]
+        stored = read_table(path, table, expect={"audit": self.audit.name})
+        yield from different_rows(path.name, stored, typed_frame(table, frame.to_dict("records")))
 
     def selection(self) -> Iterator[str]:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
         stated = self.bundle.json(self.bundle.of_audit("models.json"))
         refused = {item["model"]: item["reason"] for item in stated["excluded"]}
-        file, checks = ScoresFile(self._files["scores"]), []
-        measure_of_label = {label: measure for label, measure in file.identity["parts"]}
-        for asked in self.audit.logit_checks():
-            model = asked["model"]
-            label = label_of(model)
-            if label in refused:
-                left_out = {"accepted": False, "words": refused[label], "warnings": []}
-                checks.append({**model, **left_out, "clean_accuracy": stated["clean_accuracy"].get(label)})
-            elif label in measure_of_label:
-                answers = file.read(ModelName.from_columns(model), measure_of_label[label])
-                predicted, labels = answers["prediction"].to_numpy(), answers["label"].to_numpy()
-                names = self._dataset[1]["classes"]
-                checked = check_answers(predicted, labels, names, source=label, gate=asked["gate"])
-                checks.append({**model, **checked})
-        if checks:
-            made = selection_of(checks, [model.name.columns() for model in self.audit.models])
-            # Of some warnings only logits tell.
-            warned = [*made["warned"], *(item for item in stated["warned"] if item not in made["warned"])]
-            unordered = [sorted(map(str, warnings)) for warnings in (stated["warned"], warned)]
-            yield from differences("models.json (warned)", *unordered)
-            yield from differences("models.json", without(stated, ["warned"]), without(made, ["warned"]))
+        scores = ScoresFile(self._files["scores"])
+        measure_of_label = dict(scores.identity["parts"])
+        checks = []
+        for check in self.audit.logit_checks():
+            model = ModelName.from_columns(check["model"])
+            if model.label in refused:
+                result = {
+                    "accepted": False,
+                    "words": refused[model.label],
+                    "warnings": [],
+                    "clean_accuracy": stated["clean_accuracy"].get(model.label),
+                }
+            elif model.label in measure_of_label:
+                answers = scores.read(model, measure_of_label[model.label])
+                result = check_answers(
+                    answers["prediction"].to_numpy(),
+                    answers["label"].to_numpy(),
+                    self._manifest["classes"],
+                    source=model.label,
+                    gate=check["gate"],
+                )
+            else:
+                continue
+            checks.append({**model.columns(), **result})
+        if not checks:
+            return
+
+        expected = selection_of(checks, [model.name.columns() for model in self.audit.models])
+        # Of some warnings only logits tell.
+        warned = list(expected["warned"])
+        warned += [item for item in stated["warned"] if item not in warned]
+        yield from differences("models.json (warned)", _unordered(stated["warned"]), _unordered(warned))
+        yield from differences("models.json", without(stated, ["warned"]), without(expected, ["warned"]))
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
-        config, audit = self.audit.run.config, self.audit.name
         settings = self.audit.table_settings()
-        costs = [
-            record | {"path": self.bundle.folder / name if (name := record["path"].removeprefix("results/"))
-            in self.bundle.digests else ""}
-            for record in settings["costs"]
-        ]  # fmt: skip
-        samples = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
-        inputs = AuditValues.from_params(self._subject(self.audit.subject()), self._files | {"samples": samples})
-        chosen = config["audits"][audit]["calibration"] and not self.has_logits
-        for group in tabulate(inputs, self._files, audit=audit, settings=TableSettings(**settings | {"costs": costs})):
+        for record in settings["costs"]:
+            name = name_of(record["path"])
+            record["path"] = self.bundle.folder / name if name in self.bundle.digests else ""
+        paths = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
+        values = AuditValues.from_params(self._subject(self.audit.subject()), {**self._files, "samples": paths})
+        lacks_temperatures = self.audit.entry["calibration"] is not None and not self.has_logits
+        lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
+
+        parsed_settings = TableSettings(**settings)
+        for group in tabulate(values, self._files, audit=self.audit.name, settings=parsed_settings):
             for name, content in group.documents.items():
-                if not (chosen and name == "calibration"):
-                    found = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
-                    yield from differences(f"{name}.json", found, content)
-            for name, rows in group.frames.items():
-                stated = group.identities[name]
-                if not self.has_logits and name in OF_LOGITS and self.audit.logit_files():
+                if lacks_temperatures and name == "calibration":
                     continue
-                path, table = self._audit_table(name), CATALOGUE[name]
-                identity = read_identity(path)
-                known = {key: identity.get(key) for key in stated}
-                yield from differences(f"{path.name} (metadata)", known, plain(stated))
-                found, frame = read_table(path, table), typed_frame(table, rows)
-                if chosen and "calibration" in found:
-                    found = found[found["calibration"] == UNCALIBRATED].reset_index(drop=True)
-                    frame = frame[frame["calibration"] == UNCALIBRATED].reset_index(drop=True)
-                yield from different_rows(path.name, found, frame)
+                stored = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
+                yield from differences(f"{name}.json", stored, content)
+            for name, rows in group.frames.items():
+                identity = group.identities[name]
+                if lacks_logits and name in OF_LOGITS:
+                    continue
+                path = self._audit_table(name)
+                stored_identity = read_identity(path)
+                stored_identity = {key: stored_identity.get(key) for key in identity}
+                yield from differences(f"{path.name} (metadata)", stored_identity, plain(identity))
+                stored = read_table(path, CATALOGUE[name])
+                expected = typed_frame(CATALOGUE[name], rows)
+                if lacks_temperatures and "calibration" in stored:
+                    stored, expected = _uncalibrated(stored), _uncalibrated(expected)
+                yield from different_rows(path.name, stored, expected)
 
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
-        config, audit = self.audit.run.config, self.audit.name
-        samples = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.judged_measures())]
-        attributes = self.audit.judged_attributes()
-        files = self._files | {"samples": samples, "attributes": attributes and self.bundle.path(str(attributes))}
-        inputs = AuditValues.from_params(self._subject(self.audit.judged_subject()), files)
-        stated = self.audit.dataset.entry["label_error_rate"]
+        config, audit = self.audit.run.config, self.audit
+        attributes = audit.judged_attributes()
+        files = {
+            **self._files,
+            "samples": [self.bundle.path(path) for path in audit.sample_files(audit.judged_measures())],
+            "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None,
+        }
+        rates = audit.dataset.entry["label_error_rate"]
         verdict = judgement(
-            inputs,
+            AuditValues.from_params(self._subject(audit.judged_subject()), files),
             files,
-            rules=self.audit.rules,
+            rules=audit.rules,
             intervals=config["intervals"],
-            label_error_rates=resolve_label_error_rates(stated, files["manifest"], files["generator"]),
+            label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
             fp_lambda=config["disparity"]["fp_lambda"],
         )
         tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
-        tables |= {
-            f"{name}_json": self.bundle.path(self.bundle.of_audit(f"{name}.json"))
-            for name in ("calibration", "comparison")
-        }
-        made = with_findings(verdict, read_audit_tables(tables, audit=audit), self.audit.measure_entries()).as_json()
-        folder = f"{self.bundle.folder}/"
-        made["made_from"] = {
-            f"results/{file.removeprefix(folder)}": digest for file, digest in made["made_from"].items()
-        }
-        stored = self.bundle.json(self.bundle.of_audit("verdict.json"))
-        yield from differences("verdict.json", without(stored, OF_THE_RUN), without(plain(made), OF_THE_RUN))
+        for name in ("calibration", "comparison"):
+            tables[f"{name}_json"] = self.bundle.audit_path(f"{name}.json")
+        findings = with_findings(verdict, read_audit_tables(tables, audit=audit.name), audit.measure_entries())
 
-    def _audit_table(self, name):
-        return self.bundle.path(self.bundle.of_audit(f"{name}.parquet"))
+        expected = findings.as_json()
+        folder = f"{self.bundle.folder}/"
+        made_from = expected["made_from"].items()
+        expected["made_from"] = {f"results/{file.removeprefix(folder)}": digest for file, digest in made_from}
+        stored = self.bundle.json(self.bundle.of_audit("verdict.json"))
+        yield from differences("verdict.json", without(stored, OF_THE_RUN), without(plain(expected), OF_THE_RUN))
+
+    def _audit_table(self, name: str) -> Path:
+        return self.bundle.audit_path(f"{name}.parquet")
+
+    # ---- the page ----
+
+    def page(self) -> Iterator[str]:
+        """The page against the one that the tables, the verdict and the configuration give.
+
+        Compressed numbers may differ as those of tables do; every other letter must be the same.
+        """
+        audit, bundle = self.audit, self.bundle
+        files: dict[str, Any] = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
+        for name in ("calibration", "comparison"):
+            files[f"{name}_json"] = bundle.audit_path(f"{name}.json")
+        files["verdict"] = bundle.audit_path("verdict.json")
+        files["sweeps"] = self._files["sweeps"]
+        files["pictures"] = self._files["pictures"]
+        drawn = drawn_page(
+            files,
+            audit=audit.name,
+            title=audit.title,
+            measures=audit.measure_entries(),
+            models=audit.described_models(),
+            published_samples=audit.dataset.entry["published_accuracy"],
+            fp_lambda=audit.run.config["disparity"]["fp_lambda"],
+            contact=audit.run.config["report"]["contact"],
+        )
+        stored, drawn = _renumbered(_page_of(bundle)), _renumbered(drawn.rstrip("\n") + "\n")
+        if stored == drawn:
+            return
+        if COMPRESSED.sub("", stored) != COMPRESSED.sub("", drawn):
+            yield f"{PAGE}: not the page that follows from the other files; its words or drawings are others"
+            return
+        for stored_part, drawn_part in zip(COMPRESSED.findall(stored), COMPRESSED.findall(drawn), strict=True):
+            if stored_part != drawn_part:
+                yield from differences(PAGE, _unpacked(stored_part), _unpacked(drawn_part))
+
+
+def other_time_or_version(bundle: Bundle) -> Iterator[str]:
+    """Whether the page says another time or version of its verdict than verdict.json."""
+    verdict = read_verdict(bundle.audit_path("verdict.json"))
+    page = _page_of(bundle)
+    statements = {
+        "Judged": judged.time_of(verdict),
+        "By": f"{verdict.software['name']} {version_in_words(verdict.software)}",
+    }
+    for term, words in statements.items():
+        if f"<dt>{term}</dt><dd>{html.escape(words)}</dd>" not in page:
+            yield f"{PAGE}: does not say of its verdict, as verdict.json does: {term} {printable(words)}"
+
+
+def reason_not_to_draw(bundle: Bundle) -> str:
+    """Why the page cannot be drawn again as it was: another version drew it than is installed; empty if it can."""
+    judged_by = bundle.json(bundle.of_audit("verdict.json"))["software"]
+    installed = software()
+    if judged_by != installed:
+        return f"its verdict is of {version_in_words(judged_by)}, this is {version_in_words(installed)}"
+    if installed["changed"]:
+        return f"the code of this {version_in_words(installed)}, which is not what its commit holds"
+
+    stated = dict(VERSIONS.findall(_page_of(bundle)))
+    for name, version in versions().items():
+        drawn_by = html.unescape(stated.get(name, ""))
+        if drawn_by != version:
+            return f"{name} {printable(drawn_by or 'of no version')} drew it, here is {version}"
+    return ""
+
+
+def _page_of(bundle: Bundle) -> str:
+    content = bundle.audit_path(PAGE).read_bytes()
+    return without_checksums(content).decode("utf-8", errors="replace")
+
+
+def _renumbered(page: str) -> str:
+    # The library numbers clips and gradients on from what the process drew before; here in the order of the page.
+    numbers: dict[str, str] = {}
+
+    def renumbered(match: re.Match[str]) -> str:
+        return numbers.setdefault(match[0], f"{match[1]}{len(numbers)}")
+
+    return NUMBERED.sub(renumbered, page)
+
+
+def _unpacked(text: str) -> Any:
+    # What is no JSON, the library that draws, is compared letter by letter.
+    unpacking = zlib.decompressobj(wbits=31)
+    content = unpacking.decompress(base64.b64decode(text), LARGEST).decode("utf-8", errors="replace")
+    if unpacking.unconsumed_tail:
+        return "larger than any part of a page"
+    try:
+        return _with_numbers(json.loads(content))
+    except ValueError:
+        return content
+
+
+def _with_numbers(data: Any) -> Any:
+    # Packed arrays as lists of numbers, so that these are compared as numbers.
+    if isinstance(data, list):
+        return [_with_numbers(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if data.keys() == {"shape", "f64"} and isinstance(data["f64"], str):
+        content = base64.b64decode(data["f64"])
+        numbers = np.frombuffer(content[: len(content) // 8 * 8], dtype="<f8").tolist()
+        return {"shape": data["shape"], "numbers": numbers, "bytes": len(content)}
+    return {key: _with_numbers(value) for key, value in data.items()}
+
+
+# ---- differences ----
+
+
+def without(data: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Mapping without some names."""
+    return {name: value for name, value in data.items() if name not in names}
+
+
+def plain(data: Any) -> Any:
+    """Data as they are read back from JSON, in which numbers that are none are null."""
+    return json.loads(json.dumps(data, default=lambda value: value.tolist()), parse_constant=lambda _: None)
+
+
+def _unordered(items: list[Any]) -> list[str]:
+    return sorted(map(str, items))
+
+
+def _uncalibrated(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["calibration"] == UNCALIBRATED].reset_index(drop=True)
+
+
+def other_labels(path: str, frame: pd.DataFrame, labels: pd.Series) -> Iterator[str]:
+    """Yield the first row whose label is not that of its sample.
+
+    Parameters
+    ----------
+    path : str
+        File that the sentence names.
+    frame : DataFrame
+        Rows with sample_id and label.
+    labels : Series
+        Labels of the dataset by sample_id.
+    """
+    expected = labels.reindex(frame["sample_id"])
+    wrong = expected.to_numpy() != frame["label"].to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        name = printable(frame["sample_id"].iloc[row])
+        yield f"{path}: row {row}: label {frame['label'].iloc[row]} of {name}, which the dataset does not say"
+
+
+def differences(file: str, stored: Any, expected: Any) -> Iterator[str]:
+    """Yield the first place at which plain data differ."""
+    place = _first_difference(plain(stored), plain(expected))
+    if place is not None:
+        yield f"{file}: {printable(' > '.join(place)) or 'it'} is not what follows from the other files"
+
+
+def _first_difference(stored: Any, expected: Any) -> list[str] | None:
+    # Keys and positions to the first value that differs; None where none does.
+    if isinstance(stored, dict) and isinstance(expected, dict):
+        if stored.keys() != expected.keys():
+            return [str(min(stored.keys() ^ expected.keys()))]
+        keys: list[Any] = list(expected)
+    elif isinstance(stored, list) and isinstance(expected, list) and len(stored) == len(expected):
+        keys = list(range(len(expected)))
+    else:
+        return None if _same(stored, expected) else []
+    for key in keys:
+        place = _first_difference(stored[key], expected[key])
+        if place is not None:
+            return [str(key), *place]
+    return None
+
+
+def _same(stored: Any, expected: Any) -> bool:
+    if _is_number(stored) and _is_number(expected):
+        return math.isclose(stored, expected, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return type(stored) is type(expected) and stored == expected
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def different_rows(file: str, stored: pd.DataFrame, expected: pd.DataFrame) -> Iterator[str]:
+    """Yield the first value of a table that differs from what follows from the other files, or the number of rows."""
+    if len(stored) != len(expected):
+        yield f"{file}: {counted(len(stored), 'row')}, where the other files lead to {len(expected):,}"
+        return
+    if stored.equals(expected):
+        return
+    for name in expected.columns:
+        same = _same_values(stored[name], expected[name])
+        if not same.all():
+            row = int(same.argmin())
+            value = printable(stored[name].iloc[row])
+            yield f"{file}: {name} of row {row} is {value}, not {expected[name].iloc[row]}"
+            return
+
+
+def _same_values(stored: pd.Series, expected: pd.Series) -> np.ndarray:
+    # Of each row, whether the values are the same.
+    if pd.api.types.is_float_dtype(expected.dtype):
+        relative = RELATIVE_OF_FLOAT32 if expected.dtype == np.float32 else RELATIVE
+        return np.isclose(stored, expected, rtol=relative, atol=ABSOLUTE, equal_nan=True)
+    if expected.map(lambda item: isinstance(item, list)).any():
+        same = []
+        for stored_list, expected_list in zip(stored, expected, strict=True):
+            same.append(_first_difference(plain(list(stored_list)), plain(list(expected_list))) is None)
+        return np.array(same)
+    both_missing = stored.isna() & expected.isna()
+    return ((stored == expected) | both_missing).to_numpy(dtype=bool)

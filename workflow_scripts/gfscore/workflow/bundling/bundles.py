@@ -1,0 +1,476 @@
+"""Bundles: writing an audit into one folder that can be handed on, and checking such a folder from it alone."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pandas as pd
+
+from gfscore.audit.samples import SampleList
+from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, umask
+from gfscore.core.names import printable
+from gfscore.networks.checkpoint_files import model_digest
+from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.tables.table import DATASET
+from gfscore.workflow.audit_check import check_audit
+from gfscore.workflow.bundling import PARTS
+from gfscore.workflow.bundling.contents import (
+    SIGNATURE,
+    STATEMENT,
+    Bundle,
+    Files,
+    NetworkFiles,
+    cost_files,
+    files_of_audit,
+    image_file,
+    logit_files,
+    name_of,
+    network_files,
+    read_statement,
+    require_signed,
+    sign,
+    signing_key,
+    statement_of,
+    write_statement,
+)
+from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
+from gfscore.workflow.plan import PlannedAudit, Run
+from gfscore.workflow.resolved_file import resolved_configuration
+
+SIGNED = "signature"
+
+
+# ---- writing ----
+
+
+def write_bundle(
+    audit: str, target: Path | str, *, parts: Collection[str] = (), key: Path | str | None = None
+) -> list[str]:
+    """Copy an audit of results/ into a new folder.
+
+    The folder is there whole or not at all, and only if verify_bundle accepts it.
+
+    Parameters
+    ----------
+    audit : str
+        Name of a finished audit.
+    target : path
+        New folder.
+    parts : collection of str
+        Parts of PARTS that it gets besides the audit.
+    key : path or None
+        Key of SSH that signs the statement.
+
+    Returns
+    -------
+    list of str
+        The parts of which the audit has none, as sentences.
+
+    Raises
+    ------
+    InputError
+        Naming file and remedy, where the folder exists, a file of the audit is missing, its verdict rests on other
+        files than there are by now, or what it says does not follow from its values.
+    """
+    target, folder = Path(target), Path(f"results/audits/{audit}")
+    if target.exists() or target.is_symlink():
+        raise InputError(f"{target}: exists; remove it, or name another folder with --to")
+    if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
+        raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
+    config = resolved_configuration(folder / "config.yaml", audit)
+    planned = Run(config).audits[audit]
+    read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
+
+    files = files_of_audit(planned)
+    for name, path in cost_files(planned).items():
+        if Path(path).is_file():
+            files[name] = path
+    messages = []
+    for part in parts:
+        files_of_part = _files_of(part, planned)
+        files.update(files_of_part)
+        if not files_of_part:
+            messages.append(f"{part}: the audit has none that could be copied ({PARTS[part]})")
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        _copy(files, draft)
+        write_statement(Bundle.read(draft), config)
+        if key:
+            sign(draft / STATEMENT, key)
+        faults = verify_bundle(draft).faults
+        if faults:
+            raise InputError(f"{folder}: {faults[0]}; run make audit, which makes again what is not as it was made")
+        # mkdtemp makes folders for the owner only.
+        draft.chmod(0o777 & ~umask())
+        draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return messages
+
+
+def _copy(files: Files, folder: Path) -> None:
+    for name, path in files.items():
+        if not Path(path).is_file():
+            raise InputError(f"{path}: missing; run make audit to make it again")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / name)
+
+
+def _files_of(part: str, audit: PlannedAudit) -> Files:
+    if part == "logits":
+        return logit_files(audit)
+    if part == "images":
+        return image_file(audit)
+    files: Files = {}
+    if part == "figures":
+        for path in sorted(Path(audit.folder, "figures").iterdir()):
+            if not path.name.startswith("."):
+                files[name_of(str(path))] = str(path)
+        return files
+    for network in network_files(audit, read_json).values():
+        files[name_of(network.manifest)] = network.manifest
+        files.update(network.files)
+    return files
+
+
+# ---- verifying ----
+
+
+@dataclass
+class Verification:
+    """What a check of a bundle shows, in sentences.
+
+    Attributes
+    ----------
+    checked : dict of str to str
+        Parts without fault.
+    unchecked : dict of str to str
+        Parts that were not checked, and why.
+    faults : list of str
+        What is wrong, each sentence with a file.
+    sentence : str
+        Verdict of the audit, once it has been read.
+    """
+
+    checked: dict[str, str] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    sentence: str = ""
+
+    def check(self, part: str, words: str, differences: Callable[[], Iterable[str]]) -> None:
+        """Add what a check yields, or why it could not be made: whatever is wrong with a file is a fault of the bundle.
+
+        MemoryError is none, and is raised.
+        """
+        faults_before = len(self.faults)
+        try:
+            # Steps of the workflow print what a user of their log reads.
+            with redirect_stdout(io.StringIO()):
+                self.faults += differences()
+        except MemoryError:
+            raise
+        except InputError as error:
+            self.faults.append(str(error))
+        except Exception as error:
+            self.faults.append(f"{part}: cannot be computed from these files ({type(error).__name__}: {error})")
+        if len(self.faults) == faults_before:
+            self.checked[part] = words
+
+
+def verify_bundle(
+    folder: Path | str,
+    *,
+    required: Collection[str] = (),
+    allowed_signers: Path | str | None = None,
+    identity: str | None = None,
+) -> Verification:
+    """Check a folder that gfscore bundle made, wherever it came from: nothing outside of it is read.
+
+    Parameters
+    ----------
+    folder : path
+    required : collection of str
+        Parts that must have been checked.
+    allowed_signers : path or None
+        File in the form of ssh-keygen(1); with it the statement must be signed.
+    identity : str or None
+        Who of the allowed signers must have signed.
+
+    Raises
+    ------
+    InputError
+        Where there is no folder, or no file of allowed signers.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{printable(folder)}: no such folder; name one that gfscore bundle made")
+    verification = Verification()
+    try:
+        bundle = Bundle.read(folder)
+        statement = read_statement(bundle.path(STATEMENT))
+    except InputError as error:
+        verification.faults.append(str(error))
+        return _without_folder(verification, folder)
+
+    words = "every file has the digest of the statement, none is missing, none was added"
+    verification.check("digests", words, partial(_other_digests, bundle, statement))
+    _check_signature(verification, bundle, allowed_signers, identity)
+    if verification.faults:
+        reason = "the files are not those of the statement, so nothing was computed from them"
+        verification.unchecked["content"] = reason
+    else:
+        _check_content(verification, bundle, statement)
+    for part in required:
+        if part not in verification.checked:
+            reason = verification.unchecked.get(part, "could not be checked")
+            verification.faults.append(f"{part}: required, but {reason}")
+    return _without_folder(verification, folder)
+
+
+def _without_folder(verification: Verification, folder: Path) -> Verification:
+    faults = [printable(fault.replace(f"{folder}/", "")) for fault in verification.faults]
+    verification.faults = list(dict.fromkeys(faults))
+    return verification
+
+
+# ---- statement and signature ----
+
+
+def _other_digests(bundle: Bundle, statement: Any) -> Iterator[str]:
+    stated = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
+    if len(stated) < len(statement["subject"]):
+        yield f"{STATEMENT}: names a file twice"
+    stated = {name: digest for name, digest in stated.items() if not name.startswith("model:")}
+    digests = bundle.stated_digests()
+    for name in sorted(stated.keys() | digests.keys()):
+        if name not in digests:
+            yield f"{name}: missing, as {STATEMENT} says"
+        elif name not in stated:
+            yield f"{name}: added, as {STATEMENT} says"
+        elif digests[name] != stated[name]:
+            yield f"{name}: edited or damaged, as {STATEMENT} says"
+
+
+def _check_signature(
+    verification: Verification, bundle: Bundle, allowed_signers: Path | str | None, identity: str | None
+) -> None:
+    if allowed_signers is not None and not Path(allowed_signers).is_file():
+        raise InputError(f"{allowed_signers}: no such file; give one in the form of ALLOWED SIGNERS of ssh-keygen(1)")
+    if SIGNATURE not in bundle.digests:
+        reason = "the statement is not signed: consistency, not origin, is shown"
+        verification.unchecked[SIGNED] = reason
+        if allowed_signers is not None:
+            verification.faults.append(f"{SIGNATURE}: missing, so {reason}")
+        return
+
+    statement, signature = bundle.path(STATEMENT), bundle.path(SIGNATURE)
+    try:
+        if allowed_signers is None:
+            key = printable(signing_key(statement, signature))
+            reason = f"whose key signed the statement, only --allowed-signers and --identity tell ({key})"
+            verification.unchecked[SIGNED] = reason
+        else:
+            require_signed(statement, signature, allowed_signers=allowed_signers, identity=identity or "")
+            verification.checked[SIGNED] = f"the statement is signed by {identity}"
+    except InputError as error:
+        verification.faults.append(str(error))
+
+
+# ---- content ----
+
+
+def _check_content(verification: Verification, bundle: Bundle, statement: Any) -> None:
+    config: dict[str, Any] = {}
+
+    def read_config() -> list[str]:
+        config.update(resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit))
+        return []
+
+    verification.check("configuration", "the resolved configuration is whole", read_config)
+    if config:
+        _ContentCheck(verification, bundle, Run(config).audits[bundle.audit]).run(statement)
+
+
+@dataclass(frozen=True)
+class _ContentCheck:
+    """Check of what the files of a bundle say, by the configuration in it."""
+
+    verification: Verification
+    bundle: Bundle
+    audit: PlannedAudit
+
+    def run(self, statement: Any) -> None:
+        """Make all checks; proofs and counterexamples, once bundles hold any, are checked here as well."""
+        check, unchecked = self.verification.check, self.verification.unchecked
+        recomputed = Recomputed(self.bundle, self.audit)
+        check("files", "the bundle holds what its configuration asks for", self.other_files)
+        check("formats", "tables, CSV, pages and JSON files are as they were written, and of one audit", self.formats)
+        check("dataset", "number of samples, classes and labels agree in its manifest and table", recomputed.dataset)
+        check("labels", "every table of values per sample has the labels of the dataset", recomputed.labels)
+        if recomputed.has_logits:
+            check("logits", "scores, sensitivity and choice of models follow from the logits", recomputed.scores)
+        else:
+            if self.audit.logit_files():
+                values = "scores, sensitivity and values at chosen temperatures"
+                unchecked["logits"] = f"no logits: {values} were not computed from logits"
+            check("selection", "the choice of models follows from their answers", recomputed.selection)
+        words = "class values, intervals, disparity and all other tables follow from the values per sample"
+        check("tables", words, recomputed.tables)
+        check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
+        check("statement", "the statement says what the files say", partial(self.other_statement, statement))
+        self._check_networks()
+        self._check_images()
+        self._check_figures()
+        self._check_page(recomputed)
+        measured = [measure.name for measure in self.audit.measures.values() if not measure.from_logits]
+        if measured:
+            unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
+        if "statement" in self.verification.checked:
+            self.verification.sentence = statement["predicate"]["verdict"]["sentence"]
+
+    def formats(self) -> list[str]:
+        """Faults of the files of the audit itself."""
+        return check_audit(self.bundle.folder / "audits" / self.bundle.audit, figures=False).faults
+
+    def other_files(self) -> Iterator[str]:
+        """Files that are missing, and those that belong to no bundle of the audit."""
+        present = self.bundle.digests.keys()
+        needed = files_of_audit(self.audit).keys()
+        for name in sorted(needed - present):
+            yield f"{name}: missing"
+
+        expected = {*needed, *cost_files(self.audit), STATEMENT, SIGNATURE}
+        parts = [set(logit_files(self.audit)), set(image_file(self.audit)), self._network_names() - needed]
+        for part in parts:
+            expected |= part
+            if part & present:
+                for name in sorted(part - present):
+                    yield f"{name}: missing, unlike others of its kind"
+        for name in sorted(present - expected):
+            if not self._is_figure(name):
+                yield f"{name}: belongs to no bundle of this audit"
+
+    def _is_figure(self, name: str) -> bool:
+        folder = self.bundle.of_audit("figures/")
+        return name.startswith(folder) and "/" not in name.removeprefix(folder)
+
+    def other_statement(self, statement: Any) -> Iterator[str]:
+        """Entries of the statement that do not follow from the files."""
+        expected = statement_of(self.bundle, self.audit.run.config)
+        for key in dict.fromkeys([*expected, *statement]):
+            if key not in statement or key not in expected or statement[key] != expected[key]:
+                yield f"{STATEMENT}: its {printable(key)} is not what follows from the other files"
+
+    # ---- networks ----
+
+    @cached_property
+    def _networks(self) -> dict[str, NetworkFiles]:
+        # None of a bundle without manifests, which name the files, or with others than the workflow writes.
+        try:
+            return network_files(self.audit, self.bundle.json)
+        except (InputError, LookupError, TypeError, AttributeError):
+            return {}
+
+    def _network_names(self) -> set[str]:
+        names: set[str] = set()
+        for network in self._networks.values():
+            names.add(name_of(network.manifest))
+            names.update(network.files)
+        return names
+
+    def _check_networks(self) -> None:
+        present = self.bundle.digests
+        for network in self._networks.values():
+            if any(name in present for name in network.files):
+                words = "the checkpoints are those that were measured, by their digests"
+                self.verification.check("networks", words, self.other_networks)
+                return
+        reason = "no networks: that they are the ones that were measured was not checked"
+        self.verification.unchecked["networks"] = reason
+
+    def other_networks(self) -> Iterator[str]:
+        """Files of networks that are not those that were measured."""
+        sources = read_identity(self.bundle.audit_path("class_scores.parquet"))["made_from"]
+        measured = {f"{source['threat']}/{source['model']}": source["checkpoint_sha256"] for source in sources}
+        source_of = {model.label: model.source.name for model in self.audit.models}
+        for label, network in self._networks.items():
+            listed = {}
+            for file in self.bundle.json(network.manifest).get("files", []):
+                listed[PurePosixPath(file["path"]).name] = file["sha256"]
+            for name in network.files:
+                digest = listed.get(PurePosixPath(name).name)
+                if digest is not None and self.bundle.digests.get(name) != digest:
+                    yield f"{name}: not the file that {printable(network.manifest)} lists"
+            digests = [self.bundle.digests.get(name, "") for name in network.files]
+            if label in measured and model_digest(source_of[label], digests) != measured[label]:
+                yield f"{next(iter(network.files))}: not the checkpoint of {label} that was measured"
+
+    # ---- images, figures and the page ----
+
+    def _check_images(self) -> None:
+        names = [name for name in image_file(self.audit) if name in self.bundle.digests]
+        if not names:
+            reason = "no images: the digest of the dataset was not computed from them"
+            self.verification.unchecked["images"] = reason
+            return
+        words = "the dataset has the digest that was computed again from its images"
+        self.verification.check("images", words, partial(self.other_images, names[0]))
+
+    def other_images(self, name: str) -> Iterator[str]:
+        """Whether the images are others than those of the dataset's manifest and table."""
+        # Imported late: most bundles hold no images.
+        from gfscore.images.manifests import image_digests, open_and_describe
+
+        dataset = self.audit.dataset
+        images, described = open_and_describe(
+            dataset.image_settings(),
+            self.bundle.path(name),
+            dataset=dataset.name,
+            classes=dataset.entry["classes"],
+            pinned=dataset.entry["digest"],
+        )
+        if described["digest"] != self.bundle.json(dataset.manifest)["digest"]:
+            yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says"
+        table = read_table(self.bundle.path(dataset.samples), DATASET)
+        digests: Any = image_digests(images, where=name)
+        if list(digests["image_digest"]) != list(table["image_digest"]):
+            yield f"{name}: other images than datasets/{dataset.name}.parquet says"
+        if images.decoded is None and list(digests["pixel_digest"]) != list(table["pixel_digest"]):
+            yield f"{name}: other pixels than datasets/{dataset.name}.parquet says"
+        # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
+        frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
+        if list(SampleList(table, source=name).first) != list(SampleList(frame, source=name).first):
+            yield f"{name}: other images are equal to each other than datasets/{dataset.name}.parquet says"
+
+    def _check_figures(self) -> None:
+        has_figures = any(self._is_figure(name) for name in self.bundle.digests)
+        if has_figures and "formats" in self.verification.checked:
+            self.verification.checked["figures"] = "figures are as checksums.json beside them says"
+        else:
+            self.verification.unchecked["figures"] = "no figures as files; the pages show them"
+
+    def _check_page(self, recomputed: Recomputed) -> None:
+        verification = self.verification
+        words = "the page says time and version of its verdict as verdict.json does"
+        verification.check("verdict on the page", words, partial(other_time_or_version, self.bundle))
+        if verification.faults:
+            verification.unchecked["page"] = "the page was not drawn again, since other files are wrong"
+            return
+        reason = reason_not_to_draw(self.bundle)
+        if reason:
+            verification.unchecked["page"] = f"the page was not drawn again: {reason}"
+            return
+        words = "the page is what is drawn again from tables, verdict and configuration"
+        verification.check("page", words, recomputed.page)
