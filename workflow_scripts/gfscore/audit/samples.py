@@ -109,7 +109,7 @@ class SampleList:
         if key not in self._expected:
             chosen = np.arange(len(self.first))
             if subset is not None:
-                chosen = subset_rows(self.labels, subset.model_dump(), where=where)
+                chosen = subset_rows(self.labels, subset, where=where)
             rows, counts = np.unique(self.first[chosen], return_counts=True)
             self._expected[key] = ExpectedSamples(self.sample_id[rows], self.labels[rows], counts)
         return self._expected[key]

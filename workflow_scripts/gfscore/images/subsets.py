@@ -1,8 +1,6 @@
 """Parts of a dataset: drawn with the class shares of the whole, so many of each class, or every so many rows."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +9,14 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Subset
 
 
-def subset_rows(
-    labels: NDArray[np.integer], subset: Subset | Mapping[str, Any], *, where: Path | str
-) -> NDArray[np.int64]:
+def subset_rows(labels: NDArray[np.integer], subset: Subset, *, where: Path | str) -> NDArray[np.int64]:
     """Rows of the part of a dataset that a setting `subset` describes.
 
     Parameters
     ----------
     labels : ndarray of shape (N,), int
         Classes of the samples.
-    subset : Subset or mapping
+    subset : Subset
         With `samples` as in draw_subset, `per_class` as in draw_of_each_class, or `every`, which takes rows 0, every,
         2 every, ...
     where : path or str
@@ -36,8 +32,6 @@ def subset_rows(
     InputError
         For more samples than there are, and for fewer than classes.
     """
-    if not isinstance(subset, Subset):
-        subset = Subset.model_validate(subset)
     if subset.every is not None:
         return np.arange(0, len(labels), subset.every)
     if subset.per_class is not None:

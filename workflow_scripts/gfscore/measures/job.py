@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.core.files import read_json
+from gfscore.core.settings import Subset
 from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
@@ -207,7 +208,8 @@ def _open(
 
     rows = np.arange(len(images.labels))
     if job.settings["subset"] is not None:
-        rows = subset_rows(images.labels, job.settings["subset"], where=f"measures: {job.measure}")
+        subset = Subset.model_validate(job.settings["subset"])
+        rows = subset_rows(images.labels, subset, where=f"measures: {job.measure}")
         images = images.select(rows)
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
