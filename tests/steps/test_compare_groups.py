@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, frames_of, models_named, tabulated, write_manifest
+from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.groups.metrics import metric_rows
-from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.groups.metrics import group_metric_table
+from gfscore.audit.groups.scores import group_score_table
 from gfscore.audit.judgement import judgement
+from gfscore.audit.settings import GroupSettings
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, parsed_rules
 from gfscore.core.errors import InputError
 from gfscore.show.audit_charts import drawing_of
@@ -84,13 +85,15 @@ class Folder:
         inputs, groups = self.inputs(), GROUPS | changes
         grouping = self.grouping(groups)
         how = {"intervals": INTERVALS, "minimum_cell": groups["minimum_cell"]}
-        scores = group_score_rows(inputs.at_one(), grouping, NAMES, **how)
-        metrics = metric_rows(inputs, grouping, NAMES, settings=groups, confidence=INTERVALS["confidence"])
-        return frames_of({"group_scores": scores, "group_metrics": list(metrics)})
+        scores = group_score_table(inputs.at_one(), grouping, NAMES, **how)
+        settings, confidence = GroupSettings.model_validate(groups), INTERVALS["confidence"]
+        metrics = group_metric_table(inputs, grouping, NAMES, settings=settings, confidence=confidence)
+        return {"group_scores": scores, "group_metrics": metrics}
 
     def grouping(self, groups):
-        chosen = {name: groups[name] for name in ("attributes", "balanced")}
-        return Grouping.read(self.path / "attributes.parquet", dataset="toy", **chosen)
+        return Grouping.read_chosen(
+            self.path / "attributes.parquet", dataset="toy", groups=GroupSettings.model_validate(groups)
+        )
 
     def judge(self, *rules):
         files = {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"}
@@ -228,7 +231,7 @@ def test_an_audit_that_names_attributes_has_these_tables_and_no_other_has_them(f
     again = tabulated(inputs, NAMES, groups=GROUPS, grouping=folder.grouping(GROUPS))
     for name, frame in tables.items():
         of_clean = frame[frame["measure"] == "clean"].reset_index(drop=True)
-        pd.testing.assert_frame_equal(again[name], of_clean)
+        pd.testing.assert_frame_equal(again[name], of_clean, check_dtype=False)
 
 
 def test_an_attribute_that_is_not_there_is_refused(folder):

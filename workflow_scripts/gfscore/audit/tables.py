@@ -22,7 +22,8 @@ from gfscore.audit.classwise.similarity import SIMILARITIES
 from gfscore.audit.classwise.targets import TARGET_MATRIX, TARGET_PREDICTORS, TARGET_SUCCESS
 from gfscore.audit.comparison import COMPARISON_COLUMNS
 from gfscore.audit.costs import COSTS
-from gfscore.audit.groups.columns import GROUP_COLUMNS
+from gfscore.audit.groups.metrics import GROUP_METRICS
+from gfscore.audit.groups.scores import GROUP_SCORES
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.projections.columns import PROJECTION_COLUMNS
 from gfscore.audit.sensitivity import SENSITIVITY
@@ -45,7 +46,7 @@ _TABLES = (
     *_declared(COMPARISON_COLUMNS),
     *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, LOG_RANK_TESTS, REFUTATIONS, CLASS_SHARES),
     *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
-    *_declared(GROUP_COLUMNS),
+    *(GROUP_SCORES, GROUP_METRICS),
     *_declared(PROJECTION_COLUMNS, version=4),
 )
 

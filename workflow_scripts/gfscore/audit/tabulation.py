@@ -30,8 +30,8 @@ from gfscore.audit.classwise.targets import target_tables
 from gfscore.audit.comparison import comparison_tables
 from gfscore.audit.costs import cost_table
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.groups.metrics import metric_rows
-from gfscore.audit.groups.scores import group_score_rows
+from gfscore.audit.groups.metrics import group_metric_table
+from gfscore.audit.groups.scores import group_score_table
 from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.projections.rows import projection_tables
 from gfscore.audit.projections.tasks import (
@@ -162,7 +162,7 @@ class Tabulation:
             grouping = Grouping.read_chosen(
                 files["attributes"],
                 dataset=values.subject.models[0].dataset,
-                groups=settings.groups.model_dump(),
+                groups=settings.groups,
             )
         projections = []
         if files["mappers"]:
@@ -308,17 +308,21 @@ class Tabulation:
         confidence = self.settings.intervals.confidence
         tables: dict[str, Any] = {}
         differences = {}
-        if self.grouping and self.settings.groups:
-            groups = self.settings.groups.model_dump()
-            tables["group_scores"] = group_score_rows(
+        groups = self.settings.groups
+        if self.grouping and groups:
+            tables["group_scores"] = group_score_table(
                 values,
                 self.grouping,
                 self.class_names,
                 intervals=self.settings.intervals.model_dump(),
-                minimum_cell=groups["minimum_cell"],
+                minimum_cell=groups.minimum_cell,
             )
-            tables["group_metrics"] = list(
-                metric_rows(self.values, self.grouping, self.class_names, settings=groups, confidence=confidence)
+            tables["group_metrics"] = group_metric_table(
+                self.values,
+                self.grouping,
+                self.class_names,
+                settings=groups,
+                confidence=confidence,
             )
             differences = self._group_differences(tables["group_metrics"])
         if self.projections:
@@ -335,8 +339,7 @@ class Tabulation:
             metrics_by_task[self.projections[0].task.name] = metrics
         differences = {}
         for task, metrics_of_task in metrics_by_task.items():
-            frame = frame_of(TABLES["group_metrics"], metrics_of_task)
-            differences[task] = differences_between_groups(frame, kinds=kinds)
+            differences[task] = differences_between_groups(metrics_of_task, kinds=kinds)
         return differences
 
 

@@ -18,6 +18,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.settings import Balanced
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, range_of, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
@@ -211,11 +212,11 @@ def test_the_balanced_part_depends_on_which_samples_there_are_and_not_on_their_o
     rng = np.random.default_rng(0)
     ids = np.array([f"s{row}" for row in range(200)])
     codes = {"side": dict(zip(ids, (rng.random(200) < 0.3).astype(int), strict=True))}
-    grouping = Grouping(codes, {"side": ["left", "right"]}, {"attribute": "side", "seed": 4})
+    grouping = Grouping(codes, {"side": ["left", "right"]}, Balanced(attribute="side", seed=4))
     parts = [set(order[grouping.balanced_part(order)]) for order in (ids, np.sort(ids), rng.permutation(ids))]
     assert parts[0] == parts[1] == parts[2]
     assert len(parts[0]) == 2 * sum(codes["side"].values())
-    other = Grouping(codes, grouping.groups, {"attribute": "side", "seed": 5})
+    other = Grouping(codes, grouping.groups, Balanced(attribute="side", seed=5))
     assert set(ids[other.balanced_part(ids)]) != parts[0]
 
 

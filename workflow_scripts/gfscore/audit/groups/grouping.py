@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import balanced_rows
+from gfscore.audit.settings import Balanced, GroupSettings
 from gfscore.core.errors import InputError, unknown
 from gfscore.tables.parquet_tables import read_attributes
 
@@ -22,39 +22,65 @@ NO_GROUP = -1
 class Grouping:
     """Groups of the samples of a dataset.
 
-    `codes`: group index by sample identifier, NO_GROUP for none, for each attribute; `groups`: names of the groups of
-    the compared attributes; `balanced`: the attribute whose groups are balanced and the seed of the draw, or None.
+    Parameters
+    ----------
+    codes : dict
+        For each attribute the index of the group by name of the sample, NO_GROUP for none.
+    groups : dict
+        Names of the groups of each attribute that is compared.
+    balanced : Balanced or None
+        Attribute whose groups are balanced, and seed of the draw.
     """
 
     codes: dict[str, dict[str, int]]
     groups: dict[str, list[str]]
-    balanced: dict[str, Any] | None = None
+    balanced: Balanced | None = None
 
     @classmethod
-    def read_chosen(cls, path: Path | str, *, dataset: str, groups: Mapping[str, Any]) -> Grouping:
+    def read_chosen(cls, path: Path | str, *, dataset: str, groups: GroupSettings) -> Grouping:
         """Grouping by what the entry `groups` of an audit chooses; InputError as `read`."""
-        return cls.read(path, dataset=dataset, attributes=groups["attributes"], balanced=groups["balanced"])
+        return cls.read(path, dataset=dataset, attributes=groups.attributes or (), balanced=groups.balanced)
 
     @classmethod
     def read(
-        cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: dict[str, Any] | None = None
+        cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: Balanced | None = None
     ) -> Grouping:
-        """Grouping from the table of attributes of a dataset; InputError for an attribute that is not in it."""
+        """Read the groups of a dataset.
+
+        Parameters
+        ----------
+        path : path
+            Table of attributes.
+        dataset : str
+            Name of the dataset that the table must be of.
+        attributes : sequence of str
+            Attributes that are compared.
+        balanced : Balanced, optional
+            Attribute whose groups are balanced.
+
+        Raises
+        ------
+        InputError
+            For an attribute that is not in the table, or has no value in any sample.
+        """
         frame, categories = read_attributes(path, expect={"dataset": dataset})
-        needed = [*attributes, *([balanced["attribute"]] if balanced else [])]
+        needed = list(attributes)
+        if balanced is not None:
+            needed.append(balanced.attribute)
+
         codes = {}
         for name in needed:
             if name not in categories:
                 raise InputError(f"{path}: {unknown('attribute', name, list(categories))}; correct it in config.yaml")
             if not categories[name]:
                 raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
-            place = {group: index for index, group in enumerate(categories[name])}
-            indices = (place.get(group, NO_GROUP) for group in frame[name])
+            index_of = {group: index for index, group in enumerate(categories[name])}
+            indices = [index_of.get(group, NO_GROUP) for group in frame[name]]
             codes[name] = dict(zip(frame["sample_id"], indices, strict=True))
         return cls(codes, {name: categories[name] for name in attributes}, balanced)
 
     def of(self, attribute: str, sample_id: Iterable[str]) -> NDArray[np.int64]:
-        """Group index of each sample, (N,) int64; InputError for a sample that is not in the table."""
+        """Group index of each sample, (N,) int64, NO_GROUP for none; InputError for a sample not in the table."""
         codes = self.codes[attribute]
         try:
             return np.array([codes[identifier] for identifier in sample_id], dtype=np.int64)
@@ -64,13 +90,23 @@ class Grouping:
             ) from error
 
     def balanced_part(self, sample_id: NDArray[np.str_]) -> NDArray[np.bool_] | None:
-        """Mask (N,) bool of the samples in the balanced part; None without `balanced`.
+        """Samples of a random part in which all groups have the size of the smallest one.
 
-        It depends on the samples, not on their order.
+        The part depends on the samples, not on their order.
+
+        Parameters
+        ----------
+        sample_id : array of str, shape (N,)
+
+        Returns
+        -------
+        array of bool, shape (N,), or None
+            None where no attribute is balanced.
         """
         if self.balanced is None:
             return None
-        chosen, order = np.zeros(len(sample_id), dtype=bool), np.argsort(np.asarray(sample_id, dtype=str))
-        group = self.of(self.balanced["attribute"], sample_id)[order]
-        chosen[order[balanced_rows(group, seed=self.balanced["seed"])]] = True
+        order = np.argsort(np.asarray(sample_id, dtype=str))
+        group = self.of(self.balanced.attribute, sample_id)[order]
+        chosen = np.zeros(len(sample_id), dtype=bool)
+        chosen[order[balanced_rows(group, seed=self.balanced.seed)]] = True
         return chosen

@@ -1,13 +1,18 @@
-"""Rows of the table group_metrics: fairness metrics between groups of all models and measures with predictions."""
+"""Fairness metrics between groups of all models and measures with predictions: table `group_metrics`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import (
     METRICS,
+    GroupCounts,
     group_counts,
     group_metrics,
     group_metrics_as_printed,
@@ -16,105 +21,186 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.values import AuditValues
+from gfscore.audit.settings import GroupSettings
 from gfscore.core.errors import InputError, unknown
-from gfscore.tables.table import ALL
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import ALL, MODEL, Table
 
-MACRO, WORST = "macro", "worst"
-"""Values of class_name for the mean and the largest of a metric over the classes."""
+if TYPE_CHECKING:
+    from gfscore.audit.values import AuditValues
+
+MACRO = "macro"
+"""Value of class_name for the mean of a metric over the classes."""
+
+WORST = "worst"
+"""Value of class_name for the largest of a metric over the classes."""
+
+GROUP_METRICS = Table(
+    name="group_metrics",
+    version=1,
+    columns=(
+        *MODEL,
+        ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
+        ("attribute", pa.string(), "attribute that defines the groups"),
+        ("class_index", pa.int32(), "positive class, 0..K-1; -1 for macro and worst"),
+        ("class_name", pa.string(), "its name; macro for the mean, worst for the largest over classes with a value"),
+        ("metric", pa.string(), "dp, eopp, eodd or aodd"),
+        ("n", pa.int64(), "samples with a group"),
+        ("value", pa.float64(), "difference between groups, 0 if all are treated equally; null if a cell is empty"),
+        ("as_printed", pa.float64(), "as the projection paper prints it: its EOdd and AOdd are no differences"),
+        ("wilson_low", pa.float64(), "lower end from Wilson intervals of the cells, approximate"),
+        ("wilson_high", pa.float64(), "upper end, likewise"),
+        ("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
+        ("smallest_cell", pa.int64(), "smallest number of samples among the denominators of its rates"),
+        ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
+        ("balanced_n", pa.int64(), "samples of the balanced part with a group; null without a balanced part"),
+        ("balanced_value", pa.float64(), "value on the balanced part"),
+        ("balanced_as_printed", pa.float64(), "as_printed on the balanced part"),
+    ),
+)
 
 
-def metric_rows(
-    inputs: AuditValues,
+def group_metric_table(
+    values: AuditValues,
     grouping: Grouping,
     class_names: Sequence[str],
     *,
-    settings: Mapping[str, Any],
+    settings: GroupSettings,
     confidence: float,
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of group_metrics of an audit: for each attribute the classes, then macro and worst.
+) -> pd.DataFrame:
+    """Table `group_metrics` of an audit: for each attribute the classes, then macro and worst.
 
-    Takes AuditValues, a Grouping, K names and the entry `groups` of the audit, whose `positive` selects one class. Each
-    interval is approximate and for its row alone.
+    Parameters
+    ----------
+    values : AuditValues
+        Values of the audit.
+    grouping : Grouping
+        Groups that are compared.
+    class_names : sequence of str
+        Names of the K classes.
+    settings : GroupSettings
+        `positive` class, None for every class against the rest, and `minimum_cell`, the number of samples below which
+        a cell is small.
+    confidence : float
+        Nominal confidence of each interval, which is approximate and for its row alone.
     """
-    shared: dict[str, Any] = {"settings": settings, "confidence": confidence}
-    for model in inputs.included:
-        for name, measure in inputs.subject.measures.items():
-            if measure.kind.predicts:
-                key = {**model.columns(), "measure": name}
-                yield from rows_of_predictions(key, inputs.table(model, name), grouping, class_names, **shared)
+    frames = []
+    for model in values.included:
+        for name, measure in values.subject.measures.items():
+            if not measure.kind.predicts:
+                continue
+            frame = metrics_of_predictions(
+                values.table(model, name),
+                grouping,
+                class_names,
+                settings=settings,
+                confidence=confidence,
+            )
+            frames.append(frame.assign(**model.columns(), measure=name))
+    return stacked(GROUP_METRICS, frames)
 
 
-def rows_of_predictions(
-    key: Mapping[str, str],
+def metrics_of_predictions(
     samples: pd.DataFrame,
     grouping: Grouping,
     class_names: Sequence[str],
     *,
-    settings: Mapping[str, Any],
+    settings: GroupSettings,
     confidence: float,
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of group_metrics of one model and measure, its `key`, from sample_id, label and prediction."""
+) -> pd.DataFrame:
+    """Columns of `group_metrics` of one model and measure, but those that name them.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Rows with sample_id, label and prediction; several rows of a sample count as fractions.
+    grouping, class_names, settings, confidence
+        Those of group_metric_table.
+    """
     rows = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
     sample_id, sample = np.unique(rows["sample_id"].to_numpy(dtype=str), return_inverse=True)
     copies = rows["copies"].to_numpy(dtype=np.float64)
     rows = rows.assign(sample=sample, share=copies / np.bincount(sample, copies)[sample])
-    part = grouping.balanced_part(sample_id)
+    balanced_part = grouping.balanced_part(sample_id)
+
+    frames = []
     for attribute, groups in grouping.groups.items():
         group = grouping.of(attribute, sample_id)
-        sizes = len(groups), len(class_names)
-        whole = _counted(rows, group, group >= 0, *sizes)
-        after = None if part is None else _counted(rows, group, part & (group >= 0), *sizes)
-        of_attribute = {**key, "attribute": attribute, "confidence": confidence}
-        for row in _rows(whole, after, class_names, settings, alpha=1 - confidence):
-            yield of_attribute | row
+        grouped = group >= 0
+        counts = _counts(rows, group, grouped, groups=len(groups), classes=len(class_names))
+        frame = _metric_frame(counts, class_names, minimum_cell=settings.minimum_cell, alpha=1 - confidence)
+        frame["n"] = int(grouped.sum())
+        if balanced_part is not None:
+            balanced = balanced_part & grouped
+            counts = _counts(rows, group, balanced, groups=len(groups), classes=len(class_names))
+            values, printed = _both_forms(counts)
+            frame["balanced_n"] = int(balanced.sum())
+            frame["balanced_value"] = _by_class_and_metric(values)
+            frame["balanced_as_printed"] = _by_class_and_metric(printed)
+        frame = _positive_alone(frame, class_names, settings.positive)
+        frames.append(frame.assign(attribute=attribute, confidence=confidence))
+    return pd.concat(frames, ignore_index=True)
 
 
-def _counted(rows, group, chosen, groups, classes):
-    # Number of the chosen samples, and their GroupCounts.
+def _counts(
+    rows: pd.DataFrame, group: NDArray[np.int64], chosen: NDArray[np.bool_], *, groups: int, classes: int
+) -> GroupCounts:
+    # Counts of the chosen samples.
     inside = rows[chosen[rows["sample"]]]
-    sample, labels, predictions = (inside[name].to_numpy(dtype=np.int64) for name in ("sample", "label", "prediction"))
-    shares = inside["share"].to_numpy()
-    counts = group_counts(group[sample], labels, predictions, groups=groups, classes=classes, shares=shares)
-    return int(chosen.sum()), counts
+    return group_counts(
+        group[inside["sample"].to_numpy(np.int64)],
+        inside["label"].to_numpy(np.int64),
+        inside["prediction"].to_numpy(np.int64),
+        groups=groups,
+        classes=classes,
+        shares=inside["share"].to_numpy(),
+    )
 
 
-def _rows(whole, after, class_names, settings, *, alpha):
-    # `whole` and `after` (the balanced part, or None): the number of samples and their counts.
-    n, counts = whole
-    value, printed = _both_forms(counts)
-    wilson, cells = wilson_metrics(counts, alpha=alpha), _smallest_cells(counts)
-    balanced, balanced_printed = _both_forms(after[1]) if after else ({}, {})
-    for place, (index, name) in _places(class_names, settings["positive"]):
-        for metric in METRICS:
-            low, high = (ends[place] for ends in wilson[metric])
-            row = {"class_index": index, "class_name": name, "metric": metric, "n": n}
-            row |= {"value": value[metric][place], "as_printed": printed[metric][place]}
-            row |= {"wilson_low": low, "wilson_high": high, "smallest_cell": int(cells[metric][place])}
-            row |= {"small": row["smallest_cell"] < settings["minimum_cell"]}
-            if after:
-                row |= {"balanced_n": after[0], "balanced_value": balanced[metric][place]}
-                row |= {"balanced_as_printed": balanced_printed[metric][place]}
-            yield row
+def _metric_frame(counts: GroupCounts, class_names: Sequence[str], *, minimum_cell: int, alpha: float) -> pd.DataFrame:
+    # Every metric of each class, then of macro and worst.
+    values, printed = _both_forms(counts)
+    wilson = wilson_metrics(counts, alpha=alpha)
+    smallest = _by_class_and_metric(_smallest_cells(counts)).astype(np.int64)
+    names = [*class_names, MACRO, WORST]
+    return pd.DataFrame(
+        {
+            "class_index": np.repeat([*range(len(class_names)), ALL, ALL], len(METRICS)),
+            "class_name": np.repeat(names, len(METRICS)),
+            "metric": np.tile(METRICS, len(names)),
+            "value": _by_class_and_metric(values),
+            "as_printed": _by_class_and_metric(printed),
+            "wilson_low": _by_class_and_metric({name: ends[0] for name, ends in wilson.items()}),
+            "wilson_high": _by_class_and_metric({name: ends[1] for name, ends in wilson.items()}),
+            "smallest_cell": smallest,
+            "small": smallest < minimum_cell,
+        }
+    )
 
 
-def _places(class_names, positive):
-    places = list(enumerate([*enumerate(class_names), (ALL, MACRO), (ALL, WORST)]))
+def _by_class_and_metric(columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    # From an array (K + 2,) for each metric: class after class, each with all metrics.
+    return np.stack([columns[metric] for metric in METRICS], axis=1).ravel()
+
+
+def _positive_alone(frame: pd.DataFrame, class_names: Sequence[str], positive: object) -> pd.DataFrame:
     if positive is None:
-        return places
+        return frame
     if positive not in class_names:
         raise InputError(f"groups: positive: {unknown('class', positive, class_names)}")
-    return [places[class_names.index(positive)]]
+    return frame[frame["class_index"] == list(class_names).index(str(positive))]
 
 
-def _both_forms(counts):
+def _both_forms(counts: GroupCounts) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+    # Metrics as differences, and as the paper prints them, each (K + 2,): classes, macro, worst.
     rates = group_rates(counts)
-    forms = group_metrics(rates), group_metrics_as_printed(rates)
-    return tuple({name: np.append(form[name], over_classes(form[name])) for name in METRICS} for form in forms)
+    values = {name: np.append(value, over_classes(value)) for name, value in group_metrics(rates).items()}
+    printed = {name: np.append(value, over_classes(value)) for name, value in group_metrics_as_printed(rates).items()}
+    return values, printed
 
 
-def _smallest_cells(counts):
+def _smallest_cells(counts: GroupCounts) -> dict[str, NDArray[np.float64]]:
     positive, either = counts.smallest_cell
-    whole = np.broadcast_to(counts.total.min(), positive.shape)
-    cells = {"dp": whole, "eopp": positive, "eodd": either, "aodd": either}
-    return {name: np.append(found, [found.min()] * 2) for name, found in cells.items()}
+    smallest_group = np.broadcast_to(counts.total.min(), positive.shape)
+    cells = {"dp": smallest_group, "eopp": positive, "eodd": either, "aodd": either}
+    return {name: np.append(sizes, [sizes.min(), sizes.min()]) for name, sizes in cells.items()}

@@ -1,124 +1,208 @@
-"""Values of measures by group of samples: rows of the table group_scores, and bounds for rules of the gate."""
+"""Values of measures by group of samples, and the differences between groups: table `group_scores`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.metrics.rdi import largest_gap
 from gfscore.statistics.classes import class_values
-from gfscore.tables.table import ALL, ALL_NAME
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import ALL, ALL_NAME, MODEL, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import SampleValues
-import numpy as np
-import pandas as pd
 
-from gfscore.audit.metrics.rdi import largest_gap
+GROUP_SCORES = Table(
+    name="group_scores",
+    version=1,
+    columns=(
+        *MODEL,
+        ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
+        ("attribute", pa.string(), "attribute that defines the groups"),
+        ("group_index", pa.int32(), "group, 0..G-1"),
+        ("group", pa.string(), "name of the group"),
+        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples of the group"),
+        ("class_name", pa.string(), "name of the class; all for all samples of the group"),
+        ("n", pa.int64(), "samples of the group, or of the class within it"),
+        ("value", pa.float64(), "mean of the measure over them; null without samples"),
+        ("low", pa.float64(), "lower bound, simultaneous over the groups of the attribute, or over all its cells"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("interval", pa.string(), "interval method"),
+        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+        ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
+        ("left_out", pa.int64(), "samples of the audit without a value of the attribute"),
+        ("balanced_n", pa.int64(), "samples in the balanced part; null without one"),
+        ("balanced_value", pa.float64(), "mean of the measure over them"),
+    ),
+)
 
-
-def group_score_rows(
-    measured: Iterable[SampleValues],
-    grouping: Grouping,
-    class_names: Sequence[str],
-    *,
-    intervals: Mapping[str, Any],
-    minimum_cell: int,
-) -> list[dict[str, Any]]:
-    """Rows of group_scores of the SampleValues at T = 1: for each attribute its groups, then its groups by class.
-
-    Takes a Grouping, K names, the section `intervals` of the configuration, and the number of samples below which a
-    cell is marked as small. The bounds of all groups of an attribute are simultaneous, and so are those of all its
-    cells.
-    # ASSUME: samples of a group, or cell, are independent draws from it, and thresholds do not depend on them.
-    """
-    rows = []
-    for item in measured:
-        if item.calibrated:
-            continue
-        part = grouping.balanced_part(item.sample_id)
-        for attribute, groups in grouping.groups.items():
-            group = grouping.of(attribute, item.sample_id)
-            shared: dict[str, Any] = {**item.model.columns(), "measure": item.measure.name}
-            shared |= {"attribute": attribute, "left_out": int((group < 0).sum())}
-            for indices, names in (([ALL], [ALL_NAME]), (range(len(class_names)), class_names)):
-                cells = group if indices == [ALL] else group * len(names) + item.labels
-                for place, cell in enumerate(_cells(item, cells, len(groups) * len(names), part, intervals)):
-                    index, k = divmod(place, len(names))
-                    key = {"group_index": index, "group": groups[index]}
-                    key |= {"class_index": indices[k], "class_name": names[k]}
-                    rows.append(shared | key | cell | {"small": bool(cell["n"] < minimum_cell)})
-    return rows
-
-
-def _cells(measured, cells, count, part, intervals):
-    bounds = measured.bounds(count, intervals=intervals, cells=cells)
-    low, high = bounds.interval(1 - intervals["confidence"])
-    values = bounds.samples.summary
-    columns = {"n": values.n, "value": values.mean, "low": low, "high": high}
-    if part is not None:
-        chosen = part & (cells >= 0)
-        after = class_values(measured.low[chosen], cells[chosen], count)
-        columns |= {"balanced_n": after.n, "balanced_value": after.mean}
-    shared = {"interval": bounds.method, "confidence": intervals["confidence"]}
-    return [shared | {name: column[cell] for name, column in columns.items()} for cell in range(count)]
-
-
-_ENDS = ("lowest", "highest", "low_value", "high_value", "gap")
+ENDS = ("lowest", "highest", "low_value", "high_value", "gap")
 
 GAP_COLUMNS = [
     *("dataset", "threat", "model", "measure", "attribute", "groups"),
-    *_ENDS,
-    *(f"sampled_{name}" for name in _ENDS),
+    *ENDS,
+    *(f"sampled_{name}" for name in ENDS),
     *("gap_low", "gap_high", "small", "confidence", "value"),
 ]
 """Columns of group_gaps."""
 
 
-def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
-    """Differences between the groups of each attribute, a data frame with one row per model, measure and attribute.
+def group_score_table(
+    values: Iterable[SampleValues],
+    grouping: Grouping,
+    class_names: Sequence[str],
+    *,
+    intervals: Mapping[str, Any],
+    minimum_cell: int,
+) -> pd.DataFrame:
+    """Table `group_scores` of values at T = 1: for each attribute its groups, then its groups by class.
 
-    Takes group_scores rows. `lowest` and `highest` name the groups with the smallest and largest value, `gap` is the
-    difference of these values, and `gap_low`, `gap_high` bound the true one with the joint confidence of the groups'
-    own bounds. Groups without samples count in the bounds alone; `small` says that one of the two has few samples;
-    `sampled_gap` and the like compare the groups with enough samples, NaN for fewer than two of them.
+    The bounds of all groups of an attribute are simultaneous, and so are those of all its cells.
+
+    Parameters
+    ----------
+    values : iterable of SampleValues
+        Values of the audit; those at a chosen temperature are left out.
+    grouping : Grouping
+        Groups that are compared.
+    class_names : sequence of str
+        Names of the K classes.
+    intervals : mapping
+        The configuration's section `intervals`.
+    minimum_cell : int
+        Number of samples below which a cell is small.
+
+    Notes
+    -----
+    # ASSUME: samples of a group, or cell, are independent draws from it, and thresholds do not depend on them.
     """
-    whole = scores[scores["class_index"] == ALL]
-    rows = []
-    for (threat, model, measure, attribute), own in whole.groupby(
-        ["threat", "model", "measure", "attribute"], sort=False
-    ):
-        known = own[own["n"] > 0]
-        if len(own) < 2 or known.empty:
+    frames = []
+    for sample_values in values:
+        if sample_values.calibrated:
             continue
-        low, high = (own[name].to_numpy() for name in ("low", "high"))
-        ends = known.loc[known["value"].idxmin()], known.loc[known["value"].idxmax()]
-        sampled = known[~known["small"]]
-        rows.append(
-            {
-                "dataset": own["dataset"].iloc[0], "threat": threat, "model": model, "measure": measure,
-                "attribute": attribute, "groups": len(own), **_ends(known),
-                **{f"sampled_{name}": value for name, value in _ends(sampled).items() if len(sampled) > 1},
-                "gap_low": largest_gap(low, high),
-                "gap_high": largest_gap(high, low), "small": bool(ends[0]["small"] or ends[1]["small"]),
-                "confidence": own["confidence"].iloc[0], "value": float(np.average(known["value"], weights=known["n"])),
-            }
-        )  # fmt: skip
+        balanced = grouping.balanced_part(sample_values.sample_id)
+        for attribute, groups in grouping.groups.items():
+            group = grouping.of(attribute, sample_values.sample_id)
+            cells = np.where(group < 0, -1, group * len(class_names) + sample_values.labels)
+            whole = _cell_frame(sample_values, group, groups, [ALL_NAME], balanced=balanced, intervals=intervals)
+            by_class = _cell_frame(sample_values, cells, groups, class_names, balanced=balanced, intervals=intervals)
+            whole["class_index"] = ALL
+            by_class["class_index"] = np.tile(np.arange(len(class_names)), len(groups))
+            frame = pd.concat([whole, by_class], ignore_index=True)
+            frames.append(
+                frame.assign(
+                    **sample_values.model.columns(),
+                    measure=sample_values.measure.name,
+                    attribute=attribute,
+                    small=frame["n"] < minimum_cell,
+                    left_out=int((group < 0).sum()),
+                )
+            )
+    return stacked(GROUP_SCORES, frames)
+
+
+def _cell_frame(
+    values: SampleValues,
+    cells: NDArray[np.int64],
+    groups: Sequence[str],
+    class_names: Sequence[str],
+    *,
+    balanced: NDArray[np.bool_] | None,
+    intervals: Mapping[str, Any],
+) -> pd.DataFrame:
+    # One row for each cell: group after group, each with its classes. `cells` (N,): cell of each sample, or negative.
+    count = len(groups) * len(class_names)
+    bounds = values.bounds(count, intervals=intervals, cells=cells)
+    low, high = bounds.interval(1 - intervals["confidence"])
+    means = bounds.samples.summary
+    frame = pd.DataFrame(
+        {
+            "group_index": np.repeat(np.arange(len(groups)), len(class_names)),
+            "group": np.repeat(groups, len(class_names)),
+            "class_name": np.tile(class_names, len(groups)),
+            "n": means.n,
+            "value": means.mean,
+            "low": low,
+            "high": high,
+            "interval": bounds.method,
+            "confidence": intervals["confidence"],
+        }
+    )
+    if balanced is not None:
+        chosen = balanced & (cells >= 0)
+        balanced_means = class_values(values.low[chosen], cells[chosen], count)
+        frame["balanced_n"] = balanced_means.n
+        frame["balanced_value"] = balanced_means.mean
+    return frame
+
+
+def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
+    """Differences between the groups of each attribute.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of `group_scores`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model, measure and attribute that has at least two groups.
+
+        - ``lowest``, ``highest`` name the groups with the smallest and largest value, ``gap`` is the difference of
+          these values
+        - ``gap_low``, ``gap_high`` bound the true one with the joint confidence of the groups' own bounds, in which
+          groups without samples count too
+        - ``small`` whether one of the two has few samples
+        - ``sampled_gap`` and the like compare the groups with enough samples, NaN for fewer than two of them
+    """
+    rows = []
+    groups_alone = scores[scores["class_index"] == ALL]
+    for _, groups in groups_alone.groupby(["threat", "model", "measure", "attribute"], sort=False):
+        measured = groups[groups["n"] > 0]
+        if len(groups) < 2 or measured.empty:
+            continue
+        low = groups["low"].to_numpy()
+        high = groups["high"].to_numpy()
+        row = {name: groups[name].iloc[0] for name in ("dataset", "threat", "model", "measure", "attribute")}
+        row["groups"] = len(groups)
+        row |= _ends(measured)
+        sampled = measured[~measured["small"]]
+        if len(sampled) > 1:
+            for name, value in _ends(sampled).items():
+                row[f"sampled_{name}"] = value
+        ends = measured[measured["group"].isin([row["lowest"], row["highest"]])]
+        row["gap_low"] = largest_gap(low, high)
+        row["gap_high"] = largest_gap(high, low)
+        row["small"] = bool(ends["small"].any())
+        row["confidence"] = groups["confidence"].iloc[0]
+        row["value"] = float(np.average(measured["value"], weights=measured["n"]))
+        rows.append(row)
     return pd.DataFrame(rows, columns=GAP_COLUMNS)
 
 
-def _ends(groups):
-    if groups.empty:
-        return {}
-    low, high = (groups.loc[place] for place in (groups["value"].idxmin(), groups["value"].idxmax()))
+def _ends(groups: pd.DataFrame) -> dict[str, Any]:
+    # Groups with the smallest and the largest value.
+    lowest = groups.loc[groups["value"].idxmin()]
+    highest = groups.loc[groups["value"].idxmax()]
     return {
-        "lowest": low["group"], "highest": high["group"], "low_value": low["value"], "high_value": high["value"],
-        "gap": high["value"] - low["value"],
-    }  # fmt: skip
+        "lowest": lowest["group"],
+        "highest": highest["group"],
+        "low_value": lowest["value"],
+        "high_value": highest["value"],
+        "gap": highest["value"] - lowest["value"],
+    }
 
 
 def widest_attributes(gaps: pd.DataFrame, most: int) -> list[str]:
     """Names of the `most` attributes with the largest differences in any model, in the order of the table."""
     largest = gaps.groupby("attribute", sort=False)["gap"].max()
-    kept = set(largest.sort_values(ascending=False, kind="stable").index[:most])
-    return [name for name in largest.index if name in kept]
+    widest = set(largest.sort_values(ascending=False, kind="stable").index[:most])
+    return [name for name in largest.index if name in widest]

@@ -8,9 +8,11 @@ from typing import Any
 import pandas as pd
 
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.groups.metrics import MACRO, rows_of_predictions
+from gfscore.audit.groups.metrics import GROUP_METRICS as GROUP_METRICS_TABLE
+from gfscore.audit.groups.metrics import MACRO, metrics_of_predictions
 from gfscore.audit.projections.columns import GROUP_METRICS
 from gfscore.audit.samples import SampleList
+from gfscore.audit.settings import GroupSettings
 from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -18,7 +20,7 @@ from gfscore.core.identity import label_of
 from gfscore.measures.samples import PROJECTION_TABLE
 from gfscore.projection.mappers.conditions import condition_names
 from gfscore.statistics.margins import predictions
-from gfscore.tables.parquet_tables import read_logits, read_table
+from gfscore.tables.parquet_tables import read_logits, read_table, stacked
 from gfscore.tables.table import DATASET
 
 UNPERTURBED = "clean"
@@ -40,7 +42,7 @@ class Task:
     image_shape: Sequence[int]
     own_attribute: str | None = None
     accuracies: Mapping[str, float] = field(default_factory=dict)
-    metrics: Sequence[Mapping[str, Any]] = ()
+    metrics: pd.DataFrame = field(default_factory=lambda: stacked(GROUP_METRICS_TABLE, []))
 
     @property
     def name(self) -> str:
@@ -64,24 +66,32 @@ def read_tasks(
     found = [_task(settings[0], manifests[0], inputs.listed, accuracies)]
     for entry, manifest, path in zip(settings[1:], manifests[1:], paths[1:], strict=True):
         _require_same_images(path, paths[0])
-        listed, grouping, groups = SampleList.read(path), None, entry["groups"]
-        if groups:
+        listed, grouping, groups = SampleList.read(path), None, None
+        if entry["groups"]:
+            groups = GroupSettings.model_validate(entry["groups"])
             grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
         of_models = [(model, next(logits)) for model in entry["models"]]
         included = {model.label for model in inputs.included}
         taking_part = [pair for pair in of_models if label_of(pair[0]) in included]
-        accuracies, metrics = {}, list[dict[str, Any]]()
+        accuracies, metrics = {}, []
         for key, samples in _predictions(taking_part, listed, manifest["digest"]):
             accuracies[label_of(key)] = float((samples["prediction"] == samples["label"]).mean())
-            if grouping:
-                how = {"settings": groups, "confidence": confidence}
-                metrics += rows_of_predictions(key, samples, grouping, manifest["classes"], **how)
-        found.append(_task(entry, manifest, listed, accuracies, metrics))
+            if grouping and groups:
+                frame = metrics_of_predictions(
+                    samples,
+                    grouping,
+                    manifest["classes"],
+                    settings=groups,
+                    confidence=confidence,
+                )
+                metrics.append(frame.assign(**key))
+        found.append(_task(entry, manifest, listed, accuracies, stacked(GROUP_METRICS_TABLE, metrics)))
     return found
 
 
-def _task(entry, manifest, listed, accuracies, metrics=()):
+def _task(entry, manifest, listed, accuracies, metrics=None):
     about = {"class_names": manifest["classes"], "image_shape": manifest["image_shape"], "listed": listed}
+    metrics = stacked(GROUP_METRICS_TABLE, []) if metrics is None else metrics
     own = {"own_attribute": entry["own_attribute"], "accuracies": accuracies, "metrics": metrics}
     return Task(models=entry["models"], **about, **own)
 
