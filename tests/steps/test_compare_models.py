@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, frames_of, models_named
-from gfscore.audit.comparison import comparison_tables, tables_of
+from audit_inputs import audit_inputs, models_named
+from gfscore.audit.comparison import compared_models, comparison_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
+from write_tables_page import page
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
@@ -41,8 +42,8 @@ class Folder:
     def compare(self, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS | changes
-        rows, about = comparison_tables(inputs.at_one(), NAMES, settings=settings, fp_lambda=0.5)
-        return AuditTables(None, None, None, comparison=about, **frames_of(rows))
+        tables, about = comparison_tables(inputs.at_one(), NAMES, settings=settings, fp_lambda=0.5)
+        return AuditTables(None, None, None, comparison=about, **tables)
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +124,16 @@ def test_undecided_samples_count_for_either_model():
         SampleValues.decided(ModelName("toy", "none", name), sure, values, expected, correct=labels >= 0)
         for name, values in (("decided", first), ("open", 0 * first))
     )
-    rows, about = tables_of(
+    tables, about = compared_models(
         [decided, replace(undecided, high=undecided.low + 1)], NAMES, settings=SETTINGS, fp_lambda=0.5
     )
     assert about["undecided"] == 600
-    assert (pd.DataFrame(rows["rank_intervals"])["rank_best"] == 1).all()
+    assert (tables["rank_intervals"]["rank_best"] == 1).all()
+
+
+def test_the_page_of_columns_names_the_keys_of_the_comparison(tables):
+    text = page().split("`comparison.json` |")[1].splitlines()[0]
+    summary = tables.comparison["great"]
+    for key in ("models", "compared", "reason", "pairs_listed", "every_pair", "pairs_corrected_for", "reference"):
+        assert f"`{key}`" in text
+        assert key in summary

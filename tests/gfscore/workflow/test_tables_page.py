@@ -1,6 +1,5 @@
 """The page of columns: current, and naming every table and every column where it lies."""
 
-from gfscore.audit.comparison import tables_of
 from gfscore.workflow.catalogue import CATALOGUE
 from write_tables_page import PAGE, PLACES, READING, page, with_metrics
 
@@ -24,12 +23,3 @@ def test_page_says_where_every_table_lies_and_what_each_column_means():
             # A name said again explains nothing.
             assert meaning not in ("", column)
             assert row.count(" | ") == 2
-
-
-def test_page_names_the_keys_of_the_comparison():
-    written = {name for name in tables_of.__code__.co_consts if isinstance(name, tuple)}
-    keys = {key for names in written for key in names if isinstance(key, str)}
-    text = page().split("`comparison.json` |")[1].splitlines()[0]
-    for key in ("models", "compared", "reason", "pairs_listed", "every_pair", "pairs_corrected_for", "reference"):
-        assert f"`{key}`" in text
-        assert key in keys or key in tables_of.__code__.co_consts

@@ -1,20 +1,28 @@
-"""Comparison of the models of an audit with each other, all at T = 1: columns and rows of its tables."""
+"""Comparison of the models of an audit with each other, all at T = 1.
+
+Tables `comparisons`, `model_comparisons`, `rank_intervals`, `lambda_swaps` and `metric_ranks`. Each is a family: all
+pairs of models, and in `comparisons` also all classes.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import lambda_swaps, places
-from gfscore.audit.table_names import COMPARISONS
 from gfscore.audit.values import SampleValues, row_generator
 from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.paired import Comparison, compare
-from gfscore.tables.table import MEASURED
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import MEASURED, Column, Table
 
-_PAIR = (
+_PAIR: tuple[Column, ...] = (
     MEASURED[0],
     MEASURED[3],
     ("first_threat", pa.string(), "threat model of the first classifier"),
@@ -23,13 +31,11 @@ _PAIR = (
     ("second_model", pa.string(), "classifier with the smaller aggregate"),
 )
 
-_CONFIDENCE = ("confidence", pa.float64(), "simultaneous confidence of the family's bounds")
-
-_TESTED = (
+_TESTED: tuple[Column, ...] = (
     ("difference", pa.float64(), "mean of first - second over the same samples"),
     ("low", pa.float64(), "lower bound by betting, simultaneous over the family"),
     ("high", pa.float64(), "upper bound, likewise"),
-    _CONFIDENCE,
+    ("confidence", pa.float64(), "simultaneous confidence of the family's bounds"),
     ("p", pa.float64(), "two-sided p-value by betting, valid for every n, of this row alone"),
     ("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
     ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg, likewise"),
@@ -42,15 +48,22 @@ _TESTED = (
     ("p_sign_flip_adjusted", pa.float64(), "its p-value adjusted for the family"),
 )
 
-COMPARISON_COLUMNS = {
-    "comparisons": (
+COMPARISONS = Table(
+    name="comparisons",
+    version=1,
+    columns=(
         *_PAIR,
         ("class_index", pa.int32(), "class, 0..K-1"),
         ("class_name", pa.string(), "name of the class"),
         ("n", pa.int64(), "samples of the class"),
         *_TESTED,
     ),
-    "model_comparisons": (
+)
+
+MODEL_COMPARISONS = Table(
+    name="model_comparisons",
+    version=1,
+    columns=(
         *_PAIR,
         ("n", pa.int64(), "samples"),
         *_TESTED,
@@ -60,7 +73,12 @@ COMPARISON_COLUMNS = {
         ("sure_wins_first", pa.int64(), "classes of wins_first that are significant by Holm's p-value"),
         ("sure_wins_second", pa.int64(), "classes of wins_second, likewise"),
     ),
-    "rank_intervals": (
+)
+
+RANK_INTERVALS = Table(
+    name="rank_intervals",
+    version=1,
+    columns=(
         *MEASURED,
         ("value", pa.float64(), "aggregate"),
         ("rank", pa.float64(), "rank by aggregate, 1 for the largest; ties get the mean rank"),
@@ -68,7 +86,12 @@ COMPARISON_COLUMNS = {
         ("rank_worst", pa.int64(), "upper end"),
         ("confidence", pa.float64(), "simultaneous confidence of all models' ranks"),
     ),
-    "lambda_swaps": (
+)
+
+LAMBDA_SWAPS = Table(
+    name="lambda_swaps",
+    version=1,
+    columns=(
         *_PAIR[:2],
         ("fp_lambda", pa.float64(), "lambda of FP at which the two models are equal"),
         ("before_threat", pa.string(), "threat model of the classifier that is better for smaller lambda"),
@@ -76,189 +99,234 @@ COMPARISON_COLUMNS = {
         ("after_threat", pa.string(), "threat model of the classifier that is better for larger lambda"),
         ("after_model", pa.string(), "classifier that is better for larger lambda"),
     ),
-    "metric_ranks": (
+)
+
+METRIC_RANKS = Table(
+    name="metric_ranks",
+    version=1,
+    columns=(
         *MEASURED,
         ("metric", pa.string(), "metric that ranks the models"),
         ("value", pa.float64(), "its value"),
         ("place", pa.float64(), "rank of the model by the metric, 1 for the best; ties get the mean rank"),
     ),
-}
-"""Columns by table. Each table is a family: all pairs of models, and in `comparisons` also all classes."""
+)
 
-
-def comparison_of(
-    measured: Sequence[SampleValues], *, settings: Mapping[str, Any]
-) -> tuple[Comparison | None, str | None]:
-    """Comparison of the models for one measure: `(comparison, None)`, or `(None, reason)` if it is impossible.
-
-    Takes a list of SampleValues of it, and `settings`: confidence, most, flips and seed.
-    """
-    if len(measured) < 2:
-        return None, "only one model takes part"
-    other = next((item for item in measured if not np.array_equal(item.sample_id, measured[0].sample_id)), None)
-    if other:
-        return None, f"{measured[0].model.label} and {other.model.label} were measured on different samples"
-    values = np.stack([item.low for item in measured])
-    largest = np.stack([item.high for item in measured])
-    key = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
-    return (
-        compare(
-            values,
-            measured[0].labels,
-            value_range=measured[0].measure.measure.value_range,
-            alpha=1 - settings["confidence"],
-            most=settings["most"],
-            flips=settings["flips"],
-            rng=row_generator(settings["seed"], key),
-            upper_values=largest,
-            error_rate=measured[0].measure.measure.error_rate,
-        ),
-        None,
-    )
+COMPARISON_TABLES = (COMPARISONS, MODEL_COMPARISONS, RANK_INTERVALS, LAMBDA_SWAPS, METRIC_RANKS)
 
 
 def comparison_tables(
-    measured: Iterable[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-    """Rows of the tables of COMPARISONS by name, and the contents of comparison.json.
+    values: Iterable[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
 
-    Takes SampleValues, K names, the settings of the comparison and lambda of FP. Only values at T = 1 are compared,
-    since a temperature chosen on these samples would invalidate the tests.
+    Parameters
+    ----------
+    values : iterable of SampleValues
+        Values of the audit. Only those at T = 1 are compared, since a temperature chosen on these samples would
+        invalidate the tests.
+    class_names : sequence of str
+        Names of the K classes.
+    settings : mapping
+        The configuration's section `comparison`: confidence, most, flips and seed.
+    fp_lambda : float
+        Weight lambda of RDI in FP.
     """
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS}
-    about: dict[str, Any] = {}
     by_measure: dict[str, list[SampleValues]] = {}
-    for item in measured:
-        if not item.calibrated:
-            by_measure.setdefault(item.measure.name, []).append(item)
-    for name, items in by_measure.items():
-        tables, about[name] = tables_of(items, class_names, settings=settings, fp_lambda=fp_lambda)
-        for table in rows:
-            rows[table] += tables[table]
-    return rows, about
+    for values_of_model in values:
+        if not values_of_model.calibrated:
+            by_measure.setdefault(values_of_model.measure.name, []).append(values_of_model)
+
+    frames: dict[str, list[pd.DataFrame]] = {table.name: [] for table in COMPARISON_TABLES}
+    summaries = {}
+    for measure, models in by_measure.items():
+        tables, summaries[measure] = compared_models(models, class_names, settings=settings, fp_lambda=fp_lambda)
+        for name, frame in tables.items():
+            frames[name].append(frame)
+    return {table.name: stacked(table, frames[table.name]) for table in COMPARISON_TABLES}, summaries
 
 
-def tables_of(
-    measured: Sequence[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-    """Rows by table name for one measure, and its entry of comparison.json.
+def compared_models(
+    models: Sequence[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Tables of one measure by name, and its entry of comparison.json.
 
-    Takes a list of SampleValues of one measure at T = 1; the others are as comparison_tables takes them.
+    Parameters
+    ----------
+    models : sequence of SampleValues
+        Values of the measure at T = 1, one for each model.
+    class_names, settings, fp_lambda
+        Those of comparison_tables.
     """
-    comparison, reason = comparison_of(measured, settings=settings)
-    values = [class_values(item.low, item.labels, len(class_names)) for item in measured]
-    statistics = [metric_values(item, lam=fp_lambda) for item in values]
-    rows: dict[str, list[dict[str, Any]]] = {
-        "comparisons": [],
-        "model_comparisons": [],
-        "rank_intervals": [],
-        "lambda_swaps": _swap_rows(measured, statistics),
-        "metric_ranks": _metric_rows(measured, statistics),
+    metrics = []
+    for values in models:
+        metrics.append(metric_values(class_values(values.low, values.labels, len(class_names)), lam=fp_lambda))
+    metrics_of_models = pd.DataFrame(metrics)
+    tables = {
+        "lambda_swaps": _swap_frame(models, metrics_of_models),
+        "metric_ranks": _metric_frame(models, metrics_of_models),
     }
-    about: dict[str, Any] = {"models": len(measured), "compared": comparison is not None, "reason": reason}
-    about["undecided"] = sum(int((item.high > item.low).sum()) for item in measured)
+    comparison, reason = comparison_of(models, settings=settings)
+    summary = {
+        "models": len(models),
+        "compared": comparison is not None,
+        "reason": reason,
+        "undecided": sum(int((values.high > values.low).sum()) for values in models),
+    }
     if comparison is None:
-        return rows, about
-    rows["comparisons"] = _class_rows(comparison, measured, class_names, settings["confidence"])
-    rows["model_comparisons"] = _pair_rows(comparison, measured, settings["confidence"])
-    rows["rank_intervals"] = _rank_rows(comparison, measured, statistics, settings["confidence"])
-    every = len(measured) * (len(measured) - 1) // 2
-    return rows, about | {
-        "every_pair": comparison.every_pair,
-        "pairs_listed": len(comparison.pairs),
-        "pairs_corrected_for": every,
-        "classes": len(comparison.classes),
-        "reference": None if comparison.every_pair else measured[comparison.order[0]].model.label,
-        "confidence": settings["confidence"],
-    }
+        return tables, summary
+
+    confidence = settings["confidence"]
+    tables["comparisons"] = _class_frame(comparison, models, class_names, confidence)
+    tables["model_comparisons"] = _pair_frame(comparison, models, confidence)
+    tables["rank_intervals"] = _rank_frame(comparison, models, metrics_of_models["value"].to_numpy(), confidence)
+    summary["every_pair"] = comparison.every_pair
+    summary["pairs_listed"] = len(comparison.pairs)
+    summary["pairs_corrected_for"] = len(models) * (len(models) - 1) // 2
+    summary["classes"] = len(comparison.classes)
+    summary["reference"] = None if comparison.every_pair else models[comparison.order[0]].model.label
+    summary["confidence"] = confidence
+    return tables, summary
 
 
-def _key(measured, pair):
-    named = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
-    for which, place in zip(("first", "second"), pair, strict=True):
-        named |= {f"{which}_threat": measured[place].model.threat, f"{which}_model": measured[place].model.model}
-    return named
+def comparison_of(
+    models: Sequence[SampleValues], *, settings: Mapping[str, Any]
+) -> tuple[Comparison | None, str | None]:
+    """Paired comparison of the models for one measure.
+
+    Parameters
+    ----------
+    models : sequence of SampleValues
+        Values of the measure, one for each model.
+    settings : mapping
+        confidence, most, flips and seed.
+
+    Returns
+    -------
+    comparison : Comparison or None
+    reason : str or None
+        Why there is no comparison.
+    """
+    if len(models) < 2:
+        return None, "only one model takes part"
+    first = models[0]
+    for values in models[1:]:
+        if not np.array_equal(values.sample_id, first.sample_id):
+            return None, f"{first.model.label} and {values.model.label} were measured on different samples"
+
+    measure = first.measure.measure
+    comparison = compare(
+        np.stack([values.low for values in models]),
+        first.labels,
+        value_range=measure.value_range,
+        alpha=1 - settings["confidence"],
+        most=settings["most"],
+        flips=settings["flips"],
+        rng=row_generator(settings["seed"], {"dataset": first.model.dataset, "measure": first.measure.name}),
+        upper_values=np.stack([values.high for values in models]),
+        error_rate=measure.error_rate,
+    )
+    return comparison, None
 
 
-def _numbers(differences, index, confidence):
-    return {"confidence": confidence} | {name: values[index] for name, values in differences.items()}
-
-
-def _class_rows(comparison, measured, class_names, confidence):
-    n = np.bincount(measured[0].labels, minlength=len(class_names))
-    keys = [_key(measured, pair) for pair in comparison.pairs]
-    return [
+def _pair_columns(models: Sequence[SampleValues], pairs: NDArray[np.int64]) -> pd.DataFrame:
+    # Columns that name the models of each pair.
+    threats = np.array([values.model.threat for values in models], dtype=object)
+    names = np.array([values.model.model for values in models], dtype=object)
+    return pd.DataFrame(
         {
-            **keys[pair],
-            "class_index": k,
-            "class_name": class_names[k],
-            "n": n[k],
-            **_numbers(comparison.by_class, position * len(keys) + pair, confidence),
+            "dataset": models[0].model.dataset,
+            "measure": models[0].measure.name,
+            "first_threat": threats[pairs[:, 0]],
+            "first_model": names[pairs[:, 0]],
+            "second_threat": threats[pairs[:, 1]],
+            "second_model": names[pairs[:, 1]],
         }
-        for pair in range(len(keys))
-        for position, k in enumerate(comparison.classes)
-    ]
+    )
 
 
-def _pair_rows(comparison, measured, confidence):
-    # One row per pair, with the number of classes in which each of the two is better.
+def _class_frame(
+    comparison: Comparison, models: Sequence[SampleValues], class_names: Sequence[str], confidence: float
+) -> pd.DataFrame:
+    # One row for each pair and class, pair after pair.
+    classes = len(comparison.classes)
+    pairs = len(comparison.pairs)
+    n = np.bincount(models[0].labels, minlength=len(class_names))
+    frame = _pair_columns(models, np.repeat(comparison.pairs, classes, axis=0))
+    frame["class_index"] = np.tile(comparison.classes, pairs)
+    frame["class_name"] = np.tile([class_names[k] for k in comparison.classes], pairs)
+    frame["n"] = np.tile(n[comparison.classes], pairs)
+    frame["confidence"] = confidence
+    for name, numbers in comparison.by_class.items():
+        # Of all pairs for the first class, then for the next.
+        frame[name] = np.asarray(numbers).reshape(classes, pairs).T.ravel()
+    return frame
+
+
+def _pair_frame(comparison: Comparison, models: Sequence[SampleValues], confidence: float) -> pd.DataFrame:
+    # One row for each pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
-    value, holm = (comparison.by_class[name].reshape(shape) for name in ("difference", "p_holm"))
-    sure = holm <= 1 - confidence
-    won, lost = value > TIE_TOLERANCE, value < -TIE_TOLERANCE
-    return [
-        {
-            **_key(measured, pair),
-            "n": len(measured[0].low),
-            **_numbers(comparison.overall, place, confidence),
-            "classes": shape[0],
-            "wins_first": won[:, place].sum(),
-            "wins_second": lost[:, place].sum(),
-            "sure_wins_first": (won & sure)[:, place].sum(),
-            "sure_wins_second": (lost & sure)[:, place].sum(),
-        }
-        for place, pair in enumerate(comparison.pairs)
-    ]
+    difference = comparison.by_class["difference"].reshape(shape)
+    sure = comparison.by_class["p_holm"].reshape(shape) <= 1 - confidence
+    won = difference > TIE_TOLERANCE
+    lost = difference < -TIE_TOLERANCE
+
+    frame = _pair_columns(models, comparison.pairs)
+    frame["n"] = len(models[0].low)
+    frame["confidence"] = confidence
+    for name, numbers in comparison.overall.items():
+        frame[name] = numbers
+    frame["classes"] = len(comparison.classes)
+    frame["wins_first"] = won.sum(axis=0)
+    frame["wins_second"] = lost.sum(axis=0)
+    frame["sure_wins_first"] = (won & sure).sum(axis=0)
+    frame["sure_wins_second"] = (lost & sure).sum(axis=0)
+    return frame
 
 
-def _rank_rows(comparison, measured, statistics, confidence):
-    observed = places([numbers["value"] for numbers in statistics])
-    return [
-        {
-            **_model(measured[index]),
-            "value": statistics[index]["value"],
-            "rank": observed[index],
-            "rank_best": comparison.best[index],
-            "rank_worst": comparison.worst[index],
-            "confidence": confidence,
-        }
-        for index in comparison.order
-    ]
+def _model_columns(models: Iterable[SampleValues]) -> pd.DataFrame:
+    return pd.DataFrame([{**values.model.columns(), "measure": values.measure.name} for values in models])
 
 
-def _model(measured):
-    return {**measured.model.columns(), "measure": measured.measure.name}
+def _rank_frame(
+    comparison: Comparison, models: Sequence[SampleValues], aggregates: NDArray[np.float64], confidence: float
+) -> pd.DataFrame:
+    # The best model first.
+    order = comparison.order
+    frame = _model_columns(models[index] for index in order)
+    frame["value"] = aggregates[order]
+    frame["rank"] = places(aggregates)[order]
+    frame["rank_best"] = comparison.best[order]
+    frame["rank_worst"] = comparison.worst[order]
+    frame["confidence"] = confidence
+    return frame
 
 
-def _swap_rows(measured, statistics):
-    named = {"dataset": measured[0].model.dataset, "measure": measured[0].measure.name}
-    return [
-        named
-        | {"fp_lambda": lam}
-        | {"before_threat": measured[before].model.threat, "before_model": measured[before].model.model}
-        | {"after_threat": measured[after].model.threat, "after_model": measured[after].model.model}
-        for lam, before, after in lambda_swaps(*([of[name] for of in statistics] for name in ("class_mean", "rdi")))
-    ]
+def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for lam, before, after in lambda_swaps(metrics["class_mean"], metrics["rdi"]):
+        rows.append(
+            {
+                "dataset": models[0].model.dataset,
+                "measure": models[0].measure.name,
+                "fp_lambda": lam,
+                "before_threat": models[before].model.threat,
+                "before_model": models[before].model.model,
+                "after_threat": models[after].model.threat,
+                "after_model": models[after].model.model,
+            }
+        )
+    return pd.DataFrame(rows, columns=LAMBDA_SWAPS.column_names)
 
 
-def _metric_rows(measured, statistics):
-    by_metric = {
-        name: places([numbers[name] for numbers in statistics], better=metric.direction)
-        for name, metric in METRICS.items()
-        if metric.ranks_models
-    }
-    return [
-        {**_model(item), "metric": metric, "value": statistics[index][metric], "place": by_metric[metric][index]}
-        for metric in by_metric
-        for index, item in enumerate(measured)
-    ]
+def _metric_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
+    # Metric after metric, the models in the order of the audit.
+    frames = []
+    for name, metric in METRICS.items():
+        if metric.ranks_models:
+            frame = _model_columns(models)
+            frame["metric"] = name
+            frame["value"] = metrics[name]
+            frame["place"] = places(metrics[name], better=metric.direction)
+            frames.append(frame)
+    return pd.concat(frames, ignore_index=True)

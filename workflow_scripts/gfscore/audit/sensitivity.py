@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,12 +15,8 @@ from gfscore.audit.metrics import APPENDED, FIRST, MAIN, metric_values
 from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
-from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SENSITIVITY = Table(
     name="sensitivity",
@@ -37,12 +34,23 @@ SENSITIVITY = Table(
 
 
 def changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
-    """Changes of the logits z to scale * z + shift as pairs (shift, scale), one at a time, (0, 1) first.
+    """Changes of the logits z to scale * z + shift, one at a time, which change no prediction.
 
-    They change no prediction. A scale is the temperature 1 / scale for the activations sigmoid and softmax.
+    A scale is the temperature 1 / scale for the activations sigmoid and softmax.
+
+    Parameters
+    ----------
+    shifts, scales : sequence of float
+
+    Returns
+    -------
+    list of tuple
+        Pairs (shift, scale) without repetition, (0, 1) first.
     """
-    listed = [(0.0, 1.0), *((float(shift), 1.0) for shift in shifts), *((0.0, float(scale)) for scale in scales)]
-    return list(dict.fromkeys(listed))
+    pairs = [(0.0, 1.0)]
+    pairs += [(float(shift), 1.0) for shift in shifts]
+    pairs += [(0.0, float(scale)) for scale in scales]
+    return list(dict.fromkeys(pairs))
 
 
 def changed_statistics(
@@ -53,20 +61,37 @@ def changed_statistics(
     change: tuple[float, float],
     lam: float,
 ) -> dict[str, float]:
-    """All metrics of the score by name after a change (shift, scale) of the logits (N, K); `lam` is lambda of FP."""
+    """All metrics of a score after a change of the logits.
+
+    Parameters
+    ----------
+    logits : array of float, shape (N, K)
+    labels : array of int, shape (N,)
+    activation : str
+        Activation of the score.
+    change : tuple
+        Shift and scale.
+    lam : float
+        Weight lambda of RDI in FP.
+
+    Returns
+    -------
+    dict
+        Metrics by name.
+    """
     # In blocks, to avoid copies of all logits; for few classes all at once, since the algorithm of `scores` depends on
     # the largest of all logits.
     shift, scale = change
     n, classes = logits.shape
     step = max(1, n if classes <= FEW_CLASSES else BLOCK_ELEMENTS // classes)
-    result = np.empty(n)
+    values = np.empty(n)
     for start in range(0, n, step):
         rows = slice(start, start + step)
         changed = logits[rows].astype(np.float64)
         changed *= scale
         changed += shift
-        result[rows] = scores(changed, labels[rows], activation=activation)
-    return metric_values(class_values(result, labels, classes), lam=lam)
+        values[rows] = scores(changed, labels[rows], activation=activation)
+    return metric_values(class_values(values, labels, classes), lam=lam)
 
 
 def model_sensitivity(
@@ -79,54 +104,90 @@ def model_sensitivity(
     scales: Sequence[float],
     lam: float,
 ) -> pd.DataFrame:
-    """Rows of the table sensitivity of one model for all measures of kind great, without the column place.
+    """Rows of the table `sensitivity` of one model for all measures of kind great, without the column place.
 
-    Takes the model (dataset, threat, model), logits (N, K), labels (N,), the settings of measures by name, the shifts
-    and scales of the logits, and lambda of FP.
+    Parameters
+    ----------
+    model : mapping
+        dataset, threat and model.
+    logits : array of float, shape (N, K)
+    labels : array of int, shape (N,)
+    measures : mapping
+        Settings of measures by name.
+    shifts, scales : sequence of float
+        Changes of the logits.
+    lam : float
+        Weight lambda of RDI in FP.
     """
-    great = {name: settings["activation"] for name, settings in measures.items() if settings["kind"] == "great"}
     rows = []
-    for name, activation in great.items():
-        for change in changes(shifts=shifts, scales=scales):
-            metrics = changed_statistics(logits, labels, activation=activation, change=change, lam=lam)
-            main = {metric.name: metrics[metric.name] for metric in MAIN}
-            rows.append({**model, "measure": name, "shift": change[0], "scale": change[1], **main})
-    return frame_of(SENSITIVITY, rows)
+    for name, settings in measures.items():
+        if settings["kind"] != "great":
+            continue
+        for shift, scale in changes(shifts=shifts, scales=scales):
+            metrics = changed_statistics(
+                logits, labels, activation=settings["activation"], change=(shift, scale), lam=lam
+            )
+            row = {**model, "measure": name, "shift": shift, "scale": scale}
+            for metric in MAIN:
+                row[metric.name] = metrics[metric.name]
+            rows.append(row)
+    return pd.DataFrame(rows, columns=SENSITIVITY.column_names)
 
 
-def with_places(of_models: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The table sensitivity of all models, with the column place, from the rows of each."""
-    rows = [row for frame in of_models for row in frame.to_dict("records")]
-    frame = frame_of(SENSITIVITY, rows)
+def with_places(models: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Table `sensitivity` of all models, with the column place, from the rows of each."""
+    frame = stacked(SENSITIVITY, [rows.drop(columns="place") for rows in models])
+    frame["place"] = frame["place"].astype(np.float64)
     for _, group in frame.groupby(["measure", "shift", "scale"], sort=False):
         frame.loc[group.index, "place"] = places(group["value"])
     return frame
 
 
 def places(values: ArrayLike, *, better: int = 1) -> NDArray[np.float64]:
-    """Rank of each model (M,), 1 for the best; ties get the mean rank, NaN remains NaN.
+    """Rank of each model, 1 for the best; ties get the mean rank.
 
-    `better` is 1 if larger values are better, -1 if smaller ones are.
+    Parameters
+    ----------
+    values : array of float, shape (M,)
+        Values of the models; NaN has the rank NaN.
+    better : int
+        1 if larger values are better, -1 if smaller ones are.
+
+    Returns
+    -------
+    array of float64, shape (M,)
     """
-    values = -better * np.asarray(values, dtype=np.float64)
-    known = ~np.isnan(values)
-    result = np.full(len(values), np.nan)
-    result[known] = ranks(values[known])
+    descending = -better * np.asarray(values, dtype=np.float64)
+    defined = ~np.isnan(descending)
+    result = np.full(len(descending), np.nan)
+    result[defined] = ranks(descending[defined])
     return result
 
 
 def lambda_swaps(class_mean: ArrayLike, rdi: ArrayLike) -> list[tuple[float, int, int]]:
     """All lambda > 0 at which two models change places under FP(lambda) = class mean - lambda RDI.
 
-    Takes `class_mean` and `rdi`, each (M,). FP is linear in lambda, so a pair swaps at most once, at the ratio of the
-    differences, and only if the model with the larger mean has the larger RDI. Returns triples (lambda, before, after)
-    by lambda: model `before` is better for smaller lambda, `after` for larger.
+    FP is linear in lambda, so a pair swaps at most once, at the ratio of the differences, and only if the model with
+    the larger mean has the larger RDI.
+
+    Parameters
+    ----------
+    class_mean, rdi : array of float, shape (M,)
+
+    Returns
+    -------
+    list of tuple
+        Triples (lambda, before, after) by lambda: model `before` is better for smaller lambda, `after` for larger.
     """
-    class_mean, rdi = np.asarray(class_mean, dtype=np.float64), np.asarray(rdi, dtype=np.float64)
+    means = np.asarray(class_mean, dtype=np.float64)
+    costs = np.asarray(rdi, dtype=np.float64)
     swaps = []
-    for first, second in itertools.combinations(range(len(rdi)), 2):
-        before, after = (first, second) if class_mean[first] > class_mean[second] else (second, first)
-        lead, cost = class_mean[before] - class_mean[after], rdi[before] - rdi[after]
+    for first, second in itertools.combinations(range(len(costs)), 2):
+        before, after = first, second
+        if means[second] >= means[first]:
+            before, after = second, first
+        lead = means[before] - means[after]
+        cost = costs[before] - costs[after]
         # Models that are tied in one of the two never change places.
         if lead > TIE_TOLERANCE and cost > TIE_TOLERANCE:
             swaps.append((float(lead / cost), before, after))

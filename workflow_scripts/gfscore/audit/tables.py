@@ -20,7 +20,7 @@ from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
 from gfscore.audit.classwise.corruptions import CORRUPTION_ERRORS
 from gfscore.audit.classwise.similarity import SIMILARITIES
 from gfscore.audit.classwise.targets import TARGET_MATRIX, TARGET_PREDICTORS, TARGET_SUCCESS
-from gfscore.audit.comparison import COMPARISON_COLUMNS
+from gfscore.audit.comparison import COMPARISON_TABLES
 from gfscore.audit.costs import COSTS
 from gfscore.audit.groups.metrics import GROUP_METRICS
 from gfscore.audit.groups.scores import GROUP_SCORES
@@ -43,7 +43,7 @@ _TABLES = (
     *(SWEEPS, CLASS_SCORES, MODEL_SUMMARY, COSTS),
     *(CONFUSION_TABLE, CLASS_ERRORS, CORRUPTION_ERRORS, SIMILARITIES),
     *(CLASS_PAIRS, VULNERABILITY, CALIBRATION, SENSITIVITY),
-    *_declared(COMPARISON_COLUMNS),
+    *COMPARISON_TABLES,
     *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, LOG_RANK_TESTS, REFUTATIONS, CLASS_SHARES),
     *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
     *(GROUP_SCORES, GROUP_METRICS),
