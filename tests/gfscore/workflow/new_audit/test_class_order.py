@@ -9,8 +9,8 @@ from gfscore.workflow.new_audit.class_order import check_logits, check_order, ma
 WNIDS = ["n01440764", "n01443537", "n01484850"]
 
 
-def matched(labels, classes, *, outputs=None, asked=None):
-    return match_classes(labels, classes, outputs or len(labels or classes), asked=asked, where="net")
+def matched(labels, classes, *, outputs=None, option=None):
+    return match_classes(labels, classes, outputs or len(labels or classes), option=option, where="net")
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_wnids_and_names_have_the_order_of_imagenet_where_a_model_has_all_its_ou
 
 
 def test_the_user_says_the_order(tmp_path):
-    assert matched(None, ["a", "b"], outputs=3, asked="b,c,a")[0] == [2, 0]
+    assert matched(None, ["a", "b"], outputs=3, option="b,c,a")[0] == [2, 0]
     (tmp_path / "labels.txt").write_text("b\n\na\n")
-    assert matched(["x", "y"], ["a", "b"], asked=str(tmp_path / "labels.txt"))[0] == [1, 0]
-    indices, said = matched(["b", "a"], ["a", "b"], asked="position")
+    assert matched(["x", "y"], ["a", "b"], option=str(tmp_path / "labels.txt"))[0] == [1, 0]
+    indices, said = matched(["b", "a"], ["a", "b"], option="position")
     assert indices == [0, 1] and "as asked" in said
 
 
@@ -47,7 +47,7 @@ def test_the_user_says_the_order(tmp_path):
         (["cat", "dog"], ["cat", "unicorn"], {}, r"1 of 2 classes .*unicorn; the model has cat, dog.*LABELS="),
         (None, ["a", "b"], {"outputs": 3}, r"has 3 outputs, the data 2 classes \(a, b\)"),
         (["cat", "dog"], ["cat", "dog"], {"outputs": 3}, r"2 names for 3 outputs"),
-        (None, ["a", "b"], {"asked": "a,b,c"}, r"3 names for 2 outputs"),
+        (None, ["a", "b"], {"option": "a,b,c"}, r"3 names for 2 outputs"),
         (["cat", "dog"], ["cat", "Cat"], {}, r"several classes of the data are its output 'cat'"),
     ],
 )

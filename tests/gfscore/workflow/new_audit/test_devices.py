@@ -25,14 +25,14 @@ def opened(tmp_path):
         path = tmp_path / f"net-{size}"
         with path.open("wb") as file:
             file.truncate(size)
-        return SimpleNamespace(found=SimpleNamespace(name=path.name, entry={"path": str(path)}), gradients=gradients)
+        return SimpleNamespace(model=SimpleNamespace(name=path.name, path=path), gradients=gradients)
 
     return model
 
 
 def said(model, *, device="auto", installed=H100, shape=(3, 32, 32)):
     how = {"counts": [1000] * 10, "clean": None, "shape": shape}
-    return inspection.lines([model], ATTACK, device, installed, **how)
+    return inspection.device_lines([model], ATTACK, device, installed, **how)
 
 
 def test_a_large_network_runs_on_the_gpu_and_a_tiny_one_on_the_cpu(opened):
@@ -45,7 +45,7 @@ def test_a_large_network_runs_on_the_gpu_and_a_tiny_one_on_the_cpu(opened):
 
 def test_jobs_of_one_network_may_run_apart(opened):
     """On 10,000 images one pass each, on 20 of them many."""
-    line, _ = inspection.lines(
+    line, _ = inspection.device_lines(
         [opened(1_080_000)], ATTACK, "auto", H100, counts=[100] * 10, clean=None, shape=(3, 32, 32)
     )
     assert "GPU" in line and "for adversarial;" in line and "CPU for the rest" in line
@@ -75,12 +75,12 @@ def test_without_a_gpu_nothing_is_said_but_why_one_is_not_used(opened):
 )
 def test_a_device_that_is_not_there_is_refused(device, installed, named):
     with pytest.raises(InputError, match=named):
-        inspection.require(device, installed)
+        inspection.require_device(device, installed)
 
 
 @pytest.mark.parametrize(("device", "installed"), [("auto", NONE), ("cpu", OLD), ("cuda", H100), ("auto", H100)])
 def test_a_device_that_is_there_is_not(device, installed):
-    inspection.require(device, installed)
+    inspection.require_device(device, installed)
 
 
 def test_it_is_refused_before_a_model_is_opened(monkeypatch, tmp_path):

@@ -22,6 +22,7 @@ from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit import command, inspection, shown_images
+from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.plan import Run
 
 IMAGE_FOLDER = "--image-folder"
@@ -315,11 +316,11 @@ def in_this_process(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setenv(FOLDER_VARIABLE, "replaced by the look")
             inspection.main(reply)
-        said = json.loads(reply.read_text(encoding="utf-8"))
+        values = json.loads(reply.read_text(encoding="utf-8"))
         reply.unlink()
-        if "error" in said:
-            raise InputError(said["error"])
-        return said
+        if "error" in values:
+            raise InputError(values["error"])
+        return Inspection(**values)
 
     monkeypatch.setattr(command, "inspected", inspected)
 

@@ -59,14 +59,14 @@ def test_every_kind_of_model_file_is_the_same_network(own, model):
     if "architecture" in options:
         options["architecture"] = f"{own}/{options['architecture']}"
     found = looked_at(own / model, own / "images", **options)
-    assert any(ACCURACY in line for line in found.said)
-    assert any("not normalised" in line for line in found.said)
+    assert any(ACCURACY in line for line in found.lines)
+    assert any("not normalised" in line for line in found.lines)
     models, _, audit = entries(found)
     (entry,) = models.values()
     assert not {"mean", "std", "channel_order", "value_range", "outputs"} & set(entry)
     assert audit["measures"] == ["clean", "great-softmax", "adversarial-linf-8of255", "minimal-l2"]
     assert audit["gate"][0]["measure"] == "adversarial-linf-8of255"
-    assert len(found.text.splitlines()) <= 20 and len(found.said) <= 10
+    assert len(found.text.splitlines()) <= 20 and len(found.lines) <= 10
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_every_kind_of_data_is_found(own, data, source):
     found = looked_at(own / "net.onnx", own / data)
     _, dataset, _ = entries(found)
     assert dataset["source"] == source
-    assert any(("62.6%" if source == "cifar" else ACCURACY) in line for line in found.said) or source == "cifar"
+    assert any(("62.6%" if source == "cifar" else ACCURACY) in line for line in found.lines) or source == "cifar"
 
 
 def test_a_folder_of_timm_says_everything(own):
     found = looked_at(own / "hub", own / "images")
     models, _, _ = entries(found)
     assert models["hub"]["architecture"] == "test_byobnet" and models["hub"]["mean"] == [0.485, 0.456, 0.406]
-    assert any("names in the model's files" in line for line in found.said)
-    assert any("pretrained_cfg in config.json, checked" in line for line in found.said)
+    assert any("names in the model's files" in line for line in found.lines)
+    assert any("pretrained_cfg in config.json, checked" in line for line in found.lines)
 
 
 def test_a_folder_of_transformers_says_everything_and_its_classes_may_stand_in_another_order(own, tmp_path):
@@ -111,7 +111,7 @@ def test_logits_are_one_model_or_many(own):
     found = looked_at(own / "logits.npz", data=None)
     models, dataset, audit = entries(found)
     assert list(models) == ["logits"] and dataset["source"] == "labels" and audit["gate"][0]["measure"] == "clean"
-    assert any(ACCURACY in line for line in found.said)
+    assert any(ACCURACY in line for line in found.lines)
     models, _, _ = entries(looked_at(own / "many.npz", own / "images.npz"))
     assert {name: entry["member"] for name, entry in models.items()} == {"mine": "mine", "theirs": "theirs"}
 
@@ -134,7 +134,7 @@ def test_names_in_the_metadata_of_an_onnx_file_are_those_of_its_outputs(own, tmp
     found = looked_at(tmp_path / "named.onnx", tmp_path / "three", preprocessing="none")
     models, _, _ = entries(found)
     assert models["named"]["outputs"] == [0, 8, 9]
-    assert any("3 of 10 outputs, by the names in the model's files" in line for line in found.said)
+    assert any("3 of 10 outputs, by the names in the model's files" in line for line in found.lines)
 
 
 def test_a_table_with_a_column_per_class_names_them(tmp_path):
@@ -163,15 +163,15 @@ def test_radii_norm_and_minutes_are_as_asked(own):
     found = looked_at(own / "fixed.onnx", own / "images.npz", norm="l2", minutes=1.05)
     written = yaml.safe_load(found.text)["measures"]
     assert written["adversarial-l2-0.5"]["subset"]["per_class"] < 20
-    assert any("--minutes" in line for line in found.said)
+    assert any("--minutes" in line for line in found.lines)
 
 
 def test_attacks_that_would_take_too_long_are_left_out_with_what_they_would_take(own, monkeypatch):
-    monkeypatch.setattr("gfscore.workflow.new_audit.shown_images._seconds", lambda *_: 10.0)
+    monkeypatch.setattr("gfscore.workflow.new_audit.shown_images._seconds_of_a_pass", lambda *_: 10.0)
     found = looked_at(own / "net.onnx", own / "images.npz", minutes=5)
     _, _, audit = entries(found)
     assert audit["measures"] == ["clean", "great-softmax"] and audit["gate"][0]["measure"] == "clean"
-    assert any("--minutes" in line for line in found.said)
+    assert any("--minutes" in line for line in found.lines)
 
 
 def test_images_are_brought_to_the_size_that_the_model_states_or_the_user_asks_for(own, tmp_path):
@@ -256,7 +256,7 @@ def test_preprocessing_that_fits_about_as_well_as_another_is_asked_for(planted, 
         looked_at(planted / f"{model}.pt", own / "images.npz", trust_code=True)
     chosen = {"white255": "none,255", "cifar": "cifar10"}[model]
     found = looked_at(planted / f"{model}.pt", own / "images.npz", trust_code=True, preprocessing=chosen)
-    assert any(ACCURACY in line and "right" in line for line in found.said)
+    assert any(ACCURACY in line and "right" in line for line in found.lines)
 
 
 @pytest.mark.parametrize(
@@ -299,9 +299,9 @@ def test_what_is_wrong_is_said_in_one_message(planted, own, model, data, message
 
 def test_preprocessing_that_is_asked_for_is_taken_with_a_word_where_another_is_surely_better(own):
     found = looked_at(own / "net.onnx", own / "images.npz", preprocessing="imagenet")
-    assert any("as asked, although none is surely better" in line for line in found.said)
+    assert any("as asked, although none is surely better" in line for line in found.lines)
     found = looked_at(own / "net.onnx", own / "images.npz", preprocessing="none")
-    assert any(line.endswith("not normalised: as asked") for line in found.said)
+    assert any(line.endswith("not normalised: as asked") for line in found.lines)
 
 
 def test_class_folders_that_are_numbers_count_as_numbers(own, tmp_path):

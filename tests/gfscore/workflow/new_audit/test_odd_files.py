@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,8 +77,8 @@ def test_a_file_that_would_be_read_otherwise_than_meant_is_not_written(project, 
     looked_at = command.inspected
 
     def forged(request):
-        reply = looked_at(request)
-        return reply | {"text": reply["text"] + FORGED + "\n"}
+        inspection = looked_at(request)
+        return replace(inspection, text=f"{inspection.text}{FORGED}\n")
 
     monkeypatch.setattr(command, "inspected", forged)
     assert "audits/net.yaml" in refusal(capsys, "net.npz")

@@ -16,7 +16,7 @@ from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.data_files import find_data
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
-from gfscore.workflow.new_audit.shown_images import in_orientation
+from gfscore.workflow.new_audit.shown_images import in_better_orientation
 from gfscore.workflow.plan import Run
 
 TAG = 0x0112
@@ -63,7 +63,7 @@ def inspected(*files, **options):
 
 
 def orientation_line(inspection):
-    (line,) = [line for line in inspection.said if line.startswith("EXIF")]
+    (line,) = [line for line in inspection.lines if line.startswith("EXIF")]
     return line
 
 
@@ -77,7 +77,7 @@ def test_images_that_are_stored_turned_are_turned_back_and_right_again(own, fold
     inspection = inspected(own / "net.onnx", folders / ending)
     line = orientation_line(inspection)
     assert "500 of 500" in line and "turned" in line
-    (answers,) = [line for line in inspection.said if line.startswith("answers")]
+    (answers,) = [line for line in inspection.lines if line.startswith("answers")]
     # JPEG at its best quality still changes some pixels.
     accuracy = float(answers.split("%")[0].split()[-1])
     assert accuracy == pytest.approx(57.4, abs=1.0 if ending == "jpg" else 0.01)
@@ -101,7 +101,7 @@ def test_the_step_reads_the_images_as_the_look_did(own, folders, real_data):
 def test_a_wrong_orientation_is_left_alone_since_that_surely_fits_better(own, folders):
     inspection = inspected(own / "net.onnx", folders / "upright")
     assert "500 of 500" in orientation_line(inspection) and "as stored" in orientation_line(inspection)
-    assert any(ACCURACY in line for line in inspection.said if line.startswith("answers"))
+    assert any(ACCURACY in line for line in inspection.lines if line.startswith("answers"))
     assert "preprocessing" not in dataset_of(inspection)
 
 
@@ -117,12 +117,12 @@ def test_the_option_decides(own, folders):
     assert dataset_of(inspection)["preprocessing"]["orientation"] == "exif"
     inspection = inspected(own / "net.onnx", folders / "png", orientation="stored", preprocessing="none")
     assert "preprocessing" not in dataset_of(inspection)
-    assert any("22.6% of 500" in line for line in inspection.said)
+    assert any("22.6% of 500" in line for line in inspection.lines)
 
 
 def test_without_an_orientation_nothing_is_said(own):
     inspection = inspected(own / "net.onnx", own / "images")
-    assert not [line for line in inspection.said if line.startswith("EXIF")]
+    assert not [line for line in inspection.lines if line.startswith("EXIF")]
 
 
 def test_models_that_fit_opposite_readings_are_told_apart_with_the_option(own, folders, tmp_path, real_data):
@@ -159,7 +159,7 @@ def test_without_a_size_images_that_would_have_several_are_read_as_stored_and_th
     images, labels = own_files.real_images(real_data, 200)
     folder = write_folder(tmp_path / "wide", images[:, :, :24], labels, stored=np.asarray, marked=lambda row: row % 2)
     request = Request(("a",), str(folder))
-    data, (line,) = in_orientation(find_data(str(folder), request), [], request, lambda line: None)
+    data, (line,) = in_better_orientation(find_data(str(folder), request), [], request, lambda line: None)
     assert "100 of 200" in line and "as stored" in line
     assert "--orientation exif --size 24" in line and "ORIENTATION=exif SIZE=24" in line
     assert "preprocessing" not in data.entry

@@ -6,7 +6,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.workflow.new_audit.class_order import match_classes
-from gfscore.workflow.new_audit.output_names import asked_names, asked_order, names_in_metadata
+from gfscore.workflow.new_audit.output_names import names_in_metadata, names_of_option, order_of_option
 
 NAMES = ("airplane", "kit fox", "no")
 
@@ -52,13 +52,13 @@ def written(tmp_path):
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_kind_of_file_gives_the_same_names(written, name):
-    assert asked_order(written(name, FILES[name])) == NAMES
+    assert order_of_option(written(name, FILES[name])) == NAMES
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_kind_of_file_finds_the_outputs_of_fewer_classes(written, name):
     path = written(name, FILES[name])
-    indices, _ = match_classes(None, ["No", "airplane"], 3, asked=path, where="net")
+    indices, _ = match_classes(None, ["No", "airplane"], 3, option=path, where="net")
     assert indices == [2, 0]
 
 
@@ -70,7 +70,7 @@ def test_wnids_in_front_of_names_are_names_too(written):
     )
     for path in (lines, keras):
         for classes in (["n02012849", "n02119789"], ["crane", "Kit fox"], ["crane bird", "n02119789"]):
-            assert match_classes(None, classes, 3, asked=path, where="net")[0] == [2, 0]
+            assert match_classes(None, classes, 3, option=path, where="net")[0] == [2, 0]
 
 
 def test_ten_of_the_thousand_classes_of_imagenet_are_found_in_its_index(written):
@@ -83,32 +83,32 @@ def test_ten_of_the_thousand_classes_of_imagenet_are_found_in_its_index(written)
     places = [3, 134, 200, 281, 517, 638, 639, 700, 850, 999]
     wnids = list(imagenet_names())
     for asked in (path, None):
-        indices, _ = match_classes(None, [wnids[k] for k in places], 1000, asked=asked, where="net")
+        indices, _ = match_classes(None, [wnids[k] for k in places], 1000, option=asked, where="net")
         assert indices == places
     with pytest.raises(InputError, match=r"'crane' of the data may be output 134 .* or 517"):
-        match_classes(None, ["crane", "tench"], 1000, asked=path, where="net")
+        match_classes(None, ["crane", "tench"], 1000, option=path, where="net")
     # Names without wnids, as transformers' models have them.
     labels = [name for _, name in pairs]
-    assert match_classes(labels, ["n03126707", "n01440764"], 1000, asked=None, where="net")[0] == [517, 0]
+    assert match_classes(labels, ["n03126707", "n01440764"], 1000, option=None, where="net")[0] == [517, 0]
 
 
 def test_names_that_fit_two_orders_are_refused_with_both(written):
     out_of_order = written("out_of_order.txt", "1 cat\n0 dog\n")
-    assert match_classes(None, ["cat", "dog"], 2, asked=out_of_order, where="net")[0] == [1, 0]
+    assert match_classes(None, ["cat", "dog"], 2, option=out_of_order, where="net")[0] == [1, 0]
     # "1, cat" is the name of output 1, or two names of output 0.
     with pytest.raises(InputError, match=r"two orders.*cat is output 1, dog is output 0.*cat is output 0"):
-        match_classes(None, ["cat", "dog"], 2, asked=written("commas.txt", "1, cat\n0, dog\n"), where="net")
+        match_classes(None, ["cat", "dog"], 2, option=written("commas.txt", "1, cat\n0, dog\n"), where="net")
     # Digits by numbers: either may be the name.
     with pytest.raises(InputError, match=r"one order .*\(1, 2, 0\), and another.*\(2, 0, 1\)"):
-        asked_order(written("digits.json", '{"0": "1", "1": "2", "2": "0"}'))
+        order_of_option(written("digits.json", '{"0": "1", "1": "2", "2": "0"}'))
 
 
 def test_numbers_that_are_names_and_places_are_refused_with_both_and_the_option():
     with pytest.raises(InputError, match=r"0 is output 1, 1 is output 0\).*0 is output 0.*--labels position"):
-        match_classes(["1", "0"], ["0", "1"], 2, asked=None, where="net")
-    assert match_classes(["1", "0"], ["0", "1"], 2, asked="position", where="net")[0] == [0, 1]
-    assert match_classes(["0", "1", "2"], ["0", "2"], 3, asked=None, where="net")[0] == [0, 2]
-    assert match_classes(["a", "b", "c"], ["0", "2"], 3, asked=None, where="net")[0] == [0, 2]
+        match_classes(["1", "0"], ["0", "1"], 2, option=None, where="net")
+    assert match_classes(["1", "0"], ["0", "1"], 2, option="position", where="net")[0] == [0, 1]
+    assert match_classes(["0", "1", "2"], ["0", "2"], 3, option=None, where="net")[0] == [0, 2]
+    assert match_classes(["a", "b", "c"], ["0", "2"], 3, option=None, where="net")[0] == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_numbers_that_are_names_and_places_are_refused_with_both_and_the_option(
 )
 def test_files_that_name_no_outputs_are_refused(written, name, text, message):
     with pytest.raises(InputError, match=message) as refused:
-        asked_names(written(name, text))
+        names_of_option(written(name, text))
     assert len(str(refused.value)) < 400
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "names.txt").write_bytes(b"caf\xe9\n")
     with pytest.raises(InputError, match=r"names\.txt: cannot be read.*UTF-8"):
-        asked_names(str(tmp_path / "names.txt"))
+        names_of_option(str(tmp_path / "names.txt"))
 
 
 def test_metadata_of_a_model_may_hold_names():

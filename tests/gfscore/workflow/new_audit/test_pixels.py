@@ -83,7 +83,7 @@ def test_the_best_is_chosen_where_it_is_surely_better_than_all():
     rows = np.arange(200)
     best, next_best = trial("a", rows < 150), trial("b", rows < 120)
     chosen = choose_pixels([best, next_best], classes=10, where="net")
-    assert chosen.settings == RAW and "75.0%" in chosen.said_by and "60.0%" in chosen.said_by
+    assert chosen.settings == RAW and "75.0%" in chosen.source and "60.0%" in chosen.source
 
 
 def test_what_is_about_equally_good_is_left_to_the_user_with_the_option():

@@ -23,7 +23,7 @@ def in_this_process(project, monkeypatch):
 
     def inspected(request):
         inspection = inspect(request, lambda line: None)
-        raise InputError(f"not refused: {inspection.said}")
+        raise InputError(f"not refused: {inspection.lines}")
 
     monkeypatch.setattr(command, "inspected", inspected)
 
@@ -60,7 +60,7 @@ def test_the_same_pixels_under_two_labels(own, folder, project, capsys):
 
 def test_the_same_files_under_two_labels_among_more_images_than_are_decoded(own, folder, project, capsys, monkeypatch):
     monkeypatch.setattr(data_files, "ALL", 20)
-    monkeypatch.setattr(data_files, "LOOKED_AT", (10, 10))
+    monkeypatch.setattr(data_files, "SHOWN", (10, 10))
     path = sorted((folder / "cat").glob("*.png"))[7]
     shutil.copy(path, folder / "dog/again.png")
     said = refusal(capsys, project, own / "net.onnx", folder)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("project")
 
 
 def said_of(model, data, **options):
-    return "\n".join(inspect(Request((str(model),), str(data), **options), lambda line: None).said)
+    return "\n".join(inspect(Request((str(model),), str(data), **options), lambda line: None).lines)
 
 
 def with_weights_beside(source, path, location="net.onnx.data"):

@@ -93,8 +93,8 @@ def code(mine, project, name):
 def test_logits_are_taken_before_the_head_of_a_graph(mine, accuracy, model, head):
     found = looked_at(mine / model, mine / "images", trust_code=True)
     assert entry_of(found)["head"] == head
-    assert any(accuracy["images"] in line for line in found.said)
-    assert any(line.startswith("outputs") and head in line and "300 images" in line for line in found.said)
+    assert any(accuracy["images"] in line for line in found.lines)
+    assert any(line.startswith("outputs") and head in line and "300 images" in line for line in found.lines)
     assert "adversarial-linf-8of255" in found.text
 
 
@@ -113,8 +113,8 @@ def test_logarithms_of_probabilities_are_taken_where_they_are_asked_for(mine, ac
         looked_at(mine / "softmax.pt", mine / "images", trust_code=True)
     found = looked_at(mine / "softmax.pt", mine / "images", trust_code=True, probabilities=True)
     assert entry_of(found)["allow_probabilities"] == "logarithms"
-    assert any(accuracy["images"] in line for line in found.said)
-    assert any(line.startswith("outputs") and "logarithms" in line for line in found.said)
+    assert any(accuracy["images"] in line for line in found.lines)
+    assert any(line.startswith("outputs") and "logarithms" in line for line in found.lines)
 
 
 def test_logarithms_of_independent_sigmoids_are_no_logits(mine, project):
@@ -129,7 +129,7 @@ def test_a_network_in_python_may_give_probabilities(mine, project, accuracy):
     options = code(mine, project, "probabilities")
     found = looked_at(mine / "several.pth", mine / "images", probabilities=True, **options)
     assert entry_of(found)["allow_probabilities"] == "logarithms"
-    assert any(accuracy["images"] in line for line in found.said)
+    assert any(accuracy["images"] in line for line in found.lines)
 
 
 # ---- one output ----
@@ -150,8 +150,8 @@ def test_one_output_is_enough_for_two_classes(mine, accuracy, model, settings):
     assert {key: entry.get(key) for key in ("head", "allow_probabilities")} == {
         "head": None, "allow_probabilities": None, **settings,
     }  # fmt: skip
-    assert any(accuracy["two"] in line and "right" in line for line in found.said)
-    assert any("one output" in line for line in found.said)
+    assert any(accuracy["two"] in line and "right" in line for line in found.lines)
+    assert any("one output" in line for line in found.lines)
     assert "adversarial-linf-8of255" in found.text
 
 
@@ -181,8 +181,8 @@ def test_of_several_outputs_the_one_that_fits_the_classes_is_taken(mine, project
     for model, options in (("features.onnx", {}), ("several.pth", code(mine, project, "with_features"))):
         found = looked_at(mine / model, mine / "images", **options)
         assert entry_of(found)["output"] == "scores"
-        assert any(accuracy["images"] in line for line in found.said)
-        assert any(line.startswith("outputs") and "scores (n, 10)" in line for line in found.said)
+        assert any(accuracy["images"] in line for line in found.lines)
+        assert any(line.startswith("outputs") and "scores (n, 10)" in line for line in found.lines)
 
 
 def test_where_several_outputs_fit_the_run_stops_with_both_and_the_option(mine, project, accuracy):
@@ -191,7 +191,7 @@ def test_where_several_outputs_fit_the_run_stops_with_both_and_the_option(mine, 
         looked_at(mine / "several.pth", mine / "images", **options)
     found = looked_at(mine / "several.pth", mine / "images", output="0", **options)
     assert entry_of(found)["output"] == 0
-    assert any(accuracy["images"] in line for line in found.said)
+    assert any(accuracy["images"] in line for line in found.lines)
     with pytest.raises(InputError, match=r"probabilities, not logits.*--probabilities"):
         looked_at(mine / "several.pth", mine / "images", output="1", **options)
 
@@ -234,7 +234,7 @@ def test_one_column_of_logits_is_enough_for_two_classes(project, answers, suffix
         pd.DataFrame({"score": z, "label": labels}).to_parquet(path)
     found = of_file(path)
     assert not {"allow_probabilities", "head"} & set(entry_of(found))
-    assert any(f"{((z > 0) == labels).mean():.1%}" in line for line in found.said)
+    assert any(f"{((z > 0) == labels).mean():.1%}" in line for line in found.lines)
 
 
 def test_one_column_of_probabilities_needs_the_option(project, answers):
@@ -245,7 +245,7 @@ def test_one_column_of_probabilities_needs_the_option(project, answers):
         of_file(path)
     found = of_file(path, probabilities=True)
     assert entry_of(found)["allow_probabilities"] == "logarithms"
-    assert any(f"{((z > 0) == labels).mean():.1%}" in line and "logarithms" in line for line in found.said)
+    assert any(f"{((z > 0) == labels).mean():.1%}" in line and "logarithms" in line for line in found.lines)
 
 
 def test_probabilities_of_every_class_need_the_option(project):
@@ -256,7 +256,7 @@ def test_probabilities_of_every_class_need_the_option(project):
         of_file(project / "p.npz")
     found = of_file(project / "p.npz", probabilities=True)
     assert entry_of(found)["allow_probabilities"] == "logarithms"
-    assert any(f"{(odds.argmax(axis=1) == labels).mean():.1%}" in line for line in found.said)
+    assert any(f"{(odds.argmax(axis=1) == labels).mean():.1%}" in line for line in found.lines)
 
 
 def test_options_without_use_for_logits_are_refused(project, answers):

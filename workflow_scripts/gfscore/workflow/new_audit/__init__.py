@@ -1,4 +1,4 @@
-"""An audit of one's own files: what they hold is found, checked and written down as a configuration, which then runs.
+"""An audit of a user's own files: models and data are inspected and written as a configuration, which then runs.
 
-`command` is what the user calls; it asks `inspection`, a process of its own, which opens models and images.
+`command` is what the user calls; it runs `inspection` in a process of its own, which opens models and images.
 """

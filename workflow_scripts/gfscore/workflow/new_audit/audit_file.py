@@ -1,4 +1,4 @@
-"""Text of the configuration of a new audit."""
+"""Configuration of a new audit as text, and the numbers of samples that it measures within its minutes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,103 @@ from gfscore.workflow.configuration import path_mistakes
 from gfscore.workflow.new_audit.request import NEUTRAL
 from gfscore.workflow.resolved_file import flow
 
-ATTACKED, ACCURATE = 0.3, 0.5
-"""Least robust accuracy under attack, and least clean accuracy, of the worst class in the gate of a new audit."""
+ATTACKED = 0.3
+"""Least robust accuracy of the worst class under attack in the gate of a new audit."""
+
+ACCURATE = 0.5
+"""Least clean accuracy of the worst class in the gate of a new audit without attacks."""
 
 THREATS = {"linf": "Linf", "l2": "L2"}
 FRACTION = re.compile(r"\d+/\d+")
 
+STEPS = 50
+"""Steps of the gradient attack."""
 
-def words_without_attacks(why: str) -> list[str]:
-    """Lines on what is measured and judged without attacks, and why there are none."""
-    return [
-        f"measures  clean accuracy and the attack-free score; {why}",
-        f"gate      the worst class is right on at least {ACCURATE}; yours to decide",
-    ]
+QUERIES = 200
+"""Queries of the random attack."""
+
+SEARCH_STEPS = 40
+"""Steps of the search for the nearest adversarial example."""
+
+BISECTION = 12
+"""Passes of the bisection after it."""
+
+GRADIENT = 3.0
+"""A forward and a backward pass, in forward passes."""
+
+STARTING = 60.0
+"""Seconds for steps that start, tables and the page."""
+
+LEAST = 10.0
+"""Seconds of computing that are planned at least."""
+
+SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
+"""Shares of the time for computing, by measure."""
+
+ENOUGH = 20
+"""Samples of a class below which an audit says that they are few."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Samples of each class that an audit measures.
+
+    Parameters
+    ----------
+    clean, adversarial, minimal : int or None
+        Samples of a class whose logits are computed, that are attacked, and for which the nearest adversarial example
+        is searched; None for all.
+    seconds : float
+        What the audit would take with these.
+    """
+
+    clean: int | None
+    adversarial: int | None
+    minimal: int | None
+    seconds: float
+
+
+def sizes(forward: Sequence[float], counts: Sequence[int], *, radii: int, minutes: float, cores: int = 2) -> Sizes:
+    """Samples of each class that fit into the minutes, at least one.
+
+    Parameters
+    ----------
+    forward : sequence of float
+        Seconds of a forward pass of one image, of each model.
+    counts : sequence of int
+        Samples of each class.
+    radii : int
+        Number of attacks.
+    minutes : float
+        What the audit may take.
+    cores : int
+        Steps of several models run side by side on the cores.
+    """
+    computing = max(60 * minutes - STARTING, LEAST)
+    passes = {
+        "clean": 2.0,
+        "adversarial": radii * (GRADIENT * STEPS + QUERIES),
+        "minimal": GRADIENT * SEARCH_STEPS + BISECTION,
+    }
+    # Several models share the cores; a single one has one job of each measure beside the other.
+    parallel = min(cores, len(forward)) if len(forward) > 1 else 1
+    pass_seconds = sum(forward) / parallel
+    most = max(counts)
+
+    chosen: dict[str, int | None] = {}
+    total = 0.0
+    for measure, share in SHARES.items():
+        per_class = two_figures(int(share * computing / (passes[measure] * pass_seconds * len(counts))))
+        per_class = max(1, min(per_class, most))
+        total += sum(min(per_class, count) for count in counts) * passes[measure] * pass_seconds
+        chosen[measure] = None if per_class >= most else per_class
+    return Sizes(**chosen, seconds=STARTING + total)
+
+
+def two_figures(number: int) -> int:
+    """Number rounded down to two figures, so that another measurement of the time more rarely gives another one."""
+    digits = max(len(str(number)) - 2, 0)
+    return number // 10**digits * 10**digits
 
 
 @dataclass(frozen=True)
@@ -68,12 +152,14 @@ def audit_file(
     InputError
         For a path that no file can have, or that Snakemake would misinterpret.
     """
-    for place, entry in [("datasets", data), *(("models", entry) for entry, _ in models.values())]:
-        for mistake in path_mistakes((place,), entry):
-            raise InputError(mistake.message)
-    (first, least) = next(((measure, ATTACKED) for measure in measures), ("clean", ACCURATE))
-    gate = [{"measure": first, "at_least": least}]
-    audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": gate}
+    _require_paths("datasets", data)
+    for entry, _ in models.values():
+        _require_paths("models", entry)
+
+    gate = {"measure": "clean", "at_least": ACCURATE}
+    if measures:
+        gate = {"measure": next(iter(measures)), "at_least": ATTACKED}
+    audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": [gate]}
     entries = {model: dict(entry) for model, (entry, _) in models.items()}
     sections: dict[str, Any] = {"datasets": {name: dict(data)}, "models": {name: {THREATS[norm]: entries}}}
     if device != "auto":
@@ -82,37 +168,59 @@ def audit_file(
         sections["measures"] = dict(measures)
     sections["audits"] = {name: audit}
 
-    lines = ["# What is left out has its default: docs/configuring.md", "datasets:", f"  {flow(name)}: {flow(data)}"]
+    lines = ["# What is left out has its default: docs/configuring.md"]
+    lines += ["datasets:", f"  {flow(name)}: {flow(data)}"]
     lines += ["models:", f"  {flow(name)}:", f"    {THREATS[norm]}:"]
     for model, (entry, comments) in models.items():
-        lines += [f"      # {on_one_line(comment)}" for comment in comments]
+        for comment in comments:
+            lines.append(f"      # {on_one_line(comment)}")
         lines.append(f"      {flow(model)}: {flow(entry)}")
     if device != "auto":
         lines.append(f"inference: {flow({'device': device})}")
     if measures:
         lines.append("measures:")
-        lines += [f"  {flow(measure)}: {flow(entry)}" for measure, entry in measures.items()]
+        for measure, entry in measures.items():
+            lines.append(f"  {flow(measure)}: {flow(entry)}")
     lines += ["audits:", f"  {flow(name)}:", f"    dataset: {flow(name)}"]
-    lines += [f"    measures: {flow(audit['measures'])}"]
-    lines += [f"    gate: {flow(gate)}  # of the worst class; yours to decide"]
+    lines.append(f"    measures: {flow(audit['measures'])}")
+    lines.append(f"    gate: {flow(audit['gate'])}  # of the worst class; yours to decide")
     return AuditFile("\n".join(lines) + "\n", sections)
 
 
-def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Any]:
+def _require_paths(section: str, entry: Mapping[str, Any]) -> None:
+    for mistake in path_mistakes((section,), entry):
+        raise InputError(mistake.message)
+
+
+def lines_without_attacks(reason: str) -> list[str]:
+    """Lines on what is measured and judged without attacks, and why there are none."""
+    return [
+        f"measures  clean accuracy and the attack-free score; {reason}",
+        f"gate      the worst class is right on at least {ACCURATE}; yours to decide",
+    ]
+
+
+def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
     """Entries of the measures that attack, by names that say what they are but not how many samples."""
-    found = {}
-    for eps in radii:
-        entry = {"kind": "adversarial", "norm": norm, "eps": eps if FRACTION.fullmatch(eps) else float(eps)}
+    measures: dict[str, dict[str, Any]] = {}
+    for radius in radii:
+        eps = radius if FRACTION.fullmatch(radius) else float(radius)
+        entry: dict[str, Any] = {"kind": "adversarial", "norm": norm, "eps": eps}
         name = name_of(entry)
-        attacks = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
-        found[name] = entry | {"attacks": attacks} | subset(sizes.adversarial)
+        entry["attacks"] = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
+        entry.update(subset(sizes.adversarial))
+        measures[name] = entry
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
-    return found | {"minimal-l2": search | subset(sizes.minimal)}
+    search.update(subset(sizes.minimal))
+    measures["minimal-l2"] = search
+    return measures
 
 
 def subset(per_class: int | None) -> dict[str, Any]:
-    """Setting that leaves so many samples of each class; none for all."""
-    return {"subset": {"per_class": per_class}} if per_class else {}
+    """Setting for a subset with so many samples of each class; none for all."""
+    if not per_class:
+        return {}
+    return {"subset": {"per_class": per_class}}
 
 
 def model_settings(
@@ -120,75 +228,28 @@ def model_settings(
 ) -> dict[str, Any]:
     """Settings of a model: those of its source, its preprocessing where it has one, its outputs where they differ.
 
-    `outputs`: the output for each class of the data; `k`: how many the model has.
+    Parameters
+    ----------
+    entry : mapping
+        Settings of the source.
+    pixels : mapping
+        Settings of the preprocessing, the keys of NEUTRAL.
+    outputs : sequence of int
+        The output for each class of the data.
+    k : int
+        Number of outputs of the model.
     """
-    changed = {key: _rounded(value) for key, value in pixels.items() if value != NEUTRAL[key]}
-    selected = {} if list(outputs) == list(range(k)) else {"outputs": list(outputs)}
-    return {**entry, **changed, **selected}
+    settings = dict(entry)
+    for key, value in pixels.items():
+        if value != NEUTRAL[key]:
+            settings[key] = _rounded(value)
+    if list(outputs) != list(range(k)):
+        settings["outputs"] = list(outputs)
+    return settings
 
 
-def _rounded(value):
-    return [float(f"{number:.6g}") for number in value] if isinstance(value, list) else value
-
-
-STEPS, QUERIES, SEARCH_STEPS = 50, 200, 40
-"""Steps of the gradient attack, queries of the random one, steps of the search for the nearest example."""
-
-BISECTION = 12
-GRADIENT = 3.0
-"""A forward and a backward pass, in forward passes."""
-
-STARTING = 60.0
-"""Seconds for steps that start, tables and the page."""
-
-LEAST = 10.0
-"""Seconds of computing that are planned at least."""
-
-SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
-"""Of the time that is left, by measure."""
-
-ENOUGH = 20
-"""Samples of a class below which an audit says that they are few."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Samples per class of the logits, of each attack, and of the search; None for all of them.
-
-    `seconds` is what the audit would take with these.
-    """
-
-    clean: int | None
-    adversarial: int | None
-    minimal: int | None
-    seconds: float
-
-
-def sizes(forward: Sequence[float], counts: Sequence[int], *, radii: int, minutes: float, cores: int = 2) -> Sizes:
-    """Samples per class within so many minutes.
-
-    `forward`: seconds of a forward pass of one image of each model; `counts`: samples of each class; `radii`: how many
-    attacks. Steps of models run side by side on the cores. At least one sample of each class is taken.
-    """
-    left = max(60 * minutes - STARTING, LEAST)
-    passes = {
-        "clean": 2.0,
-        "adversarial": radii * (GRADIENT * STEPS + QUERIES),
-        "minimal": GRADIENT * SEARCH_STEPS + BISECTION,
-    }
-    # Several models share the cores; a single one has one job of each measure beside the other.
-    each = sum(forward) / (min(cores, len(forward)) if len(forward) > 1 else 1)
-    most = max(counts)
-    found, total = {}, 0.0
-    for measure, share in SHARES.items():
-        per_class = int(share * left / (passes[measure] * each * len(counts)))
-        taken = max(1, min(_round(per_class), most))
-        total += sum(min(taken, count) for count in counts) * passes[measure] * each
-        found[measure] = None if taken >= most else taken
-    return Sizes(**found, seconds=STARTING + total)
-
-
-def _round(number):
-    # Two figures, so that another measurement of the time more rarely gives another number.
-    digits = max(len(str(number)) - 2, 0)
-    return number // 10**digits * 10**digits
+def _rounded(value: Any) -> Any:
+    # Means and standard deviations to six figures.
+    if not isinstance(value, list):
+        return value
+    return [float(f"{number:.6g}") for number in value]

@@ -7,39 +7,73 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.labels import WNID, imagenet_names, is_number
-from gfscore.workflow.new_audit.output_names import OutputNames, asked_names
+from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, ProbabilitiesGiven, require_logits
+from gfscore.workflow.new_audit.output_names import OutputNames, names_of_option
 from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
 
 POSITION = "position"
 
+REMEDIES = {
+    TOTALS[1]: "give the values before the softmax, or add --probabilities (make: PROBABILITIES=1) to take their "
+    "logarithms",
+    ONE_SIGMOID: "give the value before the sigmoid, or add --probabilities (make: PROBABILITIES=1) to take logarithms",
+    TOTALS[100]: "give the values before the softmax, or divided by 100",
+    TOTALS[255]: "give the values before the softmax",
+}
+"""What to do with outputs that are probabilities, by their kind."""
+
 
 def match_classes(
-    labels: Sequence[str] | None, classes: Sequence[str], outputs: int, *, asked: str | None, where: str
+    labels: Sequence[str] | None, classes: Sequence[str], outputs: int, *, option: str | None, where: str
 ) -> tuple[list[int], str]:
-    """Output of the model for each class of the data, `(indices (K,), how they were matched)`.
+    """Output of the model for each class of the data; nothing is guessed.
 
-    `labels`: names of the model's outputs, None where nothing states them; `classes`: names in the data; `outputs`: how
-    many the model has; `asked`: what the user says, "position", names separated by commas, or a file of names.
-    Raises InputError, listing what does not match, and where two orders fit equally well; nothing is guessed.
+    Parameters
+    ----------
+    labels : sequence of str or None
+        Names of the model's outputs; None where nothing states them.
+    classes : sequence of str
+        K names in the data.
+    outputs : int
+        Number of outputs of the model.
+    option : str or None
+        Value of --labels: "position", names separated by commas, or a file of names.
+    where : str
+        File that errors name.
+
+    Returns
+    -------
+    indices : list of int
+        Of length K.
+    words : str
+        How they were matched.
+
+    Raises
+    ------
+    InputError
+        Listing what does not match, and where two orders fit equally well.
     """
-    readings = _stated(labels, classes, outputs, asked)
-    if isinstance(readings, str):
+    position = _position_words(labels, classes, outputs, option)
+    if position:
         if outputs != len(classes):
             raise InputError(
                 f"{where}: has {outputs} outputs, the data {len(classes)} classes ({few(classes)}), and nothing says "
                 "which is which; add --labels (make: LABELS=), a file with the name of each output in a line"
             )
-        return list(range(outputs)), readings
+        return list(range(outputs)), position
+
+    readings = _readings(labels, option)
     complete = [reading for reading in readings if len(reading.names) == outputs]
     if not complete:
         raise InputError(
             f"{where}: {len(readings[0].names)} names for {outputs} outputs; correct its files, or --labels"
         )
-
-    matches, faults = [], []
+    matches = []
+    faults = []
     for reading in complete:
         try:
             matches.append((_by_names(reading.names, classes, where=where), reading.words))
@@ -48,117 +82,147 @@ def match_classes(
     if not matches:
         raise faults[0]
     indices, words = matches[0]
-    for other, other_words in matches[1:]:
-        if other != indices:
+    for other_indices, other_words in matches[1:]:
+        if other_indices != indices:
             raise InputError(
                 f"{where}: the names fit the classes of the data in two orders, {words} ({_pairs(classes, indices)}), "
-                f"and {other_words} ({_pairs(classes, other)}); write the file of --labels with a name in each line "
-                "and nothing else"
+                f"and {other_words} ({_pairs(classes, other_indices)}); write the file of --labels with a name in each "
+                "line and nothing else"
             )
     return indices, words
 
 
-def _pairs(classes, indices):
-    return few([f"{name} is output {index}" for name, index in zip(classes, indices, strict=True)])
-
-
-def _stated(
-    labels: Sequence[str] | None, classes: Sequence[str], outputs: int, asked: str | None
-) -> list[OutputNames] | str:
-    """Every way to read the names of the outputs, or, where they are those of the classes, who says so."""
-    if asked == POSITION:
+def _position_words(labels: Sequence[str] | None, classes: Sequence[str], outputs: int, option: str | None) -> str:
+    # Why the outputs are in the order of the classes; empty where they have names.
+    if option == POSITION:
         return "by position, as asked"
-    if asked:
-        return [OutputNames(one.names, f"as --labels says, {one.words}") for one in asked_names(asked)]
-    if labels is not None:
-        return [OutputNames(tuple(labels), "by the names in the model's files")]
-    if outputs == len(imagenet_names()):
-        known = {spelling for wnid in imagenet_names() for spelling in _spellings(wnid)}
-        if all(known & {*_spellings(name)} for name in classes):
-            return [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
+    if option or labels is not None or _are_of_imagenet(classes, outputs):
+        return ""
     return "by position: the model names none"
 
 
+def _are_of_imagenet(classes: Sequence[str], outputs: int) -> bool:
+    if outputs != len(imagenet_names()):
+        return False
+    spellings: set[str] = set()
+    for wnid in imagenet_names():
+        spellings.update(_spellings(wnid))
+    return all(spellings.intersection(_spellings(name)) for name in classes)
+
+
+def _readings(labels: Sequence[str] | None, option: str | None) -> list[OutputNames]:
+    # Every way to read the names of the outputs.
+    if option:
+        return [OutputNames(reading.names, f"as --labels says, {reading.words}") for reading in names_of_option(option)]
+    if labels is not None:
+        return [OutputNames(tuple(labels), "by the names in the model's files")]
+    return [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
+
+
 def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> list[int]:
-    """Output for each class of the data (K,); InputError, naming both, for what may be two outputs or orders."""
-    named = _Outputs(labels, where)
-    indices = [named.output_of(name) for name in classes]
-    missing = [name for name, index in zip(classes, indices, strict=True) if index is None]
-    numbers = [int(name) if is_number(name) else len(labels) for name in classes]
-    are_numbers = max(numbers) < len(labels)
-    if are_numbers and len(missing) == len(classes):
-        return numbers
+    # Output for each class of the data (K,); InputError, naming both, for what may be two outputs or orders.
+    named = _NamedOutputs(labels, where)
+    matched = []
+    missing = []
+    for name in classes:
+        index = named.output_of(name)
+        if index is None:
+            missing.append(name)
+        else:
+            matched.append(index)
+    positions = [int(name) if is_number(name) else len(labels) for name in classes]
+    are_positions = max(positions) < len(labels)
+    if are_positions and not matched:
+        return positions
     if missing:
         raise InputError(
             f"{where}: {len(missing)} of {len(classes)} classes of the data are none of the model's outputs: "
             f"{few(missing)}; the model has {few(list(labels))}. Rename the classes, or add --labels (make: LABELS=), "
             "a file with the name of each output in a line, or position"
         )
-    matched = [index for index in indices if index is not None]
-    if are_numbers and matched != numbers:
+    if are_positions and matched != positions:
         raise InputError(
             f"{where}: the classes of the data are numbers, which are both names of the outputs "
-            f"({_pairs(classes, matched)}) and their places ({_pairs(classes, numbers)}); --labels position (make: "
+            f"({_pairs(classes, matched)}) and their places ({_pairs(classes, positions)}); --labels position (make: "
             "LABELS=position) takes the places, and classes that are not called by numbers are matched by name"
         )
-    twice = next((index for index in matched if matched.count(index) > 1), None)
-    if twice is not None:
-        raise InputError(f"{where}: several classes of the data are its output {labels[twice]!r}; merge them")
+    for index in matched:
+        if matched.count(index) > 1:
+            raise InputError(f"{where}: several classes of the data are its output {labels[index]!r}; merge them")
     return matched
 
 
-class _Outputs:
-    """Outputs of a model by their names: by wnid, by the whole name, and by each name of several."""
+def _pairs(classes: Sequence[str], indices: Sequence[int]) -> str:
+    return few([f"{name} is output {index}" for name, index in zip(classes, indices, strict=True)])
+
+
+class _NamedOutputs:
+    # Outputs of a model by their names: by wnid, by the whole name, and by each name of several.
 
     def __init__(self, labels: Sequence[str], where: str) -> None:
-        self.labels, self.where = labels, where
+        self.labels = labels
+        self.where = where
         self.by_wnid: dict[str, list[int]] = {}
         self.by_whole_name: dict[str, list[int]] = {}
         self.by_any_name: dict[str, list[int]] = {}
         for index, label in enumerate(labels):
             self.by_wnid.setdefault(_wnid_of(label), []).append(index)
             self.by_whole_name.setdefault(_folded(label), []).append(index)
-            for name in {*_spellings(label)}:
+            for name in set(_spellings(label)):
                 self.by_any_name.setdefault(name, []).append(index)
 
     def output_of(self, name: str) -> int | None:
-        """Output of this class, None where none has its name; InputError where several have it."""
-        wnid = _wnid_of(name)
-        outputs = self.by_wnid.get(wnid, []) if wnid else []
-        outputs = outputs or self.by_whole_name.get(_folded(name), [])
-        if not outputs:
-            outputs = sorted({index for one in _spellings(name) for index in self.by_any_name.get(one, [])})
-        if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
-            # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
-            outputs = [index for index in outputs if index == list(imagenet_names()).index(wnid)] or outputs
+        # Output of this class, None where none has its name; InputError where several have it.
+        outputs = self._outputs_of(name)
         if len(outputs) > 1:
+            first, second = outputs[:2]
             raise InputError(
-                f"{self.where}: class {name!r} of the data may be output {outputs[0]} ({self.labels[outputs[0]]!r}) or "
-                f"{outputs[1]} ({self.labels[outputs[1]]!r}); give each output a name of its own by --labels (make: "
-                "LABELS=)"
+                f"{self.where}: class {name!r} of the data may be output {first} ({self.labels[first]!r}) or "
+                f"{second} ({self.labels[second]!r}); give each output a name of its own by --labels (make: LABELS=)"
             )
         return outputs[0] if outputs else None
 
+    def _outputs_of(self, name: str) -> list[int]:
+        wnid = _wnid_of(name)
+        outputs: list[int] = []
+        if wnid:
+            outputs = self.by_wnid.get(wnid, [])
+        if not outputs:
+            outputs = self.by_whole_name.get(_folded(name), [])
+        if not outputs:
+            found: set[int] = set()
+            for spelling in _spellings(name):
+                found.update(self.by_any_name.get(spelling, []))
+            outputs = sorted(found)
+        if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
+            # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
+            place = list(imagenet_names()).index(wnid)
+            if place in outputs:
+                return [place]
+        return outputs
 
-def _wnid_of(name):
-    # The wnid that a name is, or starts with.
-    first = name.split(maxsplit=1)[0] if name.strip() else ""
-    return first if WNID.fullmatch(first) else ""
+
+def _wnid_of(name: str) -> str:
+    # The wnid that a name is, or starts with; empty without one.
+    words = name.split(maxsplit=1)
+    if words and WNID.fullmatch(words[0]):
+        return words[0]
+    return ""
 
 
-def _folded(name):
+def _folded(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
 def _spellings(name: str) -> list[str]:
-    """Names that a name may stand for: itself, those between commas, and those of a wnid, which may be in front."""
-    parts = [name, *name.split(",")]
+    # Names that a name may stand for: itself, those between commas, and those of a wnid, which may be in front.
+    names = [name, *name.split(",")]
     wnid = _wnid_of(name)
     if wnid:
+        behind = name.strip().removeprefix(wnid)
         meaning = imagenet_names().get(wnid, "")
-        rest = name.strip().removeprefix(wnid)
-        parts += [wnid, rest, *rest.split(","), meaning, *meaning.split(",")]
-    return [spelling for spelling in map(_folded, parts) if spelling]
+        names += [wnid, behind, *behind.split(","), meaning, *meaning.split(",")]
+    return [spelling for spelling in map(_folded, names) if spelling]
 
 
 def check_order(
@@ -169,36 +233,44 @@ def check_order(
     where: str,
     remedy: str = "correct them, or add --labels (make: LABELS=)",
 ) -> float:
-    """Accuracy of logits (n, K) in the data's order of classes; `remedy` is what mends another order.
+    """Accuracy of logits in the data's order of classes.
 
-    Raises InputError, with the likely causes, where it is no better than guessing, and where another order of the
-    classes, found on one half of the images by linear assignment, is surely better on the other half.
+    Parameters
+    ----------
+    logits : ndarray
+        (n, K).
+    labels : ndarray
+        (n,) int.
+    classes : sequence of str
+        K names.
+    where : str
+        File that errors name.
+    remedy : str
+        What mends another order.
+
+    Raises
+    ------
+    InputError
+        With the likely causes, where the accuracy is no better than guessing, and where another order of the classes,
+        found on one half of the images by linear assignment, is surely better on the other half.
     """
-    from scipy.optimize import linear_sum_assignment
-
     k = logits.shape[1]
     answers = logits.argmax(axis=1)
     right = answers == labels
     # Every other sample of each class.
     first = np.empty(len(labels), dtype=bool)
     first[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % 2 == 0
-    counts = np.zeros((k, k))
-    np.add.at(counts, (answers[first], labels[first]), 1)
-    rows, columns = linear_sum_assignment(-counts)
-    order = np.empty(k, dtype=int)
-    order[rows] = columns
-    again = order[answers] == labels
-    gains, losses = (int(part[~first].sum()) for part in (again & ~right, right & ~again))
+    order = _best_order(answers[first], labels[first], k)
+    reordered = order[answers] == labels
+    gains = int((reordered & ~right)[~first].sum())
+    losses = int((right & ~reordered)[~first].sum())
     if gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR:
-        # Found anew on all images, to be told.
-        np.add.at(counts, (answers[~first], labels[~first]), 1)
-        rows, columns = linear_sum_assignment(-counts)
-        pairs = [
-            f"{classes[row]} -> {classes[column]}" for row, column in zip(rows, columns, strict=True) if row != column
-        ]
+        # Anew on all images, for the message.
+        final_order = _best_order(answers, labels, k)
+        moves = [f"{classes[row]} -> {classes[column]}" for row, column in enumerate(final_order) if row != column]
         raise InputError(
             f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
-            f"{again.mean():.1%} after {few(pairs)}); the labels, or the names of the outputs, are mixed up: "
+            f"{reordered.mean():.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
             f"{remedy}"
         )
     # Whoever always answers the most frequent class is right as often as that.
@@ -212,27 +284,36 @@ def check_order(
     return float(right.mean())
 
 
+def _best_order(answers: NDArray[np.integer], labels: NDArray[np.integer], k: int) -> NDArray[np.int64]:
+    # Class of each output (K,) that makes most answers right.
+    counts = np.zeros((k, k))
+    np.add.at(counts, (answers, labels), 1)
+    rows, columns = linear_sum_assignment(-counts)
+    order = np.empty(k, dtype=int)
+    order[rows] = columns
+    return order
+
+
 def check_logits(
     logits: NDArray[np.floating], labels: NDArray[np.integer], *, where: str, kind: str | None = None
 ) -> None:
     """Raise InputError for outputs that are probabilities, or no finite numbers.
 
-    `kind`: what the outputs are, if that was found out already (see gfscore.statistics.logits.probabilities_in).
+    Parameters
+    ----------
+    logits : ndarray
+        (n, K).
+    labels : ndarray
+        (n,) int.
+    where : str
+        File that errors name.
+    kind : str, optional
+        What the outputs are, if that is known (see gfscore.statistics.logits.probabilities_in).
     """
-    from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, ProbabilitiesGiven, require_logits
-
-    remedies = {
-        TOTALS[1]: "give the values before the softmax, or add --probabilities (make: PROBABILITIES=1) to take their "
-        "logarithms",
-        ONE_SIGMOID: "give the value before the sigmoid, or add --probabilities (make: PROBABILITIES=1) to take "
-        "logarithms",
-        TOTALS[100]: "give the values before the softmax, or divided by 100",
-        TOTALS[255]: "give the values before the softmax",
-    }
     try:
         if kind is not None:
             raise ProbabilitiesGiven(where, kind)
         require_logits(logits, labels, source=where)
     except ProbabilitiesGiven as error:
-        remedy = remedies.get(error.kind, "give the values before the sigmoid, or multiplied by the scale")
+        remedy = REMEDIES.get(error.kind, "give the values before the sigmoid, or multiplied by the scale")
         raise InputError(f"{where}: {error.fault}; {remedy}") from error

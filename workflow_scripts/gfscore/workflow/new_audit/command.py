@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import fields
-from json import loads
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gfscore.core.errors import InputError
+from gfscore.core.files import write_text
 from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
+from gfscore.core.settings import NAME_FORM, as_number
+from gfscore.images.dataset_source import LARGEST_SIDE
 from gfscore.workflow.config_files import parsed
 from gfscore.workflow.jobs import set_job_variables
-from gfscore.workflow.new_audit.request import DEFAULTS, Request
+from gfscore.workflow.new_audit.request import DEFAULTS, Inspection, Request
+from gfscore.workflow.running import run_workflow
 
 FOLDER = Path("audits")
 MOST_RADII = 3
+LARGEST_RADII = {"linf": 1.0, "l2": 1e3}
+
+LONGEST = 1e5
+"""Minutes of an audit."""
+
+LONGEST_LINE = 200
+"""Characters of the last line of a process that died."""
+
+WITHOUT_EFFECT = ("files", "run", "of_make", "force", "dry_run", "cores")
+"""Arguments that change nothing in the file of the audit, or stand elsewhere in the command."""
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
@@ -35,7 +47,7 @@ MAKE = {
 """Options by Make's variables."""
 
 FLAGS = ("PROBABILITIES", "TRUST_CODE", "FORCE")
-"""Those of them that take no value."""
+"""Variables whose options take no value."""
 
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
@@ -59,8 +71,14 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
-    parser.set_defaults(run=lambda given: run(parser.parse_args(_of_make(), given) if given.of_make else given))
+    """Add the options of the command."""
+
+    def run_parsed(arguments: argparse.Namespace) -> int:
+        if arguments.of_make:
+            arguments = parser.parse_args(_words_of_make(), arguments)
+        return run(arguments)
+
+    parser.set_defaults(run=run_parsed)
     parser.add_argument("files", nargs="*", metavar="MODEL ... DATA", help="models, then data")
     parser.add_argument("--of-make", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--name", help="name of the audit; by default that of the model's file")
@@ -114,156 +132,185 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
     if not Path("Snakefile").is_file():
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore audit in the folder of the project")
-    request = request_of(given)
-    command = " ".join(map(shell_word, ["gfscore", "audit", *_words(given)]))
-    standing = _standing(command, given)
-    if standing is None:
-        found = inspected(request)
-        for line in found["said"]:
+    request = request_of(arguments)
+    command = " ".join(map(shell_word, ["gfscore", "audit", *_typed_words(arguments)]))
+    path = None if arguments.force else _written_before(command)
+    if path is None:
+        inspection = inspected(request)
+        for line in inspection.lines:
             print(on_one_line(line), flush=True)
-        standing = _written(found, command, force=given.force)
-    if given.dry_run:
-        print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={standing}'])}")
+        path = _write(inspection, command, force=arguments.force)
+    if arguments.dry_run:
+        print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={path}'])}")
         return 0
-    from gfscore.workflow.running import run_workflow
-
-    return run_workflow(["--configfile", str(standing)], cores=given.cores)
+    return run_workflow(["--configfile", str(path)], cores=arguments.cores)
 
 
-def request_of(given: argparse.Namespace) -> Request:
+def request_of(arguments: argparse.Namespace) -> Request:
     """Request that the options make; raises InputError for what no file is needed to refuse."""
-    from gfscore.core.settings import NAME_FORM, as_number
-    from gfscore.images.dataset_source import LARGEST_SIDE
-
-    if not given.files:
+    if not arguments.files:
         raise InputError("name a model and its data: gfscore audit net.onnx images/")
-    for word in (*given.files, given.architecture, given.labels, given.preprocessing):
+    for word in (*arguments.files, arguments.architecture, arguments.labels, arguments.preprocessing):
         require_utf8(word or "", where="gfscore audit")
-    *models, data = given.files if len(given.files) > 1 else [given.files[0], None]
-    radii = tuple(part.strip() for part in (given.eps or "").split(",") if part.strip())
-    if len({*radii}) < len(radii):
-        raise InputError(f"--eps {given.eps}: a radius stands twice; give each once")
+    models = arguments.files
+    data = None
+    if len(models) > 1:
+        *models, data = arguments.files
+    radii = tuple(text.strip() for text in (arguments.eps or "").split(",") if text.strip())
+    _require_radii(radii, arguments.eps, arguments.norm)
+    if not 0 < arguments.minutes < LONGEST:
+        raise InputError(f"--minutes {arguments.minutes:g}: give the minutes that the audit may take")
+    if arguments.size is not None and not 1 <= arguments.size <= LARGEST_SIDE:
+        raise InputError(f"--size {arguments.size}: give the side of the images in pixels, 1 to {LARGEST_SIDE}")
+    if arguments.name and not NAME_FORM.fullmatch(arguments.name):
+        raise InputError(f"--name {arguments.name}: use letters, digits and . _ + -")
+    return Request(
+        models=tuple(models),
+        data=data,
+        name=arguments.name,
+        architecture=arguments.architecture,
+        preprocessing=arguments.preprocessing,
+        labels=arguments.labels,
+        norm=arguments.norm,
+        arrays=arguments.arrays,
+        value_range=arguments.value_range,
+        image_folder=arguments.image_folder,
+        eps=radii,
+        size=arguments.size,
+        orientation=arguments.orientation,
+        minutes=arguments.minutes,
+        trust_code=arguments.trust_code,
+        output=arguments.output,
+        probabilities=arguments.probabilities,
+        device=arguments.device,
+    )
+
+
+def _require_radii(radii: Sequence[str], option: str | None, norm: str) -> None:
+    if len(set(radii)) < len(radii):
+        raise InputError(f"--eps {option}: a radius stands twice; give each once")
     if len(radii) > MOST_RADII:
-        raise InputError(
-            f"--eps {given.eps}: {len(radii)} radii; give up to {MOST_RADII}, and more in the audit's file"
-        )
+        raise InputError(f"--eps {option}: {len(radii)} radii; give up to {MOST_RADII}, and more in the audit's file")
+    largest = LARGEST_RADII[norm]
     for radius in radii:
         try:
             value = float(as_number(radius))
         except ValueError as error:
             raise InputError(f"--eps {radius}: no number; give one, or a fraction such as 8/255") from error
-        if not 0 < value <= (1 if given.norm == "linf" else 1e3):
+        if not 0 < value <= largest:
             raise InputError(f"--eps {radius}: pixels are in [0, 1]; give a radius such as 8/255")
-    if not 0 < given.minutes < 1e5:
-        raise InputError(f"--minutes {given.minutes:g}: give the minutes that the audit may take")
-    if given.size is not None and not 1 <= given.size <= LARGEST_SIDE:
-        raise InputError(f"--size {given.size}: give the side of the images in pixels, 1 to {LARGEST_SIDE}")
-    if given.name and not NAME_FORM.fullmatch(given.name):
-        raise InputError(f"--name {given.name}: use letters, digits and . _ + -")
-    options = {field.name for field in fields(Request)} - {"models", "data", "eps"}
-    return Request(tuple(models), data, eps=radii, **{option: getattr(given, option) for option in options})
 
 
-def _of_make() -> list[str]:
+def _words_of_make() -> list[str]:
     # The command that Make's variables stand for, which it passes by the environment, so that no shell reads them.
-    said = {name: os.environ.get(name, "") for name in ("MODEL", "DATA", *MAKE)}
+    words = []
+    for variable, option in MAKE.items():
+        value = os.environ.get(variable, "")
+        if variable in FLAGS and value not in ("", "0"):
+            words.append(option)
+        elif variable not in FLAGS and value:
+            words.append(f"{option}={value}")
+    words.append("--")
     # Several models are separated by blanks, which a single file may have in its name.
-    models = [said["MODEL"]] if Path(said["MODEL"]).exists() else shlex.split(said["MODEL"])
-    options = [
-        option if name in FLAGS else f"{option}={said[name]}"
-        for name, option in MAKE.items()
-        if said[name] and not (name in FLAGS and said[name] == "0")
-    ]
-    return [*options, "--", *models, *filter(None, [said["DATA"]])]
-
-
-def _words(given: argparse.Namespace) -> list[str]:
-    # The command as it was typed, without what changes nothing in the file.
-    shown = dict(vars(given))
-    words = list(shown.pop("files"))
-    for option, value in shown.items():
-        if option in ("run", "of_make", "force", "dry_run", "cores") or value in (None, False, DEFAULTS.get(option)):
-            continue
-        words += [
-            f"--{option.replace('_', '-')}",
-            *([] if value is True else [f"{value:g}" if option == "minutes" else str(value)]),
-        ]
+    models = os.environ.get("MODEL", "")
+    words += [models] if Path(models).exists() else shlex.split(models)
+    data = os.environ.get("DATA", "")
+    if data:
+        words.append(data)
     return words
 
 
-def _standing(command, given):
-    # File that this very command wrote before, unless it is to be written anew.
-    if given.force:
-        return None
+def _typed_words(arguments: argparse.Namespace) -> list[str]:
+    # The command as it was typed, without what changes nothing in the file.
+    words = list(arguments.files)
+    for option, value in vars(arguments).items():
+        if option in WITHOUT_EFFECT or value in (None, False, DEFAULTS.get(option)):
+            continue
+        words.append(f"--{option.replace('_', '-')}")
+        if option == "minutes":
+            words.append(f"{value:g}")
+        elif value is not True:
+            words.append(str(value))
+    return words
+
+
+def _written_before(command: str) -> Path | None:
+    # File that this very command wrote.
     first = f"# Written by: {command}"
     for path in sorted(FOLDER.glob("*.yaml")):
         with path.open(encoding="utf-8", errors="replace") as file:
-            if file.readline().rstrip("\n") == first:
-                print(f"{printable(path)}: run as it stands; --force (make: FORCE=1) looks at the files again")
-                return path
+            line = file.readline().rstrip("\n")
+        if line == first:
+            print(f"{printable(path)}: run as it stands; --force (make: FORCE=1) looks at the files again")
+            return path
     return None
 
 
-def inspected(request: Request) -> Mapping[str, Any]:
-    """What `inspecting` found, in a process of its own; raises InputError with what it refuses."""
-    print(
-        f"Looking at {', '.join(map(printable, request.models))} and {printable(request.data or 'its labels')}",
-        flush=True,
-    )
+def inspected(request: Request) -> Inspection:
+    """Result of the inspection of a request in a process of its own; raises InputError with what it refuses."""
+    models = ", ".join(map(printable, request.models))
+    print(f"Looking at {models} and {printable(request.data or 'its labels')}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         reply = Path(folder, "reply.json")
         command = [sys.executable, "-P", "-m", "gfscore.workflow.new_audit.inspection", str(reply)]
         set_job_variables()
-        done = subprocess.run(command, input=request.text(), text=True, stderr=subprocess.PIPE, check=False)
+        process = subprocess.run(command, input=request.text(), text=True, stderr=subprocess.PIPE, check=False)
         if not reply.is_file():
-            last = (done.stderr or "").strip().splitlines()[-1:] or ["it said nothing"]
-            how = "was killed, usually as memory ran out" if done.returncode < 0 else "ended by itself"
-            raise InputError(f"{', '.join(request.models)}: the process that looked at it {how} ({last[0][:200]})")
-        found: Mapping[str, Any] = loads(reply.read_text(encoding="utf-8"))
-    if "error" in found:
-        raise InputError(found["error"])
-    return found
+            lines = (process.stderr or "").strip().splitlines() or ["it said nothing"]
+            end = "was killed, usually as memory ran out" if process.returncode < 0 else "ended by itself"
+            raise InputError(
+                f"{', '.join(request.models)}: the process that looked at it {end} ({lines[-1][:LONGEST_LINE]})"
+            )
+        values = json.loads(reply.read_text(encoding="utf-8"))
+    if "error" in values:
+        raise InputError(values["error"])
+    return Inspection(**values)
 
 
-def _without_comments(text):
-    return [line for line in text.splitlines() if not line.strip().startswith("#")]
-
-
-def _written(found, command, *, force):
-    from gfscore.core.files import write_text
-
-    path = FOLDER / f"{found['name']}.yaml"
-    text = f"# Written by: {command}\n{found['text']}"
-    if parsed(text, str(path)) != found["sections"]:
+def _write(inspection: Inspection, command: str, *, force: bool) -> Path:
+    path = FOLDER / f"{inspection.name}.yaml"
+    text = f"# Written by: {command}\n{inspection.text}"
+    if parsed(text, str(path)) != inspection.sections:
         raise InputError(
             f"{path}: not written, as it would be read otherwise than meant; rename the files of models and data so "
             "that their names hold letters, digits and . _ + - alone"
         )
     if path.is_file() and not force:
-        old = path.read_text(encoding="utf-8", errors="replace")
-        if _without_comments(old) != _without_comments(text):
-            lines = difflib.unified_diff(
-                old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0
-            )
-            print(harmless("\n".join(lines)))
-            raise InputError(
-                f"{path}: stands already, and would change as shown; add --force (make: FORCE=1), or --name"
-            )
-    for new, old in found["copies"].items():
-        target, content = Path(new), Path(old).read_bytes()
-        if target.is_file() and target.read_bytes() != content and not force:
-            raise InputError(
-                f"{target}: another file of this name stands there; rename {old}, or add --force (make: FORCE=1)"
-            )
-        target.parent.mkdir(exist_ok=True)
-        if not (target.is_file() and target.read_bytes() == content):
-            shutil.copyfile(old, target)
-            print(f"{printable(target)}: copied from {printable(old)}, which may be edited without effect from now on")
+        _require_no_change(path, text)
+    for target, file in inspection.copies.items():
+        _copy(Path(file), Path(target), force=force)
     FOLDER.mkdir(exist_ok=True)
     write_text(path, text)
     print(f"{printable(path)}: written; edit it to change what is measured and judged", flush=True)
     return path
+
+
+def _require_no_change(path: Path, text: str) -> None:
+    # But for comments; the differences are printed.
+    old = path.read_text(encoding="utf-8", errors="replace")
+    if _without_comments(old) == _without_comments(text):
+        return
+    lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0)
+    print(harmless("\n".join(lines)))
+    raise InputError(f"{path}: stands already, and would change as shown; add --force (make: FORCE=1), or --name")
+
+
+def _without_comments(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.strip().startswith("#")]
+
+
+def _copy(file: Path, target: Path, *, force: bool) -> None:
+    content = file.read_bytes()
+    same = target.is_file() and target.read_bytes() == content
+    if target.is_file() and not same and not force:
+        raise InputError(
+            f"{target}: another file of this name stands there; rename {file}, or add --force (make: FORCE=1)"
+        )
+    target.parent.mkdir(exist_ok=True)
+    if not same:
+        shutil.copyfile(file, target)
+        print(f"{printable(target)}: copied from {printable(file)}, which may be edited without effect from now on")

@@ -1,4 +1,9 @@
-"""Inspection of models and data: what they are, whether they fit, and the audit that would be run of them."""
+"""Inspection of models and data: what they are, whether they fit, and the audit that would be run of them.
+
+Runs in a process of its own, python -m gfscore.workflow.new_audit.inspection REPLY, with the request on its input: a
+model of somebody else may crash, or take all memory, and the process that waits says so. Lines of progress go to
+standard output, the result as JSON to the file REPLY.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +19,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.measures import kind_of, named_measures
+from gfscore.measures import named_measures
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE
 from gfscore.networks.device_choice import InferenceSettings, Network
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus, installed_gpus
 from gfscore.networks.outputs import first_line
 from gfscore.workflow.job_devices import choose, planned_logits, planned_measure
 from gfscore.workflow.new_audit import audit_file
-from gfscore.workflow.new_audit.data_files import FoundData, find_data, looked_at, resized
+from gfscore.workflow.new_audit.data_files import NewData, find_data, resized, with_rows_to_show
 from gfscore.workflow.new_audit.logit_files import inspect_logits, require_use_of_probabilities
 from gfscore.workflow.new_audit.model_files import find_models
-from gfscore.workflow.new_audit.request import FoundModel, Inspection, Request, module_name, name_from
-from gfscore.workflow.new_audit.shown_images import Opened, as_asked, in_orientation, look_at
+from gfscore.workflow.new_audit.request import Inspection, NewModel, Request, module_name, name_from
+from gfscore.workflow.new_audit.shown_images import ShownModel, in_better_orientation, in_requested_orientation, look_at
 
 SMALL_SIDE = 32
 """Images of at least this side have the usual radius 8/255; digits and the like are attacked further."""
@@ -35,11 +41,27 @@ SMALL_SIDE = 32
 FAR = {"linf": ("8/255", "0.1"), "l2": ("0.5", "1.0")}
 """Usual radius of images of at least SMALL_SIDE, and of smaller ones, by norm."""
 
+DEVICE_REASONS = {
+    "auto": "where it saves more time than a job takes to start there",
+    "cpu": "as --device says",
+    "cuda": "as --device says",
+}
+
 
 def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
-    """Look at models and data of a request; `tell` gets a line now and then.
+    """Inspect the models and data of a request.
 
-    Raises InputError, naming the file, the cause and the remedy, for whatever an audit could not be made of.
+    Parameters
+    ----------
+    request : Request
+        Files and options.
+    tell : callable
+        Gets a line of progress now and then.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the cause and the remedy, for whatever an audit could not be made of.
     """
     models = find_models(request)
     if any(model.has_logits_only for model in models):
@@ -47,96 +69,131 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     if request.architecture and not any("architecture" in model.entry for model in models):
         raise InputError(f"--architecture {request.architecture}: no model here is a file of weights; leave it out")
     installed = installed_gpus()
-    require(request.device, installed)
+    require_device(request.device, installed)
     if request.data is None:
         raise InputError("images are missing: give the file or folder of the data behind the models")
-    data, rows = looked_at(as_asked(find_data(request.data, request), request))
+
+    data, rows = with_rows_to_show(in_requested_orientation(find_data(request.data, request), request))
     data, rows = _in_size(data, rows, models, request)
-    data, orientation = in_orientation(data, models, request, tell)
+    data, orientation_lines = in_better_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
-    opened = []
+    shown = []
     for model in models:
         tell(f"showing {len(rows)} images to {model.name}")
-        opened.append(look_at(model, data, images, labels, request))
+        shown.append(look_at(model, data, images, labels, request))
+    require_use_of_probabilities(request, [model.entry for model in shown])
+
     radii = request.eps or (_usual_radius(data, request.norm),)
-    require_use_of_probabilities(request, [one.entry for one in opened])
     counts = [int(count) for count in data.counts]
-    sizes = audit_file.sizes([one.seconds for one in opened], counts, radii=len(radii), minutes=request.minutes)
-    why_not = _no_attacks(opened, sizes, request)
-    measures = {} if why_not else audit_file.attack_measures(request.norm, radii, sizes)
-    name = request.name or name_from(models[0].name if len(models) == 1 else Path(request.data).stem)
-    said = [
-        *(line for one in opened for line in [f"model     {one.found.name}: {one.found.words}", *one.said]),
-        f"data      {_data_words(data, counts)}",
-        *orientation,
-        *lines(opened, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]),
-        *(_measure_words(radii, request, sizes) if measures else audit_file.words_without_attacks(why_not)),
-    ]
-    copies = {new: old for one in opened for new, old in one.found.copies.items()}
+    sizes = audit_file.sizes([model.seconds for model in shown], counts, radii=len(radii), minutes=request.minutes)
+    obstacle = _obstacle_to_attacks(shown, sizes, request)
+    measures = {} if obstacle else audit_file.attack_measures(request.norm, radii, sizes)
+
+    lines = []
+    copies: dict[str, str] = {}
+    for shown_model in shown:
+        lines.append(f"model     {shown_model.model.name}: {shown_model.model.words}")
+        lines += shown_model.lines
+        copies.update(shown_model.model.copies)
+    lines.append(f"data      {_data_words(data, counts)}")
+    lines += orientation_lines
+    lines += device_lines(
+        shown, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
+    )
+    lines += audit_file.lines_without_attacks(obstacle) if obstacle else _measure_lines(radii, request, sizes)
+
+    name = request.name or _name_of(models, request.data)
     file = audit_file.audit_file(
         name,
         data={**data.entry, **audit_file.subset(sizes.clean)},
-        models={one.found.name: (one.entry, one.said[:-1]) for one in opened},
+        models={model.model.name: (model.entry, model.lines[:-1]) for model in shown},
         measures=measures,
         norm=request.norm,
         device=request.device,
     )
-    return Inspection(name, file.text, file.sections, said, copies)
+    return Inspection(name, file.text, file.sections, lines, copies)
+
+
+def _name_of(models: Sequence[NewModel], data: str) -> str:
+    if len(models) == 1:
+        return name_from(models[0].name)
+    return name_from(Path(data).stem)
 
 
 # ---- images ----
 
 
-def _in_size(data: FoundData, rows: Any, models: Sequence[FoundModel], request: Request) -> tuple[FoundData, Any]:
-    shapes = {model.shape for model in models if model.shape}
-    sides = {shape[1:] for shape in shapes}
-    if len(sides) > 1:
-        raise InputError(
-            f"the models take images of several sizes ({few([f'{w}x{h}' for h, w in sorted(sides)])}); audit those of "
-            "one size together"
-        )
+def _in_size(
+    data: NewData, rows: NDArray[np.int64], models: Sequence[NewModel], request: Request
+) -> tuple[NewData, NDArray[np.int64]]:
     _, height, width = data.images.image_shape
-    wanted = (
-        (request.size, request.size) if request.size else next(iter(sides), (height, width) if data.uniform else None)
-    )
-    if wanted is None:
+    side = _side_of(models)
+    if request.size:
+        size = (request.size, request.size)
+    elif side is not None:
+        size = side
+    elif data.uniform:
+        size = (height, width)
+    else:
         raise InputError(
             f"{request.data}: images of several sizes, and no model says which it takes; add --size (make: SIZE=)"
         )
-    if data.uniform and wanted == (height, width):
+    if data.uniform and size == (height, width):
         return data, rows
-    stated = next((model.resize for model in models if model.resize and not request.size), None)
-    how = dict(stated) if stated else {"method": "center_crop", "resize": wanted[0], "size": wanted[0]}
-    if wanted[0] != wanted[1]:
-        raise InputError(f"{request.data}: the model takes images of {wanted[1]}x{wanted[0]}; store them in that size")
-    return resized(data, how), rows
+    if size[0] != size[1]:
+        raise InputError(f"{request.data}: the model takes images of {size[1]}x{size[0]}; store them in that size")
+    preprocessing: dict[str, Any] = {"method": "center_crop", "resize": size[0], "size": size[0]}
+    if not request.size:
+        for model in models:
+            if model.resize:
+                preprocessing = dict(model.resize)
+                break
+    return resized(data, preprocessing), rows
 
 
-def _usual_radius(data, norm):
-    return FAR[norm][0 if min(data.images.image_shape[1:]) >= SMALL_SIDE else 1]
+def _side_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
+    # Height and width of the images that the models take; None where no model states them.
+    sides = {model.shape[1:] for model in models if model.shape}
+    if len(sides) > 1:
+        names = [f"{width}x{height}" for height, width in sorted(sides)]
+        raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
+    return next(iter(sides), None)
 
 
-def _data_words(data, counts):
-    c, height, width = data.images.image_shape
+def _usual_radius(data: NewData, norm: str) -> str:
+    large, small = FAR[norm]
+    return large if min(data.images.image_shape[1:]) >= SMALL_SIDE else small
+
+
+def _data_words(data: NewData, counts: Sequence[int]) -> str:
+    channels, height, width = data.images.image_shape
+    size = f"{len(data.images):,} images of {width}x{height}"
+    if channels == 1:
+        size += " grey"
     resize = data.entry.get("preprocessing", {})
-    how = f", {resize['method']} to {resize['size']} pixels" if "size" in resize else ""
-    how += " as they have several sizes" if data.several else ""
-    few_words = f"; fewer than {audit_file.ENOUGH} in {sum(n < audit_file.ENOUGH for n in counts)} classes"
+    if "size" in resize:
+        size += f", {resize['method']} to {resize['size']} pixels"
+    if data.several:
+        size += " as they have several sizes"
+    words = f"{data.words}, {size}, {len(counts)} classes ({few(list(data.classes))})"
+    if min(counts) >= audit_file.ENOUGH:
+        return words
+
+    small_classes = sum(count < audit_file.ENOUGH for count in counts)
+    words += f"; fewer than {audit_file.ENOUGH} in {small_classes} classes"
     empty = [name for name, count in zip(data.classes, counts, strict=True) if count == 0]
     if empty:
-        few_words += f", none in {few(empty)}, so that no gate on every class can pass"
-    size = f"{len(data.images):,} images of {width}x{height}{' grey' if c == 1 else ''}{how}"
-    classes = f"{len(counts)} classes ({few(list(data.classes))})"
-    return f"{data.words}, {size}, {classes}" + (few_words if min(counts) < audit_file.ENOUGH else "")
+        words += f", none in {few(empty)}, so that no gate on every class can pass"
+    return words
 
 
 # ---- measures ----
 
 
-def _no_attacks(opened, sizes, request):
+def _obstacle_to_attacks(shown: Sequence[ShownModel], sizes: audit_file.Sizes, request: Request) -> str:
     # Why an audit has no attacks, empty where it has.
-    if not all(one.gradients for one in opened):
+    if not all(model.gradients for model in shown):
         return "no attacks, as gradients are missing"
     if sizes.seconds <= 60 * request.minutes + audit_file.LEAST:
         return ""
@@ -144,27 +201,33 @@ def _no_attacks(opened, sizes, request):
     return f"no attacks, as one image of each class takes about {minutes} minutes: --minutes {minutes} has them"
 
 
-def _measure_words(radii, request, sizes):
-    def of(number: int | None) -> str:
-        return "all samples" if number is None else f"{number} of each class"
-
-    parts = [f"attacks at {request.norm} {', '.join(radii)} on {of(sizes.adversarial)}"]
-    parts.append(f"distances on {of(sizes.minimal)}")
+def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Sizes) -> list[str]:
+    measures = [
+        f"attacks at {request.norm} {', '.join(radii)} on {_samples_words(sizes.adversarial)}",
+        f"distances on {_samples_words(sizes.minimal)}",
+    ]
     if sizes.clean is not None:
-        parts.append(f"clean accuracy on {of(sizes.clean)}")
-    said = [f"measures  {'; '.join(parts)}; about {math.ceil(sizes.seconds / 60)} minutes"]
+        measures.append(f"clean accuracy on {_samples_words(sizes.clean)}")
+    lines = [f"measures  {'; '.join(measures)}; about {math.ceil(sizes.seconds / 60)} minutes"]
     if sizes.adversarial is not None and sizes.adversarial < audit_file.ENOUGH:
         needed = math.ceil(request.minutes * audit_file.ENOUGH / sizes.adversarial)
-        said.append(
+        lines.append(
             f"          for {audit_file.ENOUGH} attacked of each class: --minutes {needed} (make: MINUTES={needed})"
         )
-    return [
-        *said,
-        f"gate      the worst class keeps at least {audit_file.ATTACKED} under the first attack; yours to decide",
-    ]
+    lines.append(
+        f"gate      the worst class keeps at least {audit_file.ATTACKED} under the first attack; yours to decide"
+    )
+    return lines
 
 
-def require(device: str, installed: InstalledGpus) -> None:
+def _samples_words(per_class: int | None) -> str:
+    return "all samples" if per_class is None else f"{per_class} of each class"
+
+
+# ---- devices ----
+
+
+def require_device(device: str, installed: InstalledGpus) -> None:
     """Raise InputError for "cuda" without a GPU that torch can use, and for "auto" with a driver that is too old."""
     if device == "cuda" and not installed.usable:
         raise InputError(
@@ -174,8 +237,8 @@ def require(device: str, installed: InstalledGpus) -> None:
         raise InputError(installed.reason)
 
 
-def lines(
-    models: Sequence[Opened],
+def device_lines(
+    models: Sequence[ShownModel],
     measures: Mapping[str, Mapping[str, Any]],
     device: str,
     installed: InstalledGpus,
@@ -186,39 +249,54 @@ def lines(
 ) -> list[str]:
     """Lines that say which jobs of each model run on a GPU; none on a machine without one.
 
-    `measures`: entries of the measures that attack, by name; `counts`: samples of each class, of which `clean` are
-    classified, None for all; `shape` (C, H, W) of the images.
+    Parameters
+    ----------
+    models : sequence of ShownModel
+        Models of the audit.
+    measures : mapping
+        Entries of the measures that attack, by name.
+    device : {"auto", "cpu", "cuda"}
+        Where the models run.
+    installed : InstalledGpus
+        GPUs of this machine.
+    counts : sequence of int
+        Samples of each class.
+    clean : int or None
+        Samples of each class that are classified; None for all.
+    shape : tuple of int
+        (C, H, W) of the images.
     """
     if not installed.usable:
         return [f"device    CPU: {installed.reason}"] if installed.reason else []
+    attacks = named_measures(measures)
     samples = sum(count if clean is None else min(clean, count) for count in counts)
     batch_size = InferenceSettings().batch_size
     work = {"logits": planned_logits(samples)}
-    for name, measure in named_measures(measures).items():
+    for name, measure in attacks.items():
         work[name] = planned_measure(measure, samples, len(counts), batch_size)
 
-    said = []
+    lines = []
     for model in models:
-        network = Network(Path(model.found.entry["path"]).stat().st_size, shape)
+        network = Network(Path(model.model.path).stat().st_size, shape)
         on_gpu = []
         for name, planned in work.items():
             if choose(network, planned, device=device, installed=installed).gpu_percent:
                 on_gpu.append(name)
-        where = f"GPU ({installed.usable[0].name}) for {', '.join(on_gpu)}" if on_gpu and model.gradients else "CPU"
-        if where != "CPU" and len(on_gpu) < len(work):
-            where += "; CPU for the rest"
-        searching = [name for name in on_gpu if name in measures and kind_of(measures[name]).fast_search]
-        reason = {
-            "auto": "where it saves more time than a job takes to start there",
-            "cpu": "as --device says",
-            "cuda": "as --device says",
-        }
-        said.append(f"device    {model.found.name}: {where}, {reason[device]}")
+        words = "CPU"
+        if on_gpu and model.gradients:
+            words = f"GPU ({installed.usable[0].name}) for {', '.join(on_gpu)}"
+            if len(on_gpu) < len(work):
+                words += "; CPU for the rest"
+        lines.append(f"device    {model.model.name}: {words}, {DEVICE_REASONS[device]}")
+        searching = [name for name in on_gpu if name in attacks and attacks[name].kind.fast_search]
         if searching and model.gradients:
-            said.append(
+            lines.append(
                 "device    attacks search in TF32 where the GPU has it; what they find counts if float32 confirms it"
             )
-    return said
+    return lines
+
+
+# ---- the process ----
 
 
 def main(reply: Path) -> None:
@@ -227,22 +305,21 @@ def main(reply: Path) -> None:
     # Records of digests and copied architectures belong to the audit, and it does not exist yet.
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER_VARIABLE] = _architectures(request, Path(folder))
-
         warnings.simplefilter("ignore")
         try:
-            said = asdict(inspect(request, lambda line: print(line, flush=True)))
+            values = asdict(inspect(request, lambda line: print(line, flush=True)))
         except InputError as error:
-            said = {"error": str(error)}
+            values = {"error": str(error)}
         except MemoryError:
-            said = {"error": "not enough memory to open the model and 200 images; use a machine with more"}
+            values = {"error": "not enough memory to open the model and 200 images; use a machine with more"}
         # Files of others, and the code that some are, may fail in any way, and end Python.
         except (Exception, SystemExit) as error:
-            said = {"error": words_of(error, request)}
-    reply.write_text(json.dumps(said), encoding="utf-8")
+            values = {"error": words_of(error, request)}
+    reply.write_text(json.dumps(values), encoding="utf-8")
 
 
 def words_of(error: BaseException, request: Request) -> str:
-    """Message for an exception that nothing else explains: the files that were looked at, its type and first line."""
+    """Message for an exception that nothing else explains: the files that were inspected, its type and first line."""
     files = ", ".join(filter(None, [*request.models, request.data]))
     return (
         f"{files}: one of these cannot be audited ({type(error).__name__}: {first_line(error)}); write it again by "
@@ -250,19 +327,19 @@ def words_of(error: BaseException, request: Request) -> str:
     )
 
 
-def _architectures(request, folder):
-    """Folder in which the file of --architecture stands beside those of the project, as it will after the copy."""
-    inside = folder / PACKAGE
-    inside.mkdir()
+def _architectures(request: Request, folder: Path) -> str:
+    # Folder in which the file of --architecture stands beside those of the project, as it will after the copy.
+    package = folder / PACKAGE
+    package.mkdir()
     for file in Path(PACKAGE).glob("*.py"):
-        (inside / file.name).symlink_to(file.resolve())
+        (package / file.name).symlink_to(file.resolve())
     library, _, _ = (request.architecture or "").rpartition(":")
     file = Path(library)
     if library.endswith(".py") and file.is_file():
-        target = inside / f"{module_name(file)}.py"
+        target = package / f"{module_name(file)}.py"
         target.unlink(missing_ok=True)
         target.write_bytes(file.read_bytes())
-    return str(inside)
+    return str(package)
 
 
 if __name__ == "__main__":

@@ -26,12 +26,14 @@ LISTS = (
 )  # fmt: skip
 """Keys of JSON and YAML files under which tools write the names."""
 
+NAMES_TO_NUMBERS = ("label2id", "class_to_idx")
+NUMBERS_TO_NAMES = ("id2label", "idx_to_class")
+
 NUMBER_COLUMNS = {"index", "idx", "id", "number", "output", "class_id", "class_index", "label_id", "class_idx"}
 NAME_COLUMNS = {"name", "class", "class_name", "label", "label_name", "category", "text", "description", "title"}
 
 NUMBERED = re.compile(r"(\d{1,9})(?:\s*[:=,;.)|]\s*|\s+)(\S.*)")
 """A line that starts with the number of its output: 0 airplane, 0: airplane, 0,airplane."""
-
 
 SHORT = reprlib.Repr()
 """Values as a message shows them: of nested lists the outermost."""
@@ -40,36 +42,47 @@ SHORT.maxlevel = 1
 
 @dataclass(frozen=True)
 class OutputNames:
-    """One way to read the names of the outputs: `names` (K,) in the order of the outputs, and `words` on the way."""
+    """One way to read the names of the outputs.
+
+    Parameters
+    ----------
+    names : tuple of str
+        K names in the order of the outputs.
+    words : str
+        How they were read.
+    """
 
     names: tuple[str, ...]
     words: str
 
 
-def asked_names(asked: str) -> list[OutputNames]:
-    """Every way to read the names that a user gives: separated by commas, or in a file.
+def names_of_option(option: str) -> list[OutputNames]:
+    """Every way to read the value of --labels: names separated by commas, or a file.
 
-    Raises InputError, naming the file and the remedy, for a file that cannot be read or holds no names.
+    Raises
+    ------
+    InputError
+        Naming the file and the remedy, for a file that cannot be read or holds no names.
     """
-    path = Path(asked)
+    path = Path(option)
     if path.is_file():
         return names_in_file(path)
-    names = [name.strip() for name in asked.split(",")]
+    names = [name.strip() for name in option.split(",")]
     if len(names) == 1:
         raise InputError(
-            f"--labels {asked}: there is no such file, and one name is too few; give a file, or names separated by "
+            f"--labels {option}: there is no such file, and one name is too few; give a file, or names separated by "
             "commas"
         )
     return [OutputNames(tuple(names), "in the order of the list")]
 
 
-def asked_order(asked: str) -> tuple[str, ...]:
-    """The names that a user gives, as asked_names reads them; InputError where they may have two orders."""
-    first, *others = asked_names(asked)
+def order_of_option(option: str) -> tuple[str, ...]:
+    """The names that `names_of_option` reads first; InputError where they may have two orders."""
+    first, *others = names_of_option(option)
     for other in others:
         if other.names != first.names and sorted(other.names) == sorted(first.names):
             raise InputError(
-                f"{asked}: the names have one order {first.words} ({few(first.names)}), and another, {other.words} "
+                f"{option}: the names have one order {first.words} ({few(first.names)}), and another, {other.words} "
                 f"({few(other.names)}); write the file with a name in each line and nothing else"
             )
     return first.names
@@ -80,7 +93,11 @@ def names_in_file(path: Path) -> list[OutputNames]:
 
     Text has a name in each line, or a number and a name; a wnid in front belongs to the name. JSON and YAML hold a
     list, or a mapping between numbers and names in either direction; CSV a column of numbers and one of names.
-    Raises InputError, naming the file and the remedy, for a file that cannot be read or holds no names.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the remedy, for a file that cannot be read or holds no names.
     """
     text = _text_of(path)
     if path.suffix == ".json":
@@ -92,7 +109,7 @@ def names_in_file(path: Path) -> list[OutputNames]:
     return _names_in_lines(text, path)
 
 
-def _text_of(path):
+def _text_of(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT:
             raise InputError(f"{path}: too large for a file of names; give one with a name in each line")
@@ -122,14 +139,14 @@ def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     return None
 
 
-def _json(text, path):
+def _json(text: str, path: Path) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line") from error
 
 
-def _without_repeats(pairs):
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     mapping = {}
     for key, value in pairs:
         if key in mapping:
@@ -138,7 +155,7 @@ def _without_repeats(pairs):
     return mapping
 
 
-def _yaml(text, path):
+def _yaml(text: str, path: Path | str) -> Any:
     try:
         return yaml.load(text, Loader=_Texts)
     except (yaml.YAMLError, RecursionError) as error:
@@ -161,14 +178,17 @@ class _Texts(yaml.BaseLoader):
 def names_in_structure(content: Any, where: Path | str) -> list[OutputNames]:
     """Every way to read names in a list or mapping, or in what stands under one of the keys of LISTS.
 
-    Raises InputError, naming `where`, where there are none, and where two keys give different names.
+    Raises
+    ------
+    InputError
+        Naming `where`, where there are none, and where two keys give different names.
     """
     if not isinstance(content, Mapping):
         return _names_in(content, where)
-    stated = [key for key in LISTS if isinstance(content.get(key), Mapping | list)]
-    if not stated:
+    keys = [key for key in LISTS if isinstance(content.get(key), Mapping | list)]
+    if not keys:
         return _names_in(content, where)
-    first, *others = stated
+    first, *others = keys
     readings = _names_in(content[first], f"{where}: {first}", first)
     names = readings[0].names
     for key in others:
@@ -180,57 +200,60 @@ def names_in_structure(content: Any, where: Path | str) -> list[OutputNames]:
     return readings
 
 
-def _agrees(content, names, where, key):
+def _agrees(content: Any, names: Sequence[str], where: str, key: str) -> bool:
     if isinstance(content, Mapping) and all(_is_number(number) for number in content.values()):
         # Of two outputs with one name, as ImageNet has them, such a mapping holds one.
         return all(int(number) < len(names) and names[int(number)] == name for name, number in content.items())
     return any(reading.names == names for reading in _names_in(content, where, key))
 
 
-def _names_in(content, where, key=""):
-    """Names of a list, or of a mapping of numbers to names or names to numbers, which its key may tell."""
+def _names_in(content: Any, where: Path | str, key: str = "") -> list[OutputNames]:
+    # Names of a list, or of a mapping of numbers to names or names to numbers, which its key may tell.
     suffix = f", under {key}" if key else ""
     if isinstance(content, list) and content:
-        return [OutputNames(tuple(_name(item, where) for item in content), f"in the order of the list{suffix}")]
+        names = [_name(item, where) for item in content]
+        return [OutputNames(tuple(names), f"in the order of the list{suffix}")]
     if not isinstance(content, Mapping) or not content:
         raise InputError(f"{where}: no list of names, and no mapping of numbers to names; write a name in a line")
+
     directions = []
-    if key not in ("label2id", "class_to_idx") and all(_is_number(number) for number in content):
+    if key not in NAMES_TO_NUMBERS and all(map(_is_number, content)):
         directions.append([(int(number), _name(name, where)) for number, name in content.items()])
-    if key not in ("id2label", "idx_to_class") and all(_is_number(number) for number in content.values()):
+    if key not in NUMBERS_TO_NAMES and all(map(_is_number, content.values())):
         directions.append([(int(number), str(name)) for name, number in content.items()])
-    readings, faults = [], []
+    readings = []
+    faults = []
     for pairs in directions:
         try:
             readings.append(OutputNames(_in_order(pairs, where), f"by their numbers{suffix}"))
         except InputError as error:
             faults.append(error)
-    if faults and not readings:
+    if readings:
+        return readings
+    if faults:
         raise faults[0]
-    if not readings:
-        raise InputError(
-            f"{where}: its keys {few([str(name) for name in content])} and their values are not numbers and names of "
-            "outputs; write a name in a line"
-        )
-    return readings
+    raise InputError(
+        f"{where}: its keys {few([str(name) for name in content])} and their values are not numbers and names of "
+        "outputs; write a name in a line"
+    )
 
 
-def _name(item, where):
-    # A wnid and a name, as imagenet_class_index.json has them, are one name here.
-    parts = item if isinstance(item, list) else [item]
-    if not parts or not all(isinstance(part, str) or _is_number(part) for part in parts):
+def _name(item: Any, where: Path | str) -> str:
+    # A wnid and a name, as imagenet_class_index.json has them, are one name.
+    words = item if isinstance(item, list) else [item]
+    if not words or not all(isinstance(word, str) or _is_number(word) for word in words):
         raise InputError(f"{where}: {SHORT.repr(item)} is no name of an output; write texts")
-    return " ".join(map(str, parts))
+    return " ".join(map(str, words))
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         return is_number(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _in_order(pairs: Sequence[tuple[int, str]], where: Path | str) -> tuple[str, ...]:
-    """Names in the order of their numbers, which count all outputs from 0, or from 1."""
+    # Names in the order of their numbers, which count all outputs from 0, or from 1.
     names: dict[int, str] = {}
     for number, name in pairs:
         if number in names:
@@ -247,48 +270,43 @@ def _in_order(pairs: Sequence[tuple[int, str]], where: Path | str) -> tuple[str,
 # ---- lines and tables ----
 
 
-def _names_in_lines(text, where):
+def _names_in_lines(text: str, where: Path) -> list[OutputNames]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    readings = [OutputNames(tuple(lines), "a name in each line")]
-    parts = [NUMBERED.fullmatch(line) for line in lines]
-    pairs = [(int(part[1]), part[2].strip()) for part in parts if part]
-    if len(pairs) < len(lines):
-        return readings
+    in_lines = OutputNames(tuple(lines), "a name in each line")
+    pairs = []
+    for line in lines:
+        match = NUMBERED.fullmatch(line)
+        if match is None:
+            return [in_lines]
+        pairs.append((int(match[1]), match[2].strip()))
     try:
         names = _in_order(pairs, where)
     except InputError:
         # Names such as "3 series" start with a number that counts nothing.
-        return readings
-    return [OutputNames(names, "by the number in front of each"), *readings]
+        return [in_lines]
+    return [OutputNames(names, "by the number in front of each"), in_lines]
 
 
-def _names_in_table(text, path):
-    """Names in a table with a column of numbers, whose header tells which it is where two columns may be."""
-    separator = max(",;\t", key=text.splitlines()[0].count)
-    try:
-        rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
-    width = len(rows[0])
-    if any(len(row) != width for row in rows):
-        raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
-    if width == 1:
-        names = [row[0].strip() for row in rows]
-        readings = [OutputNames(tuple(names), "a name in each line")]
-        if names[0].casefold() in NAME_COLUMNS:
-            readings.insert(0, OutputNames(tuple(names[1:]), "a name in each line below the header"))
-        return readings
+def _names_in_table(text: str, path: Path) -> list[OutputNames]:
+    # Names in a table with a column of numbers, whose header tells which it is where two columns may be.
+    rows = _rows_of(text, path)
+    if len(rows[0]) == 1:
+        return _names_in_column([row[0].strip() for row in rows])
 
-    columns = [[row[at].strip() for row in rows] for at in range(width)]
+    columns = [[row[index].strip() for row in rows] for index in range(len(rows[0]))]
     headers = [column[0].casefold() for column in columns]
-    numbers = [at for at in range(width) if all(_is_number(cell) for cell in columns[at][1:]) and len(rows) > 1]
-    titled = [at for at in numbers if headers[at] in NUMBER_COLUMNS]
-    readings, faults = [], []
-    for at in titled or numbers:
-        first = 0 if _is_number(columns[at][0]) else 1
-        names = _name_column(columns, headers, at, first, path)
+    numbers = []
+    for index, column in enumerate(columns):
+        if len(column) > 1 and all(map(_is_number, column[1:])):
+            numbers.append(index)
+    titled = [index for index in numbers if headers[index] in NUMBER_COLUMNS]
+    readings = []
+    faults = []
+    for index in titled or numbers:
+        first = 0 if _is_number(columns[index][0]) else 1
+        names = _name_column(columns, headers, index, first, path)
         try:
-            pairs = [(int(number), name) for number, name in zip(columns[at][first:], names, strict=True)]
+            pairs = [(int(number), name) for number, name in zip(columns[index][first:], names, strict=True)]
             readings.append(OutputNames(_in_order(pairs, path), "by the column of numbers"))
         except InputError as error:
             faults.append(error)
@@ -299,14 +317,39 @@ def _names_in_table(text, path):
     raise InputError(f"{path}: no column numbers the outputs 0, 1, 2, ...; add one, or write a name in a line")
 
 
-def _name_column(columns, headers, number_column, first, path):
-    others = [at for at in range(len(columns)) if at != number_column]
+def _rows_of(text: str, path: Path) -> list[list[str]]:
+    # Rows of a table that are not empty, all of one length.
+    separator = max(",;\t", key=text.splitlines()[0].count)
+    rows = []
+    try:
+        for row in csv.reader(text.splitlines(), delimiter=separator):
+            if any(cell.strip() for cell in row):
+                rows.append(row)
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
+    if any(len(row) != len(rows[0]) for row in rows):
+        raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
+    return rows
+
+
+def _names_in_column(names: Sequence[str]) -> list[OutputNames]:
+    readings = [OutputNames(tuple(names), "a name in each line")]
+    if names[0].casefold() in NAME_COLUMNS:
+        readings.insert(0, OutputNames(tuple(names[1:]), "a name in each line below the header"))
+    return readings
+
+
+def _name_column(
+    columns: Sequence[Sequence[str]], headers: Sequence[str], number_column: int, first: int, path: Path
+) -> Sequence[str]:
+    # The names, from a row on: of two columns the other one, of several that with the header of names.
+    others = [index for index in range(len(columns)) if index != number_column]
     if len(others) > 1:
-        titled = [at for at in others if headers[at] in NAME_COLUMNS]
+        titled = [index for index in others if headers[index] in NAME_COLUMNS]
         if not first or len(titled) != 1:
             raise InputError(
-                f"{path}: {len(others)} columns may hold the names ({few([columns[at][0] for at in others])}); keep "
-                "one beside the numbers"
+                f"{path}: {len(others)} columns may hold the names "
+                f"({few([columns[index][0] for index in others])}); keep one beside the numbers"
             )
         others = titled
     return columns[others[0]][first:]

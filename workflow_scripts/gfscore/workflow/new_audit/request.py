@@ -1,4 +1,4 @@
-"""What a user asks for: files, and what the files cannot say."""
+"""What a user requests, and what inspection hands back: plain values that two processes exchange."""
 
 from __future__ import annotations
 
@@ -11,24 +11,48 @@ from typing import Any
 
 from gfscore.core.settings import LONGEST_NAME
 
-OF_NETWORKS = (
+NETWORK_OPTIONS = (
     "architecture", "preprocessing", "arrays", "value_range", "image_folder", "orientation", "norm", "eps", "size",
     "output", "device", "trust_code",
 )  # fmt: skip
 """Options that say how images are read and shown to a network, in the order of the command's help."""
+
+NEUTRAL: Mapping[str, Any] = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+"""Preprocessing that leaves pixels in [0, 1] as they are."""
 
 
 @dataclass(frozen=True)
 class Request:
     """Models and data of a new audit, and its options.
 
-    `models`: files, folders or names; `data`: file or folder, None for labels that come with logits; `name` of the
-    audit; `architecture`, `preprocessing`, `labels`, `arrays`, `value_range` ("1", "255", "signed") and `image_folder`
-    as gfscore audit --help describes them; `norm` "linf" or "l2"; `eps` radii, empty for the usual one; `size` of the
-    images in pixels, None for what the model says; `orientation` "stored" or "exif", None for what fits better;
-    `minutes` that the audit may take; `trust_code`: whether files of code may be run; `output`: name of the output with
-    the logits, or its place from 0, None for the one that fits; `probabilities`: whether logarithms are taken of what
-    models give that are probabilities alone; `device`: "auto", "cpu" or "cuda".
+    Parameters
+    ----------
+    models : tuple of str
+        Files, folders or names of networks.
+    data : str or None
+        File or folder; None for labels that come with logits.
+    name : str, optional
+        Name of the audit.
+    architecture, preprocessing, labels, arrays, value_range, image_folder : str, optional
+        As gfscore audit --help describes them.
+    norm : {"linf", "l2"}
+        Norm of the attacks.
+    eps : tuple of str
+        Radii; empty for the usual one.
+    size : int, optional
+        Side of the images in pixels; None for what the model states.
+    orientation : {"stored", "exif"}, optional
+        How images are read; None for what fits the labels better.
+    minutes : float
+        What the audit may take.
+    trust_code : bool
+        Whether files of code may be run.
+    output : str, optional
+        Name of the output with the logits, or its place from 0; None for the one that fits.
+    probabilities : bool
+        Whether logarithms are taken where a model gives probabilities alone.
+    device : {"auto", "cpu", "cuda"}
+        Where the models run.
     """
 
     models: tuple[str, ...]
@@ -50,7 +74,7 @@ class Request:
     probabilities: bool = False
     device: str = "auto"
 
-    def is_given(self, option: str) -> bool:
+    def changes(self, option: str) -> bool:
         """Whether an option differs from its default."""
         return bool(getattr(self, option) != DEFAULTS[option])
 
@@ -60,38 +84,47 @@ class Request:
 
     @classmethod
     def of_text(cls, text: str) -> Request:
-        """The request of such a text."""
+        """Read the JSON that `text` wrote."""
         values = json.loads(text)
-        return cls(**{**values, "models": tuple(values["models"]), "eps": tuple(values["eps"])})
+        values["models"] = tuple(values["models"])
+        values["eps"] = tuple(values["eps"])
+        return cls(**values)
 
 
-DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Request)}
+DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Request)}
 """Values of the options that no user names."""
-
-
-# ---- What is found of a model before it is opened.
-
-
-NEUTRAL: Mapping[str, Any] = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
-"""Preprocessing that leaves pixels in [0, 1] as they are."""
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """Preprocessing of pixels: the keys of NEUTRAL, and where it is stated, in words."""
+    """Preprocessing of pixels: its settings, with the keys of NEUTRAL, and in words where it is from."""
 
     settings: Mapping[str, Any]
-    said_by: str
+    source: str
 
 
 @dataclass(frozen=True)
-class FoundModel:
-    """A model as its files describe it.
+class NewModel:
+    """A model as its files describe it, before it is opened.
 
-    `name`; `entry`: settings of its source, without its preprocessing; `words`: what it is; `shape`: (C, H, W) of its
-    input, None where nothing states them; `pixels`: its preprocessing, None where nothing states it; `resize`: settings
-    of the preprocessing of images that is stated beside, None for none; `labels`: names of its outputs, None where
-    nothing states them; `copies`: files to copy, by their new paths.
+    Parameters
+    ----------
+    name : str
+        Name in the audit.
+    entry : mapping
+        Settings of its source, without its preprocessing.
+    words : str
+        What kind of model it is.
+    shape : tuple of int, optional
+        (C, H, W) of its input; None where no file states it.
+    pixels : Pixels, optional
+        Its preprocessing; None where no file states it.
+    resize : mapping, optional
+        Preprocessing of the images' size; None where no file states it.
+    labels : sequence of str, optional
+        Names of its outputs; None where no file states them.
+    copies : mapping
+        Files to copy, by their new paths.
     """
 
     name: str
@@ -104,28 +137,45 @@ class FoundModel:
     copies: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def path(self) -> str:
+        """File or folder of the model, which errors name."""
+        return str(self.entry["path"])
+
+    @property
     def has_logits_only(self) -> bool:
         """Whether it is a file of logits, which no image can be shown to."""
-        return self.entry["source"] == "logits"
+        return bool(self.entry["source"] == "logits")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inspection:
-    """What was found: `name` and `text` of the audit, `said` in lines, files to copy by their new paths.
+    """Result of an inspection: the audit that would be run.
 
-    `sections`: what the text must be read as.
+    Parameters
+    ----------
+    name : str
+        Name of the audit.
+    text : str
+        Its configuration as YAML.
+    sections : mapping
+        What the text must be read as.
+    lines : list of str
+        What the user is told.
+    copies : dict
+        Files to copy, by their new paths.
     """
 
     name: str
     text: str
     sections: Mapping[str, Any]
-    said: list[str]
+    lines: list[str]
     copies: dict[str, str] = field(default_factory=dict)
 
 
 def name_from(text: str) -> str:
     """Name that paths may hold, made of any text."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:LONGEST_NAME] or "model"
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
+    return name[:LONGEST_NAME] or "model"
 
 
 def module_name(file: Path) -> str:
