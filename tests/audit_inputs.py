@@ -12,7 +12,7 @@ from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL, ModelName, label_of
-from gfscore.measures import from_logits
+from gfscore.measures import kind_of
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table, typed_frame, write_logits, write_table
 from gfscore.tables.table import DATASET
@@ -97,7 +97,7 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
             frame = tables[name, measure].astype({"value": float})
             frame = frame if "censored" in frame else frame.assign(censored=False)
             own = (about or {}).get(measure, {})
-            if from_logits(entry) and settings.get("given", {}).get(label) != "samples":
+            if kind_of(entry).needs == "logits" and settings.get("given", {}).get(label) != "samples":
                 identities[label] |= own
                 parts.append((ModelName.from_columns(model), measure, frame))
                 continue

@@ -31,4 +31,4 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        measure_model(MeasuringJob.of(snakemake), search=snakemake.resources.search)
+        measure_model(MeasuringJob.from_snakemake(snakemake), search=snakemake.resources.search)

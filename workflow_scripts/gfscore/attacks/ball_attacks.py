@@ -257,13 +257,13 @@ def checkpoints(steps: int) -> list[int]:
     Croce and Hein 2020, section 3.2.
     """
     previous, share = 0.0, 0.22
-    found = set()
+    judged_after = set()
     while share < 1:
         # Decimals: .57 of 100 steps are 57, not what float64 makes of them.
-        found.add(math.ceil(round(share * steps, 9)))
+        judged_after.add(math.ceil(round(share * steps, 9)))
         period = max(share - previous - 0.03, 0.06)
         previous, share = share, share + period
-    return sorted(found)
+    return sorted(judged_after)
 
 
 def _ascend(

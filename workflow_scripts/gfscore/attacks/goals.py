@@ -41,8 +41,8 @@ def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
     Tensor
         (n,), in nats.
     """
-    others = logits.scatter(1, labels[:, None], -float("inf"))
-    return others.logsumexp(1) - logit_of(logits, labels)
+    rivals = logits.scatter(1, labels[:, None], -float("inf"))
+    return rivals.logsumexp(1) - logit_of(logits, labels)
 
 
 def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -73,8 +73,8 @@ def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
     Croce and Hein 2020, Eq. 6.
     """
     largest = logits.topk(3, dim=1).values
-    others = logits.scatter(1, labels[:, None], -float("inf"))
-    return (others.amax(1) - logit_of(logits, labels)) / (largest[:, 0] - largest[:, 2] + TINY)
+    rivals = logits.scatter(1, labels[:, None], -float("inf"))
+    return (rivals.amax(1) - logit_of(logits, labels)) / (largest[:, 0] - largest[:, 2] + TINY)
 
 
 def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -105,8 +105,8 @@ def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor
 def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
     """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class."""
     labels, targets = aims.unbind(1)
-    others = logits.scatter(1, labels[:, None], -float("inf"))
-    return ~correct(logits, labels) & (others.argmax(1) == targets) & ~logits.isnan().any(1)
+    rivals = logits.scatter(1, labels[:, None], -float("inf"))
+    return ~correct(logits, labels) & (rivals.argmax(1) == targets) & ~logits.isnan().any(1)
 
 
 def label_lost(logits: Tensor, aims: Tensor) -> Tensor:

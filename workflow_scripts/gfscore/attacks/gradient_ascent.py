@@ -168,8 +168,8 @@ def attack_name(*, norm: str, eps: float, steps: int, restarts: int = 1, **_: ob
 def correct(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether the true class has the one largest logit, (n,) bool: a tie at the top is an error."""
     label_logits = logits.gather(1, labels[:, None])[:, 0]
-    others = logits.scatter(1, labels[:, None], -float("inf"))
-    return label_logits > others.amax(1)
+    rivals = logits.scatter(1, labels[:, None], -float("inf"))
+    return label_logits > rivals.amax(1)
 
 
 def misclassified(logits: Tensor, labels: Tensor) -> Tensor:

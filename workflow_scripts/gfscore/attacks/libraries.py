@@ -265,8 +265,8 @@ def _projected(
     points = points.detach().requires_grad_()
     logits = network(points)
     label_logits = logits.gather(1, labels[:, None])[:, 0]
-    others = logits.scatter(1, labels[:, None], -torch.inf)
-    rival_logits = others.topk(min(rivals, logits.shape[1] - 1), dim=1).values
+    other_logits = logits.scatter(1, labels[:, None], -torch.inf)
+    rival_logits = other_logits.topk(min(rivals, logits.shape[1] - 1), dim=1).values
 
     offset = (images - points.detach()).flatten(1)
     gaps = []

@@ -224,9 +224,9 @@ def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Te
     # Logits, true minus best other logit, and its gradient.
     points = points.detach().requires_grad_()
     logits = network(points)
-    label_logits, others = _label_and_others(logits, labels)
-    best = others.amax(1, keepdim=True)
-    tied = others == best
+    label_logits, other_logits = _label_and_others(logits, labels)
+    best = other_logits.amax(1, keepdim=True)
+    tied = other_logits == best
     weights = (tied / -tied.sum(1, keepdim=True)).scatter_(1, labels[:, None], 1.0)
     gradient = _feasible(_gradient(logits, points, weights), points)
     # A logit that overflowed leads nowhere, and must not spread.
@@ -240,13 +240,13 @@ def _to_linear_boundary(
     # The shortest move to a boundary of the linearised network, and which points still are on the right side.
     points = points.detach().requires_grad_()
     logits = network(points)
-    label_logits, others = _label_and_others(logits, labels)
-    rival_logits, classes = others.topk(min(rivals, logits.shape[1] - 1), dim=1)
+    label_logits, other_logits = _label_and_others(logits, labels)
+    rival_logits, classes = other_logits.topk(min(rivals, logits.shape[1] - 1), dim=1)
 
     # One slice per rival, so that all else is computed once and not once per rival; little against what the gradients
     # themselves take.
     gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
-    weights = others.new_zeros(len(gradients), *others.shape).scatter_(2, classes.T[:, :, None], -1.0)
+    weights = other_logits.new_zeros(len(gradients), *other_logits.shape).scatter_(2, classes.T[:, :, None], -1.0)
     weights.scatter_(2, labels[:, None].expand(len(gradients), -1, 1), 1.0)
     for gradient, rival_weights in zip(gradients, weights, strict=True):
         _gradient(logits, points, rival_weights, out=gradient)

@@ -100,16 +100,3 @@ def measure_of(entry: Mapping[str, Any]) -> Measure:
 def complete(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Entry with the defaults of what it leaves out, as plain values."""
     return kind_of(entry).parse(entry).explicit()
-
-
-def from_logits(entry: Mapping[str, Any]) -> bool:
-    """Whether a measure is computed from the logits of a model alone."""
-    return kind_of(entry).needs == "logits"
-
-
-def reference_measure(measures: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Name of the first measure that is computed from logits alone, or None; takes entries by name."""
-    for name, entry in measures.items():
-        if from_logits(entry):
-            return name
-    return None

@@ -139,8 +139,8 @@ class Kind(Generic[S]):
     """Whether an adversary looks for what the classifier gets wrong."""
     fast_search: bool = False
     """Whether its attacks search in the arithmetic of the setting `inference: search`, `classifier.search`."""
-    named: Callable[[S], tuple[str, ...]] = lambda settings: ()
-    """Modules that declare what its settings name, such as attacks."""
+    attack_modules: Callable[[S], tuple[str, ...]] = lambda settings: ()
+    """Modules that declare the attacks of its settings."""
     predicts: bool = False
     """Whether its predictions are the classifier's answers to the images shown, so that confusions are counted."""
     copies: bool = False
@@ -173,7 +173,7 @@ class Kind(Generic[S]):
         return f"gfscore.measures.{self.name}"
 
     @property
-    def own_columns(self) -> tuple[Column, ...]:
+    def kind_columns(self) -> tuple[Column, ...]:
         """Columns of its samples table, without those of every measure."""
         if self.needs == "logits":
             return self.columns

@@ -82,7 +82,7 @@ class MeasuringJob:
     gpu_percent: int | None = None
 
     @classmethod
-    def of(cls, job: Any, *, named_by: str = "measure") -> MeasuringJob:
+    def from_snakemake(cls, job: Any, *, named_by: str = "measure") -> MeasuringJob:
         """Read Snakemake's description of a job; `named_by` is the wildcard that names what is measured."""
         return cls(
             dataset=job.input.dataset,
@@ -147,9 +147,9 @@ def measure_in_batches(
 
     # By its row in the dataset, so that a sample is drawn alike in any subset and batch.
     seeds = seeds_of_samples(job.settings["seed"], job.settings["kind"], rows)
-    kept = progress.KeptSamples(job.progress, table, identity, version=job.version)
+    kept_samples = progress.KeptSamples(job.progress, table, identity, version=job.version)
     every_sample = images.sample_id
-    todo = kept.missing(every_sample)
+    todo = kept_samples.missing(every_sample)
     measured_before = len(every_sample) - len(todo)
     if measured_before:
         images = images.select(todo)
@@ -181,11 +181,11 @@ def measure_in_batches(
                     "kept": measured_before,
                 },
             )
-        more = f", {measured_before} more measured before" if measured_before else ""
-        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{more}")
-        write_table(job.samples, table, kept.completed(frame, every_sample), identity=identity)
+        earlier = f", {measured_before} more measured before" if measured_before else ""
+        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{earlier}")
+        write_table(job.samples, table, kept_samples.completed(frame, every_sample), identity=identity)
         progress.forget(job.progress)
-        kept.keep()
+        kept_samples.keep()
 
 
 def _open(

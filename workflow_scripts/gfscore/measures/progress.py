@@ -114,8 +114,8 @@ class KeptSamples:
         """Positions (m,) of the samples, by their names (n,), that have no rows."""
         if self._frame is None:
             return np.arange(len(sample_id))
-        kept = self._frame["sample_id"].to_numpy(dtype=str)
-        return np.flatnonzero(~np.isin(sample_id, kept))
+        kept_ids = self._frame["sample_id"].to_numpy(dtype=str)
+        return np.flatnonzero(~np.isin(sample_id, kept_ids))
 
     def completed(self, frame: pd.DataFrame | None, sample_id: NDArray[np.str_]) -> pd.DataFrame:
         """Rows of all samples in the order of their names (n,): those that are kept, and `frame`, those computed."""

@@ -1,12 +1,17 @@
 """Columns of the samples tables: those that every measure writes, and those of each kind."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gfscore.measures import KINDS
 from gfscore.measures.declaration import CLEAN_PREDICTION, Column
 from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Table
+
+SampleColumns = dict[str, NDArray[Any]]
+"""Arrays by the column of a samples table."""
 
 TypedColumn = tuple[str, pa.DataType, str]
 """Column of a Table: its name, its Arrow type and its meaning."""
@@ -45,8 +50,8 @@ def _samples_table(name: str, version: int, columns: Iterable[Column]) -> Table:
 def _tables_of_kinds() -> dict[str, Table]:
     tables = {}
     for name, kind in KINDS.items():
-        if kind.own_columns:
-            tables[name] = _samples_table(f"samples of kind {name}", kind.table_version, kind.own_columns)
+        if kind.kind_columns:
+            tables[name] = _samples_table(f"samples of kind {name}", kind.table_version, kind.kind_columns)
     return tables
 
 
@@ -54,7 +59,7 @@ def _columns_from_logits() -> list[TypedColumn]:
     columns = {}
     for kind in KINDS.values():
         if kind.needs == "logits":
-            columns.update({column.name: column for column in kind.own_columns})
+            columns.update({column.name: column for column in kind.kind_columns})
     return _typed(columns.values())
 
 

@@ -95,7 +95,7 @@ def modules_of_kinds(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
     modules: set[str] = set()
     for measure in measures:
         modules.add(measure.kind.module)
-        modules.update(measure.kind.named(measure.settings))
+        modules.update(measure.kind.attack_modules(measure.settings))
     return tuple(sorted(modules))
 
 

@@ -3,8 +3,6 @@
 Auto-PGD and PGD are our own and FAB and Square are pyautoattack's; gfscore.attacks.libraries says why.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -13,7 +11,7 @@ from gfscore.attacks.gradient_ascent import Ball, assert_allowed, correct, miscl
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.adversarial import Adversarial
-from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
@@ -26,7 +24,7 @@ def measure_batch(
     *,
     settings: Adversarial,
     seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
     Surviving proves nothing: the mean is an upper bound on the share of robust samples. Asserted: what an attack
@@ -101,7 +99,7 @@ class _Worst:
         self._steps[rows] += passes.cpu().numpy()
         self.standing = self.standing[~fooled]
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> SampleColumns:
         survived = np.zeros(len(self._labels), dtype=np.float64)
         survived[self.standing.cpu().numpy()] = 1
         return {

@@ -3,9 +3,6 @@
 The attack shows how far certificates are from what is true: what it finds, the certificate excluded.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -18,6 +15,7 @@ from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, Certified, Smoothing
 from gfscore.measures.certified.radii import fewest_votes
 from gfscore.measures.certified.smoothing import certify, count_votes
+from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
@@ -49,7 +47,7 @@ def measure_batch(
     *,
     settings: Certified,
     seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Certified radius of every sample: CERTIFY of the paper.
 
     Each certificate holds with probability at least 1 - alpha over the noise, for the smoothed classifier, also for
@@ -103,7 +101,7 @@ def measure_batch(
 def attack_certificates(
     base: BatchedClassifier,
     images: Tensor,
-    certificates: Mapping[str, NDArray[Any]],
+    certificates: SampleColumns,
     *,
     smoothing: Smoothing,
     noise: Draws,
@@ -232,8 +230,8 @@ def _gradient(
         noisy = points.repeat_interleave(draws, 0) + noise[rows].copies(draws).normal(points.shape[1:], std=sigma)
         logits = network(noisy).float()
         copy_classes = classes[rows].repeat_interleave(draws)[:, None]
-        others = logits.scatter(1, copy_classes, -float("inf")).logsumexp(1)
-        margin = logits.gather(1, copy_classes)[:, 0] - others
+        rivals = logits.scatter(1, copy_classes, -float("inf")).logsumexp(1)
+        margin = logits.gather(1, copy_classes)[:, 0] - rivals
         log_probability = -softplus(margin).reshape(-1, draws).logsumexp(1)
         gradients.append(slope_of(log_probability.sum(), points))
     return torch.cat(gradients)

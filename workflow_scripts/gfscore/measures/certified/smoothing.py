@@ -1,15 +1,13 @@
 """Randomized smoothing: certified l2 radii of the smoothed classifier by counting noisy predictions."""
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.radii import fewest_votes, radii
+from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.proportions import lower_shares
@@ -19,7 +17,7 @@ SELECTION, ESTIMATION = range(2)
 """Streams of noise: the draws that bound a probability are not those that chose its class."""
 
 
-def certify(base: BatchedClassifier, images: Tensor, *, smoothing: Smoothing, noise: Draws) -> dict[str, NDArray[Any]]:
+def certify(base: BatchedClassifier, images: Tensor, *, smoothing: Smoothing, noise: Draws) -> SampleColumns:
     """Certificates of a batch of images: CERTIFY of the paper.
 
     The class is selected by n0 draws and its probability bounded from n separate draws by the exact one-sided

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -12,6 +11,7 @@ from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.image_set import Copies
 from gfscore.measures.corruption import Corruption
+from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions
@@ -28,7 +28,7 @@ def measure_batch(
     settings: Corruption,
     seeds: NDArray[np.uint64],
     copies: Copies | None = None,
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Correctness of a batch under every corruption and severity, one row each.
 
     Parameters
@@ -53,7 +53,7 @@ def measure_batch(
         value, 1 where it is the label, else 0; corruption; severity; censored, always false.
     """
     if copies is None:
-        conditions, corrupted = _made(images, settings, seeds)
+        conditions, corrupted = _drawn_copies(images, settings, seeds)
     else:
         conditions, corrupted = copies.conditions, copies.of
 
@@ -78,7 +78,7 @@ def measure_batch(
     }
 
 
-def _made(
+def _drawn_copies(
     images: NDArray[np.float32], settings: Corruption, seeds: NDArray[np.uint64]
 ) -> tuple[Conditions, Callable[[str, int], NDArray[np.float32]]]:
     def corrupted(corruption: str, severity: int) -> NDArray[np.float32]:

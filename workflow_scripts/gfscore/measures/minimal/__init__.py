@@ -91,7 +91,7 @@ KIND = Kind(
     gradients=lambda settings: True,
     attacks=True,
     fast_search=True,
-    named=lambda settings: modules_of(settings.attacks, MINIMAL_ATTACKS),
+    attack_modules=lambda settings: modules_of(settings.attacks, MINIMAL_ATTACKS),
     function="gfscore.measures.minimal.batch:measure_batch",
     columns=(
         Column("attack", "string", "attack that found the nearest example, clean for a sample that is wrong anyway"),

@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS
 from gfscore.attacks.search import Attack, confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.minimal import Minimal
-from gfscore.measures.samples import ALREADY_WRONG
+from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
 
@@ -29,7 +28,7 @@ def measure_batch(
     *,
     settings: Minimal,
     seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Smallest perturbation found of each image, over several attacks, refined by bisection.
 
     Parameters
@@ -103,7 +102,7 @@ class _Nearest:
         self._prediction[rows[nearer]] = prediction[nearer]
         self._steps[rows] += passes
 
-    def columns(self, largest_distance: float) -> dict[str, NDArray[Any]]:
+    def columns(self, largest_distance: float) -> SampleColumns:
         censored = self._distance > largest_distance
         return {
             "prediction": np.where(censored, self._clean, self._prediction),

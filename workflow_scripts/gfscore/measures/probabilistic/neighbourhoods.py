@@ -1,7 +1,6 @@
 """Probabilistic robustness of a classifier: a sequential test in the neighbourhood of every image."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from gfscore.attacks.perturbations import Perturbation, make_perturbation
 from gfscore.core.errors import InputError, unknown
 from gfscore.measures.probabilistic import Probabilistic
+from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
@@ -29,7 +29,7 @@ def measure_batch(
     *,
     settings: Probabilistic,
     seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Whether at most a share kappa of each image's neighbours is classified otherwise.
 
     With the test `anytime` an image is called robust, or not robust, wrongly with probability at most alpha over the

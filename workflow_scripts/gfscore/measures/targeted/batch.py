@@ -1,7 +1,5 @@
 """Targeted attacks: which samples can be turned into which other class within a ball."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +8,7 @@ from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.goals import INTO_TARGET, target_reached
 from gfscore.attacks.gradient_ascent import Ball, assert_allowed
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
+from gfscore.measures.samples import SampleColumns
 from gfscore.measures.targeted import Targeted
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
@@ -27,7 +26,7 @@ def measure_batch(
     *,
     settings: Targeted,
     seeds: NDArray[np.uint64],
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
     The attack lowers the cross-entropy to the target and ends where the target is predicted; misclassified samples are

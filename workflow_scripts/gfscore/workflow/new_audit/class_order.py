@@ -121,11 +121,11 @@ def _readings(labels: Sequence[str] | None, option: str | None) -> list[OutputNa
 
 def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> list[int]:
     # Output for each class of the data (K,); InputError, naming both, for what may be two outputs or orders.
-    named = _NamedOutputs(labels, where)
+    named_outputs = _NamedOutputs(labels, where)
     matched = []
     missing = []
     for name in classes:
-        index = named.output_of(name)
+        index = named_outputs.output_of(name)
         if index is None:
             missing.append(name)
         else:
@@ -190,15 +190,15 @@ class _NamedOutputs:
         if not outputs:
             outputs = self.by_whole_name.get(_folded(name), [])
         if not outputs:
-            found: set[int] = set()
+            indices: set[int] = set()
             for spelling in _spellings(name):
-                found.update(self.by_any_name.get(spelling, []))
-            outputs = sorted(found)
+                indices.update(self.by_any_name.get(spelling, []))
+            outputs = sorted(indices)
         if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
             # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
-            place = list(imagenet_names()).index(wnid)
-            if place in outputs:
-                return [place]
+            position = list(imagenet_names()).index(wnid)
+            if position in outputs:
+                return [position]
         return outputs
 
 

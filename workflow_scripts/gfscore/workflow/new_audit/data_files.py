@@ -336,16 +336,16 @@ def _parquet(path: Path, first: Path) -> tuple[Settings, str]:
     except (pa.ArrowException, OSError) as error:
         raise unreadable(first, ".parquet", error) from error
     pictures: list[str] = []
-    others: list[str] = []
+    columns: list[str] = []
     for field in schema:
         is_picture = pa.types.is_struct(field.type) or pa.types.is_binary(field.type)
-        (pictures if is_picture else others).append(field.name)
+        (pictures if is_picture else columns).append(field.name)
     if len(pictures) != 1:
         raise InputError(
             f"{first}: {len(pictures)} columns of encoded images ({few(pictures) or 'none'}) where one is due, as "
             "Hugging Face's datasets write it"
         )
-    label = column_of(first, others, LABEL_COLUMNS)
+    label = column_of(first, columns, LABEL_COLUMNS)
     entry: Settings = {"source": "parquet", "path": str(path)}
     entry.update(other_than_usual(image=pictures[0], label=label))
     return entry, f"Parquet, columns {pictures[0]} and {label}"

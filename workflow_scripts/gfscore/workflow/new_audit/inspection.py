@@ -78,28 +78,30 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     data, orientation_lines = in_better_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
-    shown = []
+    shown_models = []
     for model in models:
         tell(f"showing {len(rows)} images to {model.name}")
-        shown.append(look_at(model, data, images, labels, request))
-    require_use_of_probabilities(request, [model.entry for model in shown])
+        shown_models.append(look_at(model, data, images, labels, request))
+    require_use_of_probabilities(request, [model.entry for model in shown_models])
 
     radii = request.eps or (_usual_radius(data, request.norm),)
     counts = [int(count) for count in data.counts]
-    sizes = audit_file.sizes([model.seconds for model in shown], counts, radii=len(radii), minutes=request.minutes)
-    obstacle = _obstacle_to_attacks(shown, sizes, request)
+    sizes = audit_file.sizes(
+        [model.seconds for model in shown_models], counts, radii=len(radii), minutes=request.minutes
+    )
+    obstacle = _obstacle_to_attacks(shown_models, sizes, request)
     measures = {} if obstacle else audit_file.attack_measures(request.norm, radii, sizes)
 
     lines = []
     copies: dict[str, str] = {}
-    for shown_model in shown:
+    for shown_model in shown_models:
         lines.append(f"model     {shown_model.model.name}: {shown_model.model.words}")
         lines += shown_model.lines
         copies.update(shown_model.model.copies)
     lines.append(f"data      {_data_words(data, counts)}")
     lines += orientation_lines
     lines += device_lines(
-        shown, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
+        shown_models, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
     )
     lines += audit_file.lines_without_attacks(obstacle) if obstacle else _measure_lines(radii, request, sizes)
 
@@ -107,7 +109,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     file = audit_file.audit_file(
         name,
         data={**data.entry, **audit_file.subset(sizes.clean)},
-        models={model.model.name: (model.entry, model.lines[:-1]) for model in shown},
+        models={model.model.name: (model.entry, model.lines[:-1]) for model in shown_models},
         measures=measures,
         norm=request.norm,
         device=request.device,
@@ -128,11 +130,11 @@ def _in_size(
     data: NewData, rows: NDArray[np.int64], models: Sequence[NewModel], request: Request
 ) -> tuple[NewData, NDArray[np.int64]]:
     _, height, width = data.images.image_shape
-    side = _side_of(models)
+    model_size = _size_of(models)
     if request.size:
         size = (request.size, request.size)
-    elif side is not None:
-        size = side
+    elif model_size is not None:
+        size = model_size
     elif data.uniform:
         size = (height, width)
     else:
@@ -152,7 +154,7 @@ def _in_size(
     return resized(data, preprocessing), rows
 
 
-def _side_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
+def _size_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
     # Height and width of the images that the models take; None where no model states them.
     sides = {model.shape[1:] for model in models if model.shape}
     if len(sides) > 1:
@@ -191,9 +193,9 @@ def _data_words(data: NewData, counts: Sequence[int]) -> str:
 # ---- measures ----
 
 
-def _obstacle_to_attacks(shown: Sequence[ShownModel], sizes: audit_file.Sizes, request: Request) -> str:
+def _obstacle_to_attacks(shown_models: Sequence[ShownModel], sizes: audit_file.Sizes, request: Request) -> str:
     # Why an audit has no attacks, empty where it has.
-    if not all(model.gradients for model in shown):
+    if not all(model.gradients for model in shown_models):
         return "no attacks, as gradients are missing"
     if sizes.seconds <= 60 * request.minutes + audit_file.LEAST:
         return ""

@@ -360,8 +360,8 @@ def open_for_logits(
 def _values_for_any_pixels(classifier: Classifier, images: NDArray[np.float32]) -> NDArray[np.float32]:
     # Probabilities are probabilities whatever is shown, while logits of a network that takes pixels up to 255 may all
     # be small for pixels up to 1.
-    shown = images[spread_over(len(images), SHOWN)]
-    batches = [shown, WHITE * shown, 2 * shown - 1]
+    pictures = images[spread_over(len(images), SHOWN)]
+    batches = [pictures, WHITE * pictures, 2 * pictures - 1]
     values = np.concatenate([classifier.logits(batch) for batch in batches])
     # A softmax of several operators may overflow on pixels that the network does not take.
     finite = np.isfinite(values).all(axis=1)
@@ -384,10 +384,10 @@ def _fitting(error: SeveralOutputs, model: NewModel, request: Request, classes: 
             fitting.append(output)
     if len(fitting) == 1:
         return fitting[0]
-    shown = ", ".join(map(str, fitting or error.outputs))
+    names = ", ".join(map(str, fitting or error.outputs))
     fault = f"{len(fitting)} of its outputs may be" if fitting else f"none of its {len(error.outputs)} outputs fits"
     raise InputError(
-        f"{model.path}: {fault} the logits of {len(classes)} classes: {shown}; add --output with the name of the right "
+        f"{model.path}: {fault} the logits of {len(classes)} classes: {names}; add --output with the name of the right "
         "one, or its place from 0 (make: OUTPUT=)"
     )
 

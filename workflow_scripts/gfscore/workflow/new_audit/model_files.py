@@ -131,11 +131,11 @@ def _input_shape(inputs: Sequence[onnx.ValueInfoProto]) -> tuple[int, int, int] 
     # Shape (C, H, W) of the images that a graph takes; None where it does not state it.
     if len(inputs) != 1:
         return None
-    sides = [int(side.dim_value) for side in inputs[0].type.tensor_type.shape.dim][1:]
+    sizes = [int(dimension.dim_value) for dimension in inputs[0].type.tensor_type.shape.dim][1:]
     # A side that is not stated is 0.
-    if len(sides) != 3 or 0 in sides:
+    if len(sizes) != 3 or 0 in sizes:
         return None
-    first, second, third = sides
+    first, second, third = sizes
     if first not in (1, 3) and third in (1, 3):
         return third, first, second
     return first, second, third
@@ -186,47 +186,47 @@ def _stated_by_timm(network: str) -> dict[str, Any]:
     import_torchvision()
     import timm
 
-    config: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
-    if not config:
+    pretrained: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
+    if not pretrained:
         return {}
-    return of_timm(config.to_dict(), f"timm's pretrained_cfg of {network}")
+    return of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
 
 
 def _hub(folder: Path) -> NewModel:
-    about = read_json_file(folder / HUB)
+    config = read_json_file(folder / HUB)
     path = folder / WEIGHTS
     if not path.is_file():
         raise InputError(f"{folder}: has {HUB} but no {WEIGHTS}; save the model with safetensors, in one file")
     name = name_from(folder.resolve().name)
-    architecture = about.get("architecture")
-    config = about.get("pretrained_cfg")
-    if isinstance(architecture, str) and isinstance(config, dict):
+    architecture = config.get("architecture")
+    pretrained = config.get("pretrained_cfg")
+    if isinstance(architecture, str) and isinstance(pretrained, dict):
         return NewModel(
             name=name,
             entry={"source": "timm", "path": str(path), "architecture": architecture},
             words=f"timm's {architecture}",
-            labels=about.get("label_names") or config.get("label_names"),
-            **of_timm(config, f"pretrained_cfg in {HUB}"),
+            labels=config.get("label_names") or pretrained.get("label_names"),
+            **of_timm(pretrained, f"pretrained_cfg in {HUB}"),
         )
-    if "model_type" not in about:
+    if "model_type" not in config:
         raise InputError(
             f"{folder / HUB}: names neither timm's architecture nor transformers' model_type; save it again"
         )
     return NewModel(
         name=name,
         entry={"source": "transformers", "path": str(path)},
-        words=f"transformers' {about['model_type']}",
-        labels=_transformers_labels(about, folder / HUB),
+        words=f"transformers' {config['model_type']}",
+        labels=_transformers_labels(config, folder / HUB),
         **of_transformers(folder / "preprocessor_config.json"),
     )
 
 
-def _transformers_labels(about: Mapping[str, Any], where: Path) -> Sequence[str] | None:
+def _transformers_labels(config: Mapping[str, Any], where: Path) -> Sequence[str] | None:
     # Names of the outputs in a config.json, None where there are none but the library's own numbers. transformers names
     # outputs by id2label; label2id is the same the other way round.
     for key in ("id2label", "label2id"):
-        if about.get(key):
-            names = names_in_structure({key: about[key]}, where)[0].names
+        if config.get(key):
+            names = names_in_structure({key: config[key]}, where)[0].names
             if all(re.fullmatch(r"LABEL_\d+", name) for name in names):
                 return None
             return names
@@ -267,8 +267,8 @@ def find_named(name: str) -> NewModel:
 def _of_timm(name: str) -> NewModel:
     import timm
 
-    config: Any = timm.get_pretrained_cfg(name, allow_unregistered=False)
-    settings = config.to_dict() if config else {}
+    pretrained: Any = timm.get_pretrained_cfg(name, allow_unregistered=False)
+    settings = pretrained.to_dict() if pretrained else {}
     path = None
     if settings.get("hf_hub_id"):
         from huggingface_hub import try_to_load_from_cache

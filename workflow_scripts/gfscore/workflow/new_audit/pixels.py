@@ -292,11 +292,11 @@ def choose_pixels(final: Sequence[Trial], discarded: Sequence[Trial] = (), *, cl
         With the table of accuracies and the option to write otherwise.
     """
     best, *others = final
-    shown = table([*final, *discarded])
+    listing = table([*final, *discarded])
     by_chance = binomial_tail(int(best.right.sum()), len(best.right), 1 / classes)
     if best.accuracy <= 1 / classes or by_chance > ERROR:
         raise InputError(
-            f"{where}: no preprocessing makes the model better than guessing:\n{shown}\nEither the labels "
+            f"{where}: no preprocessing makes the model better than guessing:\n{listing}\nEither the labels "
             "are in another order than the outputs (add --labels, make: LABELS=), these are not its data, or its "
             "preprocessing is another; write it as --preprocessing mean=M/M/M,std=S/S/S (make: PREPROCESSING=)"
         )
@@ -305,7 +305,7 @@ def choose_pixels(final: Sequence[Trial], discarded: Sequence[Trial] = (), *, cl
     if close:
         raise InputError(
             f"{where}: nothing states how pixels are prepared, and {len(close) + 1} ways fit about equally well:\n"
-            f"{shown}\nAdd the right one: --preprocessing {best.name} (make: PREPROCESSING={best.name})"
+            f"{listing}\nAdd the right one: --preprocessing {best.name} (make: PREPROCESSING={best.name})"
         )
     next_best = max(trial.accuracy for trial in [*others, *discarded])
     ways = 1 + len(others) + len(discarded)
@@ -414,8 +414,8 @@ def of_transformers(path: Path) -> dict[str, Any]:
     if white in (1, WHITE):
         stated["pixels"] = pixels_of(mean, std, path.name, value_range=white)
 
-    size = _side(config.get("size"))
-    crop = _side(config.get("crop_size"))
+    size = _square_side(config.get("size"))
+    crop = _square_side(config.get("crop_size"))
     interpolation = "bicubic" if config.get("resample") == 3 else "bilinear"
     if config.get("do_center_crop") and crop:
         stated["shape"] = (3, crop, crop)
@@ -426,7 +426,7 @@ def of_transformers(path: Path) -> dict[str, Any]:
     return stated
 
 
-def _side(size: Any) -> int | None:
+def _square_side(size: Any) -> int | None:
     # One number, or a mapping with equal height and width, or with the shortest edge.
     if isinstance(size, Mapping):
         sides = {size[key] for key in ("height", "width", "shortest_edge") if isinstance(size.get(key), int)}

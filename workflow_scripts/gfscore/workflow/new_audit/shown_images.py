@@ -109,19 +109,19 @@ def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, requ
         )
         seconds = _seconds_of_a_pass(classifier, images)
 
-        def run(shown: Images) -> Images:
-            return _logits_in_batches(classifier, shown)[:, indices]
+        def run(pictures: Images) -> Images:
+            return _logits_in_batches(classifier, pictures)[:, indices]
 
         settings, pixel_words = _pixels(
             model, run, images, labels, classes=data.classes, seconds=seconds, request=request
         )
-        shown = pixels.prepared(images, settings, where=model.path)
-        logits = run(shown)
+        pictures = pixels.prepared(images, settings, where=model.path)
+        logits = run(pictures)
         check_logits(logits, labels, where=model.path)
-        rows = spread_over(len(shown), SAMPLES)
-        require_invariant(run, shown, rows, logits, plain=rounds_finely(classifier.number_type), where=model.path)
+        rows = spread_over(len(pictures), SAMPLES)
+        require_invariant(run, pictures, rows, logits, plain=rounds_finely(classifier.number_type), where=model.path)
         if classifier.head is not None:
-            require_head(classifier.head, shown, where=model.path)
+            require_head(classifier.head, pictures, where=model.path)
             output_words.append(f"checked on {len(images)} images")
         accuracy = check_order(logits, labels, data.classes, where=model.path)
 
@@ -167,13 +167,13 @@ def _with_gradients(
     # Classifier of an entry, which is completed, whether it has gradients, and what the user is told of that.
     numbers = f"; {number_words(plain)}" if number_words(plain) else ""
     compared = data.images.select(np.arange(min(COMPARED, len(data.images))))
-    shown = np.concatenate(list(compared.batches(COMPARED)))
+    pictures = np.concatenate(list(compared.batches(COMPARED)))
     if entry["source"] != "onnx":
-        require_agreement(plain, compared, plain.logits(shown), where=entry["path"])
+        require_agreement(plain, compared, plain.logits(pictures), where=entry["path"])
         return plain, True, numbers
     try:
         converted = _classifier({**entry, "gradients": True}, data, threads)
-        agreement = require_agreement(converted, compared, converted.logits(shown), where="")
+        agreement = require_agreement(converted, compared, converted.logits(pictures), where="")
     except InputError as error:
         reason = str(error).split(";", maxsplit=1)[0]
         return plain, False, f"; no gradients: {reason}{numbers}"
@@ -249,8 +249,8 @@ def _pixels(
     final, discarded = pixels.try_in_turns(run, images, labels, names, first=first)
     if len(final) > 1:
         # Where the classes are in another order nothing fits, and the best of all ways says nothing.
-        shown = pixels.prepared(images, final[0].settings, where=model.path)
-        check_order(run(shown), labels, classes, where=model.path)
+        pictures = pixels.prepared(images, final[0].settings, where=model.path)
+        check_order(run(pictures), labels, classes, where=model.path)
     chosen = pixels.choose_pixels(final, discarded, classes=len(np.unique(labels)), where=model.path)
     return chosen.settings, chosen.source
 
@@ -304,10 +304,10 @@ def in_better_orientation(
     turned_data = turned(data)
     readings = _both_readings(data, turned_data, shown_rows)
     if readings is None:
-        side = min(data.images.image_shape[1:])
+        smaller = min(data.images.image_shape[1:])
         return data, [
             f"{counted}: read as stored, since turned they have another size; to turn them: --orientation exif "
-            f"--size {side} (make: ORIENTATION=exif SIZE={side})"
+            f"--size {smaller} (make: ORIENTATION=exif SIZE={smaller})"
         ]
     labels = data.images.labels[shown_rows].astype(np.int64)
     reading, words = _better_reading(models, data, readings, labels, request=request, tell=tell)
@@ -384,8 +384,8 @@ def _trials_of_readings(
         outputs = classifier.classes or len(data.classes)
         indices, _ = match_classes(model.labels, data.classes, outputs, option=request.labels, where=model.path)
 
-        def run(shown: Images) -> Images:
-            return _logits_in_batches(classifier, shown)[:, indices]
+        def run(pictures: Images) -> Images:
+            return _logits_in_batches(classifier, pictures)[:, indices]
 
         passes = len(candidates) * len(readings) * _seconds_of_a_pass(classifier, readings[0])
         rows = spread_over(len(labels), _affordable(passes, len(labels)))
@@ -412,8 +412,8 @@ def _accuracy(trial: pixels.Trial) -> float:
     return trial.accuracy
 
 
-def _beats_all(best: pixels.Trial, others: Sequence[pixels.Trial]) -> bool:
+def _beats_all(best: pixels.Trial, trials: Sequence[pixels.Trial]) -> bool:
     # Whether the best trial of one reading is surely better than every trial of the other. Corrected for the choice of
     # the best among as many, and for the two directions.
-    tests = 2 * len(others) ** 2
-    return all(pixels.clearly_better(best, other, tests=tests) for other in others)
+    tests = 2 * len(trials) ** 2
+    return all(pixels.clearly_better(best, trial, tests=tests) for trial in trials)
