@@ -41,7 +41,7 @@ def opened(folder, **settings):
 
 def values(copies, corruption, severity):
     """The grey value of each copy."""
-    return np.rint(255 * copies.of(corruption, severity)[:, 0, 0, 0]).astype(int).tolist()
+    return np.rint(255 * copies.corrupted(corruption, severity)[:, 0, 0, 0]).astype(int).tolist()
 
 
 def test_one_dataset_of_n_samples_has_a_copy_of_each_for_every_corruption_and_severity(folder):
@@ -51,7 +51,10 @@ def test_one_dataset_of_n_samples_has_a_copy_of_each_for_every_corruption_and_se
     assert images.copies.conditions == tuple((name, severity) for name in names for severity in range(1, 6))
     assert len(images) == 4 and load_all(images)[0][:, 0, 0, 0] * 255 == pytest.approx([0, 1, 2, 3])
     assert values(images.copies, "fog", 2) == [120, 121, 122, 123]
-    assert images.copies.of("fog", 2).shape == (4, 3, 8, 8) and images.copies.of("fog", 2).dtype == np.float32
+    assert (
+        images.copies.corrupted("fog", 2).shape == (4, 3, 8, 8)
+        and images.copies.corrupted("fog", 2).dtype == np.float32
+    )
 
 
 def test_lists_choose_corruptions_and_severities_in_their_order(folder):
@@ -163,7 +166,7 @@ def test_copies_in_folders_stand_under_the_names_of_the_images(folders):
 def test_faults_of_folders_are_named(folders):
     with pytest.raises(InputError, match=r"fog/2: images of 4x4x3, but the dataset's are 8x8x3"):
         shrink = {"method": "squash", "size": 4, "interpolation": "bilinear"}
-        in_folders(folders, preprocessing=shrink).copies.of("fog", 2)
+        in_folders(folders, preprocessing=shrink).copies.corrupted("fog", 2)
     (folders / "c/fog/2/n02/c.png").unlink()
     with pytest.raises(InputError, match=r"fog/2/n02/c\.png: cannot be read \(No such file"):
         _ = in_folders(folders).copies.digest

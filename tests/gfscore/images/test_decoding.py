@@ -126,7 +126,7 @@ class Watch:
         self.lock, self.held, self.most, self.together = threading.Lock(), {}, 0, 0
 
     def hold(self, budget, number, size):
-        with budget.taken(size):
+        with budget.reserved(size):
             with self.lock:
                 self.held[number] = size
                 self.most = max(self.most, sum(self.held.values()))
@@ -152,9 +152,9 @@ def test_who_needs_more_than_there_is_works_alone():
 
 def test_an_error_gives_the_memory_back():
     budget = MemoryBudget(100)
-    with pytest.raises(InputError), budget.taken(100):
+    with pytest.raises(InputError), budget.reserved(100):
         raise InputError("x")
-    with budget.taken(100):
+    with budget.reserved(100):
         pass
 
 
@@ -182,9 +182,9 @@ def test_images_are_decoded_within_the_budget(monkeypatch):
     asked = []
 
     class Noted(MemoryBudget):
-        def taken(self, size):
+        def reserved(self, size):
             asked.append(size)
-            return super().taken(size)
+            return super().reserved(size)
 
     monkeypatch.setattr(decoding, "DECODING", Noted(1000))
     buffer = io.BytesIO()

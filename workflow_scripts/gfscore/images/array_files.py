@@ -29,6 +29,9 @@ CHANNELS_REMEDY = "set channels to first (N, C, H, W), last (N, H, W, C) or none
 
 MOST_CHANNELS = 4
 
+Array = NDArray[Any]
+"""Array of whatever type a file declares."""
+
 Result = TypeVar("Result")
 
 
@@ -102,7 +105,7 @@ def open_arrays(
     return replace(image_set, class_names=class_names)
 
 
-def _channels_first(x: NDArray[Any], channels: Channels, path: Path | str) -> NDArray[Any]:
+def _channels_first(x: Array, channels: Channels, path: Path | str) -> Array:
     # View of shape (N, C, H, W).
     dimensions = 3 if channels == "none" else 4
     if x.ndim != dimensions:
@@ -122,7 +125,7 @@ def _channels_first(x: NDArray[Any], channels: Channels, path: Path | str) -> ND
     return images
 
 
-def _position_of_channels(x: NDArray[Any], path: Path | str) -> Channels:
+def _position_of_channels(x: Array, path: Path | str) -> Channels:
     if x.ndim == 3:
         return "none"
     first = x.ndim == 4 and x.shape[1] in (1, 3)
@@ -132,7 +135,7 @@ def _position_of_channels(x: NDArray[Any], path: Path | str) -> Channels:
     return "first" if first else "last"
 
 
-def _require_pixels(images: NDArray[Any], scale: ValueRange, path: Path | str) -> None:
+def _require_pixels(images: Array, scale: ValueRange, path: Path | str) -> None:
     # Numbers (N, C, H, W) in the range that plausibly use it.
     if images.dtype.kind not in "fiu":
         raise InputError(f"{path}: x has dtype {images.dtype}; save numbers")
@@ -159,7 +162,7 @@ def _require_pixels(images: NDArray[Any], scale: ValueRange, path: Path | str) -
         )
 
 
-def _plain_labels(y: NDArray[Any], number: int, where: str) -> NDArray[Any]:
+def _plain_labels(y: Array, number: int, where: str) -> Array:
     # One label per image from (n,), (n, 1) or one-hot (n, K); the texts "0", "1", ... become numbers.
     if y.dtype.kind == "b":
         y = y.astype(np.int8)
@@ -204,10 +207,23 @@ class DeclaredArray:
 
 
 def declared_arrays(path: Path | str) -> list[DeclaredArray]:
-    """Arrays of an .npz file, or of the .npy files of a folder, in the order of their names; no pixel is read.
+    """Names, shapes and types of users' arrays; no pixel is read.
 
-    Arrays of Python objects, which are not read, are listed too. Raises InputError, naming the file and the remedy, for
-    damaged files.
+    Parameters
+    ----------
+    path : path or str
+        File .npz, or folder of .npy files.
+
+    Returns
+    -------
+    list of DeclaredArray
+        In the order of the file, or of the names in the folder. Arrays of Python objects, which are not read, are
+        listed too.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the remedy, for damaged files.
     """
     path = Path(path)
     if not path.is_dir():
@@ -219,7 +235,7 @@ def declared_arrays(path: Path | str) -> list[DeclaredArray]:
     return arrays
 
 
-def read_array(path: Path | str, name: str) -> NDArray[Any]:
+def read_array(path: Path | str, name: str) -> Array:
     """Array of this name; InputError, naming the file and the remedy, where it is missing or damaged."""
     path = Path(path)
     if not path.is_dir():
@@ -233,7 +249,7 @@ def read_array(path: Path | str, name: str) -> NDArray[Any]:
     return _read(file, lambda array: np.array(opened(array, mmap_mode="r")))
 
 
-def _read_member(file: Path, name: str) -> NDArray[Any]:
+def _read_member(file: Path, name: str) -> Array:
     with opened(file) as archive:
         if name not in archive.files:
             raise InputError(

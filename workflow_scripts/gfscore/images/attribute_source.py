@@ -3,7 +3,6 @@
 Imports nothing heavy, because the Snakefile imports it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -13,7 +12,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from gfscore.core.discovery import declarations
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import Closed, Entry, InnerShare, Name, Number, Text, Unique, refusal
-from gfscore.images.dataset_source import refused_settings
+from gfscore.images.dataset_source import PlainSettings, refused_settings
 
 SOURCES = "gfscore.images.attributes"
 SAMPLE_ID = "sample_id"
@@ -144,7 +143,7 @@ def attribute_sources() -> dict[str, AttributeSource]:
     return declarations(SOURCES, "SOURCE")
 
 
-def attribute_settings(entry: Mapping[str, Any]) -> AttributeSettings:
+def attribute_settings(entry: PlainSettings) -> AttributeSettings:
     """Settings of an entry `attributes`, as parameters of jobs hold it; InputError for those that a source refuses."""
     source = attribute_sources()[entry["source"]]
     try:

@@ -23,6 +23,7 @@ from gfscore.images.attribute_source import (
     attribute_settings,
     column_name,
 )
+from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.image_set import ImageSet
 
 MISSING = "missing"
@@ -56,7 +57,7 @@ class Dataset:
 
 
 def attributes_of(
-    entry: Mapping[str, Any], dataset: Dataset, fixed_on: Dataset | None = None
+    entry: PlainSettings, dataset: Dataset, fixed_on: Dataset | None = None
 ) -> tuple[pd.DataFrame, dict[str, list[str]], dict[str, int]]:
     """Attributes of the N samples of a dataset.
 
@@ -115,7 +116,7 @@ def attributes_of(
 
 
 def identity_of(
-    entry: Mapping[str, Any],
+    entry: PlainSettings,
     dataset: Dataset,
     categories: Mapping[str, list[str]],
     missing: Mapping[str, int],

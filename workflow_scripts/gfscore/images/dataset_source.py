@@ -33,6 +33,9 @@ from gfscore.images.corruptions.parameters import Severities
 
 SOURCES = "gfscore.images.sources"
 
+PlainSettings = Mapping[str, Any]
+"""Settings as plain values, as configuration files, parameters of jobs and manifests hold them."""
+
 FROM_GENERATOR = "from_generator"
 """Value of label_error_rate: the rates that train_generator measured."""
 
@@ -222,7 +225,7 @@ class Part(Closed):
     seed: Seed = 0
 
 
-def _unknown_names(_settings: Any) -> None:
+def _unknown_names(_settings: DatasetSettings) -> None:
     return None
 
 
@@ -248,10 +251,10 @@ class DatasetSource:
 
     name: str
     settings: type[DatasetSettings]
-    claims: Callable[[Mapping[str, Any]], bool] = never
-    class_names: Callable[[Any], list[str] | None] = _unknown_names
+    claims: Callable[[PlainSettings], bool] = never
+    class_names: Callable[..., list[str] | None] = _unknown_names
     drawn: bool = False
-    empty_classes: Callable[[Any], bool] = never
+    empty_classes: Callable[..., bool] = never
 
 
 @cache
@@ -260,9 +263,7 @@ def dataset_sources() -> dict[str, DatasetSource]:
     return declarations(SOURCES, "SOURCE")
 
 
-def dataset_settings(
-    entry: Mapping[str, Any], path: Path | str | None, classes: Sequence[str] | None
-) -> DatasetSettings:
+def dataset_settings(entry: PlainSettings, path: Path | str | None, classes: Sequence[str] | None) -> DatasetSettings:
     """Settings of the images of a dataset.
 
     Parameters

@@ -1,10 +1,9 @@
 """Opening of datasets from any source, with the checks and subsets that all share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
 from gfscore.core.names import spelled_alike
 from gfscore.images.corrupted_copies import open_copies
-from gfscore.images.dataset_source import SOURCES, dataset_settings, dataset_sources
+from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
 from gfscore.images.subsets import subset_rows
 
@@ -28,7 +27,7 @@ class ClassesWithoutSamples(InputError):
 
 
 def open_images(
-    entry: Mapping[str, Any],
+    entry: PlainSettings,
     path: Path | str | None = None,
     *,
     classes: Sequence[str] | None,

@@ -71,7 +71,7 @@ class MemoryBudget:
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
 
     @contextmanager
-    def taken(self, size: int) -> Iterator[None]:
+    def reserved(self, size: int) -> Iterator[None]:
         """Take so many bytes, and give them back at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._used == 0 or self._used + size <= self.size)
@@ -137,7 +137,7 @@ def prepare(content: bytes, preprocessing: Preprocessing, *, name: str) -> NDArr
                 pixels = math.prod(image.size)
                 if not isinstance(preprocessing, AsStored):
                     pixels = max(pixels, preprocessing.size**2)
-                with DECODING.taken(BYTES_PER_PIXEL * pixels):
+                with DECODING.reserved(BYTES_PER_PIXEL * pixels):
                     return np.asarray(_decoded(image, preprocessing))
     # Decoders raise errors of many types for damaged bytes.
     except Exception as error:
@@ -158,7 +158,7 @@ def orientation_of(content: bytes) -> int:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             # PNG has EXIF behind the pixels, which are then decoded.
             pixels = math.prod(image.size)
-            with DECODING.taken(BYTES_PER_PIXEL * pixels):
+            with DECODING.reserved(BYTES_PER_PIXEL * pixels):
                 return _orientation(image) if pixels <= LARGEST_IMAGE else UPRIGHT
     # A damaged image is refused where it is decoded.
     except Exception:

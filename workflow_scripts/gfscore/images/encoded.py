@@ -124,7 +124,22 @@ def from_files(
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
 ) -> ImageSet:
-    """Image set of the files of these names in a folder, in their order; arguments as those of from_encoded."""
+    """Image set of encoded images in files.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the files.
+    names : sequence of str
+        Paths of the N images in it.
+    labels, sample_id, preprocessing, class_names, where
+        As those of from_encoded.
+
+    Raises
+    ------
+    InputError
+        As from_encoded.
+    """
 
     def blobs(rows: NDArray[np.int64]) -> Iterator[Blob]:
         for row in rows:
@@ -137,7 +152,17 @@ def from_files(
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int) -> Iterator[Result]:
-    """Yield function(item) in the order of `items`, computed by WORKERS threads at most `ahead` items in advance."""
+    """Yield function(item) in the order of `items`, computed by WORKERS threads.
+
+    Parameters
+    ----------
+    function : callable
+        Function of one item.
+    items : iterable
+        Read no further than `ahead` items in advance.
+    ahead : int
+        Largest number of items whose results are computed or wait.
+    """
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(WORKERS) as pool:
         try:

@@ -165,9 +165,9 @@ def _labels_in(file: Path, column: str) -> Labels:
         values = parquet.read([column])[column]
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-    whole = pa.types.is_integer(values.type)
+    integers = pa.types.is_integer(values.type)
     text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if values.null_count or not (whole or text):
+    if values.null_count or not (integers or text):
         raise InputError(
             f"{file}: column {column} is {values.type}, {values.null_count} null; give whole numbers or names"
         )

@@ -57,7 +57,7 @@ class Copies:
     stored: Callable[[Condition, NDArray[np.int64]], Iterator[Stored]]
     form: str
 
-    def of(self, corruption: str, severity: int) -> NDArray[np.float32]:
+    def corrupted(self, corruption: str, severity: int) -> NDArray[np.float32]:
         """Copies with one corruption at one severity, (N, C, H, W) float32 in [0, 1]."""
         return self.read((corruption, severity), self.rows)
 
@@ -244,7 +244,19 @@ class ImageSet:
 
 
 def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, preprocessing: str) -> ImageSet:
-    """Image set held in memory: `images` (N, C, H, W) float32 in [0, 1], `labels` (N,), `sample_id` (N,)."""
+    """Image set held in memory.
+
+    Parameters
+    ----------
+    images : array_like of shape (N, C, H, W)
+        Pixels in [0, 1]; kept as float32.
+    labels : array_like of shape (N,)
+        Whole numbers.
+    sample_id : array_like of shape (N,)
+        Identifiers.
+    preprocessing : str
+        What was done to the stored pixels, in words.
+    """
     pixels = np.ascontiguousarray(images, dtype=np.float32)
 
     def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:

@@ -109,9 +109,19 @@ def open_class_folders(
 
 
 def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]:
-    """Class folders in label order: `declared` if it is not None, else all folders in `root`, sorted by name.
+    """Class folders in label order.
 
-    Raises InputError for a folder that is missing or not declared, and for images outside the class folders.
+    Parameters
+    ----------
+    root : path or str
+        Folder of the class folders.
+    declared : sequence of str or None
+        Their names in label order; None for all, sorted by name.
+
+    Raises
+    ------
+    InputError
+        For a folder that is missing or not declared, and for images outside the class folders.
     """
     folders = []
     for entry in visible(root):
@@ -133,7 +143,27 @@ def class_folders(root: Path | str, declared: Sequence[str] | None) -> list[str]
 
 
 def images_in_folders(root: Path | str, folders: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Relative paths, sorted within each class folder, and labels; InputError for files that are no images."""
+    """Images in class folders.
+
+    Parameters
+    ----------
+    root : path or str
+        Folder of the class folders.
+    folders : sequence of str
+        Class folders in label order.
+
+    Returns
+    -------
+    names : list of str
+        Paths relative to `root`, sorted within each class folder.
+    labels : list of int
+        Positions of the class folders.
+
+    Raises
+    ------
+    InputError
+        For files that are no images.
+    """
     names = []
     labels = []
     for label, folder in enumerate(folders):
@@ -348,7 +378,10 @@ def require_inside(names: Sequence[str], where: Path | str) -> None:
 
 
 class NamedImages:
-    """Images in the folder `root` by names that may lack their ending."""
+    """Images in the folder `root` by names that may lack their ending.
+
+    The folder is listed once, however many names are looked up.
+    """
 
     def __init__(self, root: Path | str) -> None:
         """Names count from `root`."""

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,25 @@ from gfscore.core import digests
 from gfscore.core.digests import require_pinned
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import left_behind
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
-Manifest = Mapping[str, Any]
+Manifest = dict[str, Any]
 """What a manifest's file holds."""
 
 
 def open_and_describe(
-    entry: Mapping[str, Any],
+    entry: PlainSettings,
     path: Path | str | None = None,
     *,
     dataset: str,
     classes: Sequence[str] | None,
     pinned: str | None = None,
-) -> tuple[ImageSet, dict[str, Any]]:
+) -> tuple[ImageSet, Manifest]:
     """Image set of a dataset, and its manifest.
 
     Parameters
@@ -58,7 +59,7 @@ def open_and_describe(
     images = open_images(entry, path, classes=classes, with_copies=True)
     require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
     names = list(classes or images.class_names or ())
-    manifest: dict[str, Any] = {
+    manifest: Manifest = {
         "dataset": dataset,
         "settings": dict(entry),
         "path": str(path) if path else None,
@@ -76,12 +77,27 @@ def open_and_describe(
     return images, manifest
 
 
-def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, dict[str, Any]]:
-    """Image set and manifest of a dataset, from the manifest that fetch_dataset wrote.
+def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, Manifest]:
+    """Image set and manifest of a dataset that was opened before.
 
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes, and so is
-    that of corrupted copies, which the image set has `with_copies`. Raises InputError as `open_images` does, and when a
-    digest differs from that of the manifest.
+    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes.
+
+    Parameters
+    ----------
+    path_to_manifest : path or str
+        Manifest that fetch_dataset wrote.
+    with_copies : bool
+        With the corrupted copies of the images, whose digest is computed again, too.
+
+    Returns
+    -------
+    images : ImageSet
+    manifest : dict
+
+    Raises
+    ------
+    InputError
+        As `open_images`, and when a digest differs from that of the manifest.
     """
     manifest = read_json(path_to_manifest)
     images = _open(manifest, with_copies=with_copies)
@@ -94,10 +110,25 @@ def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -
 
 
 def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
-    """Image set of a dataset, and the first file or folder that holds other images than its manifest describes.
+    """Image set of a dataset, and where its images are no longer those that its manifest describes.
 
-    Every image is read and hashed, those of corrupted copies too; the second value is None if all are the same. Raises
-    InputError, naming the file, for images that cannot be read.
+    Every image is read and hashed, those of corrupted copies too.
+
+    Parameters
+    ----------
+    path_to_manifest : path or str
+        Manifest that fetch_dataset wrote, beside the table of the samples.
+
+    Returns
+    -------
+    images : ImageSet
+    difference : str or None
+        First file or folder that holds other images; None if all are the same.
+
+    Raises
+    ------
+    InputError
+        Naming the file, for images that cannot be read.
     """
     manifest = read_json(path_to_manifest)
     images = _open(manifest, with_copies=True)
@@ -206,11 +237,11 @@ def _folder_of_samples(images: ImageSet, manifest: Manifest) -> str | None:
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder, followlinks=True):
+    for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not left_behind(name)]
         for name in sorted(names):
             if not left_behind(name):
-                yield os.path.join(place, name)  # noqa: PTH118
+                yield os.path.join(parent, name)  # noqa: PTH118
 
 
 def _first_difference(images: ImageSet, manifest: Manifest, path_to_samples: Path) -> str:

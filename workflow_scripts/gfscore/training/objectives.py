@@ -268,8 +268,8 @@ def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float)
     BCE = -log p_y - log(1 - max_{k != y} p_k), the boosted cross-entropy. Source: Wang et al. 2020,
     section 3.
     """
-    others = adversarial.scatter(1, labels[:, None], -float("inf"))
-    strongest_rival = others.argmax(1, keepdim=True)
+    rivals = adversarial.scatter(1, labels[:, None], -float("inf"))
+    strongest_rival = rivals.argmax(1, keepdim=True)
     # 1 - p_k as a sum over the other classes, which is accurate where p_k rounds to 1.
     without_rival = adversarial.scatter(1, strongest_rival, -float("inf"))
     log_complement = without_rival.logsumexp(1) - adversarial.logsumexp(1)

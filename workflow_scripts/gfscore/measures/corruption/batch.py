@@ -55,7 +55,7 @@ def measure_batch(
     if copies is None:
         conditions, corrupted = _drawn_copies(images, settings, seeds)
     else:
-        conditions, corrupted = copies.conditions, copies.of
+        conditions, corrupted = copies.conditions, copies.corrupted
 
     predicted = []
     corruptions = []

@@ -139,7 +139,10 @@ def image_traits(images: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         for three channels the mean of each colour.
     """
     batches = [_traits_of_batch(batch) for batch in _in_batches(images)]
-    return {name: np.concatenate([traits[name] for traits in batches]) for name in batches[0]}
+    traits = {}
+    for name in batches[0]:
+        traits[name] = np.concatenate([values[name] for values in batches])
+    return traits
 
 
 def _traits_of_batch(images: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
