@@ -1,5 +1,7 @@
 """Numbers of the three findings, each a triple `(value, low, high)` unless it says otherwise."""
 
+import numpy as np
+
 from studies.real_networks.statistics import KEEPS_ACCURACY, mean_over_families, order_over_families
 from studies.reproduction.classwise_networks import miss_rate_order
 from studies.reproduction.real_networks import (
@@ -8,9 +10,9 @@ from studies.reproduction.real_networks import (
     accuracy,
     average,
     class_order,
+    family_of,
     measurement,
     networks,
-    per_network,
 )
 
 DEFINITIONS = {
@@ -23,25 +25,31 @@ DEFINITIONS = {
 
 def standing():
     """The checkpoints that keep some accuracy under attack, as `networks` returns them."""
-    found = networks(CHECKPOINTS)
-    return {name: own for name, own in found.items() if average(own, "attacked_recall") >= KEEPS_ACCURACY}
+    accurate = {}
+    for name, classes in networks(CHECKPOINTS).items():
+        if average(classes, "attacked_recall") >= KEEPS_ACCURACY:
+            accurate[name] = classes
+    return accurate
 
 
 def class_orders(column, against="attacked_recall"):
     """Rho over classes of a column with another, per network that keeps accuracy: `(values, families)`."""
-    found = standing().values()
-    return [class_order(column, against)(own) for own in found], [own["family"].iloc[0] for own in found]
+    order = class_order(column, against)
+    frames = standing().values()
+    return [order(classes) for classes in frames], [family_of(classes) for classes in frames]
 
 
 def class_agreement(column, against="attacked_recall"):
     """Mean over networks of the rho over classes."""
-    return mean_over_families(*class_orders(column, against))
+    orders, families = class_orders(column, against)
+    return mean_over_families(orders, families)
 
 
-def class_advantage(column, other):
+def class_advantage(column, baseline):
     """Mean over networks of how much better one column orders the classes under attack than another."""
-    (first, families), (second, _) = class_orders(column), class_orders(other)
-    return mean_over_families([x - y for x, y in zip(first, second, strict=True)], families)
+    orders, families = class_orders(column)
+    baseline_orders, _ = class_orders(baseline)
+    return mean_over_families(np.subtract(orders, baseline_orders), families)
 
 
 def trained_against_attacks(name):
@@ -54,11 +62,16 @@ def model_agreement(column, *, robust_only=False):
 
     `robust_only`: of the networks that were trained against attacks alone.
     """
-    found = {
-        name: own for name, own in networks(CHECKPOINTS).items() if not robust_only or trained_against_attacks(name)
-    }
-    means = [[average(own, name) for own in found.values()] for name in (column, "attacked_recall")]
-    return order_over_families(*means, [own["family"].iloc[0] for own in found.values()])
+    means = []
+    attacked = []
+    families = []
+    for name, classes in networks(CHECKPOINTS).items():
+        if robust_only and not trained_against_attacks(name):
+            continue
+        means.append(average(classes, column))
+        attacked.append(average(classes, "attacked_recall"))
+        families.append(family_of(classes))
+    return order_over_families(means, attacked, families)
 
 
 def shared(audit, measure):
@@ -68,9 +81,9 @@ def shared(audit, measure):
 
 def better_by_cfps(definition="success"):
     """Names of the networks on which CFPS orders the classes by targeted success better than 1 - recall does."""
-    found = networks(TARGETED)
-    by_cfps, by_miss = class_order("cfps", f"target_{definition}"), miss_rate_order(definition)
-    return [name for name, own in found.items() if by_cfps(own) > by_miss(own)]
+    by_cfps = class_order("cfps", f"target_{definition}")
+    by_miss_rate = miss_rate_order(definition)
+    return [name for name, classes in networks(TARGETED).items() if by_cfps(classes) > by_miss_rate(classes)]
 
 
 def untargeted_predictors():
@@ -80,7 +93,7 @@ def untargeted_predictors():
 
 def accuracies():
     """Accuracy of each checkpoint undisturbed and under attack: `{name: (clean, attacked)}`."""
-    names = list(networks(CHECKPOINTS))
-    clean, _ = per_network(accuracy, CHECKPOINTS)
-    attacked, _ = per_network(lambda own: average(own, "attacked_recall"), CHECKPOINTS)
-    return dict(zip(names, zip(clean, attacked, strict=True), strict=True))
+    result = {}
+    for name, classes in networks(CHECKPOINTS).items():
+        result[name] = accuracy(classes), average(classes, "attacked_recall")
+    return result

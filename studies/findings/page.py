@@ -4,7 +4,7 @@ from studies.findings import numbers
 from studies.findings.pictures import order_picture, predictors_picture, shared_picture
 from studies.markdown import table
 from studies.reproduction.classwise_networks import predictors_of_targeted_success
-from studies.reproduction.real_networks import COMMAND, TARGETED, in_words, networks
+from studies.reproduction.real_networks import COMMAND, TARGETED, interval_words, networks
 
 TITLES = {
     "findings-order": "The attack-free score orders classes as attacks do, but ranks undefended networks first",
@@ -12,7 +12,6 @@ TITLES = {
     "findings-predictors": "False positives tell where targeted attacks lead; recall tells which class falls",
 }
 """Name of each picture -> its finding."""
-
 
 COLUMNS = {"great_softmax": "softmax score", "great_sigmoid": "sigmoid score", "recall": "undisturbed accuracy"}
 """What is compared with the outcome of attacks, and its words."""
@@ -27,8 +26,8 @@ SHARED = (
 
 def pictures():
     """The figures of the page by name."""
-    makers = (order_picture, shared_picture, predictors_picture)
-    return {name: make(title) for make, (name, title) in zip(makers, TITLES.items(), strict=True)}
+    drawn = (order_picture, shared_picture, predictors_picture)
+    return {name: draw(title) for draw, (name, title) in zip(drawn, TITLES.items(), strict=True)}
 
 
 def page():
@@ -66,21 +65,24 @@ def _picture(name):
 
 
 def _order():
-    found, left = numbers.standing(), in_words(numbers.class_advantage("great_softmax", "recall"), "+")
+    accurate = len(numbers.standing())
+    lead = interval_words(numbers.class_advantage("great_softmax", "recall"), "+")
     undefended = [attacked for name, (_, attacked) in numbers.accuracies().items() if name.startswith("std_resnet")]
     low, high = min(undefended), max(undefended)
+    classes = [interval_words(numbers.class_agreement(column)) for column in COLUMNS]
+    models = [interval_words(numbers.model_agreement(column)) for column in COLUMNS]
+    robust = [interval_words(numbers.model_agreement(column, robust_only=True)) for column in COLUMNS]
     rows = [
-        ["classes, mean over networks", *(in_words(numbers.class_agreement(column)) for column in COLUMNS)],
-        ["networks, all 17", *(in_words(numbers.model_agreement(column)) for column in COLUMNS)],
-        ["networks, the 10 trained against attacks"]
-        + [in_words(numbers.model_agreement(column, robust_only=True)) for column in COLUMNS],
+        ["classes, mean over networks", *classes],
+        ["networks, all 17", *models],
+        ["networks, the 10 trained against attacks", *robust],
     ]
     return f"""{_picture("findings-order")}
 Rank correlation with what survives the attacks:
 
 {table(["order of", *COLUMNS.values()], rows)}
-- **Classes.** On the {len(found)} networks that keep at least 10% of the images, the order of the classes by softmax
-  score is nearly that under attack. So is that by plain recall: the score's correlation less that of recall is {left}.
+- **Classes.** On the {accurate} networks that keep at least 10% of the images, the order of the classes by softmax
+  score is nearly that under attack. So is that by plain recall: the score's correlation less that of recall is {lead}.
 - **Networks.** The four highest scores are those of the four ResNets, trained without defence, which keep {low:.1%} to
   {high:.1%} of the images. The score ranks confidence: over all 17 its correlation with robustness is negative here, as
   that of accuracy is, and families are too few to say what it is elsewhere, or among networks trained alike.
@@ -92,9 +94,9 @@ Rank correlation with what survives the attacks:
 def _shared():
     rows = []
     for audit, measure, words in SHARED:
-        own = numbers.shared(audit, measure)
-        share = tuple(own[name] for name in ("value", "low", "high"))
-        rows.append([words, str(own["networks"]), str(own["families"]), f"{own['images']:,}", in_words(share)])
+        row = numbers.shared(audit, measure)
+        share = interval_words((row["value"], row["low"], row["high"]))
+        rows.append([words, str(row["networks"]), str(row["families"]), f"{row['images']:,}", share])
     return f"""{_picture("findings-shared")}
 The share of the variance between classes that networks of *different* families have in common: covariances of class
 recalls over the geometric means of their variances, over all pairs of networks of different families. All networks see
@@ -113,17 +115,17 @@ images and families anew.
 
 def count_of(better, robust):
     """Of the networks trained against attacks, or of the others, how many are among `better`, as "k of n"."""
-    own = [name for name in networks(TARGETED) if numbers.trained_against_attacks(name) == robust]
-    return f"{sum(name in better for name in own)} of the {len(own)}"
+    names = [name for name in networks(TARGETED) if numbers.trained_against_attacks(name) == robust]
+    return f"{len(set(names) & set(better))} of the {len(names)}"
 
 
 def _predictors():
     rows = []
     for definition, words in numbers.DEFINITIONS.items():
         *means, p = predictors_of_targeted_success(definition)
-        rows.append([words, *(in_words(mean, "+") for mean in means), f"{p:.3f}"])
+        rows.append([words, *(interval_words(mean, "+") for mean in means), f"{p:.3f}"])
     better = numbers.better_by_cfps()
-    errors, recall = (in_words(found) for found in numbers.untargeted_predictors())
+    errors, recall = map(interval_words, numbers.untargeted_predictors())
     return f"""{_picture("findings-predictors")}
 Rank correlation over the ten classes with the success of targeted attacks towards a class, mean over the 13
 checkpoints that are no ResNets; p is of a sign-flip test of the difference, as if networks were independent:

@@ -29,23 +29,39 @@ def calibrations(folder: Path) -> list[dict[str, Any]]:
     """
     networks = checkpoint_logits(folder)
     attacked = paired(folder, CHECKPOINTS, "attacked")
-    survive = dict(zip(attacked.networks, attacked.values.mean(axis=1), strict=True))
-    under_attack = np.array([survive[name] for name in networks])
-    recall = [class_means(predictions(*given) == given[1], given[1], len(CLASSES)) for given in networks.values()]
+    accuracy_under_attack = dict(zip(attacked.networks, attacked.values.mean(axis=1), strict=True))
+    under_attack = np.array([accuracy_under_attack[name] for name in networks])
+    recall = []
+    for logits, labels in networks.values():
+        correct = predictions(logits, labels) == labels
+        recall.append(class_means(correct, labels, len(CLASSES)))
+
     rows = []
     for activation in ("softmax", "sigmoid"):
-        curves = [
-            sweep_class_scores(*given, len(CLASSES), activation=activation, low=SEARCH.low, high=SEARCH.high)
-            for given in networks.values()
-        ]
+        curves = []
+        for logits, labels in networks.values():
+            curve = sweep_class_scores(
+                logits, labels, len(CLASSES), activation=activation, low=SEARCH.low, high=SEARCH.high
+            )
+            curves.append(curve)
         objectives = {
             "clean": cross_model_accuracy(curves, np.array(recall), SEARCH),
             "attacked": attack_distance(curves, under_attack, SEARCH),
         }
         for name, objective in objectives.items():
-            found = optimum(objective.stretches, objective.values(np.ones((1, len(curves))))[0])
-            scores = aggregates(curves)(np.array([found.t_star]))[0]
-            row = {"activation": activation, "objective": name, "temperature": found.t_star, "best": found.best}
-            row |= {"first": found.interval[0], "last": found.interval[1], "edge": found.edge}
-            rows.append(row | {"scores": dict(zip(networks, map(float, scores), strict=True))})
+            best = optimum(objective.stretches, objective.values(np.ones((1, len(curves))))[0])
+            scores = aggregates(curves)(np.array([best.t_star]))[0]
+            first, last = best.interval
+            rows.append(
+                {
+                    "activation": activation,
+                    "objective": name,
+                    "temperature": best.t_star,
+                    "best": best.best,
+                    "first": first,
+                    "last": last,
+                    "edge": best.edge,
+                    "scores": dict(zip(networks, map(float, scores), strict=True)),
+                }
+            )
     return rows

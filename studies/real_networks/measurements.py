@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
@@ -61,18 +64,25 @@ def similarities(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for audit, measures in ((LOGITS, ["clean"]), (CHECKPOINTS, ["clean", "attacked"])):
         table = audit_table(folder, audit, "similarities")
-        first, second = (table[name].map(lambda name: family_of(name.split("/")[-1])) for name in ("first", "second"))
-        table = table.assign(first=first, second=second)
-        for measure in measures:
-            for name in ("confusion_cosine", "error_cosine", "recall_cosine"):
-                own = table[(table["measure"] == measure) & (table["similarity"] == name)]
-                pairs = own["first"], own["second"], [*own["first"], *own["second"]]
-                key = {"audit": audit, "measure": measure, "similarity": name, "pairs": len(own)}
-                medians = {
-                    word: median_over_pairs(own[column], *pairs)
-                    for word, column in (("median", "value"), ("permuted", "baseline"))
+        for column in ("first", "second"):
+            table[column] = [family_of(label.split("/")[-1]) for label in table[column]]
+        for measure, name in product(measures, ("confusion_cosine", "error_cosine", "recall_cosine")):
+            pairs = table[(table["measure"] == measure) & (table["similarity"] == name)]
+            first = pairs["first"]
+            second = pairs["second"]
+            families = [*first, *second]
+            rows.append(
+                {
+                    "audit": audit,
+                    "measure": measure,
+                    "similarity": name,
+                    "pairs": len(pairs),
+                    "low": pairs["value"].min(),
+                    "high": pairs["value"].max(),
+                    "median": median_over_pairs(pairs["value"], first, second, families),
+                    "permuted": median_over_pairs(pairs["baseline"], first, second, families),
                 }
-                rows.append(key | {"low": own["value"].min(), "high": own["value"].max(), **medians})
+            )
     return rows
 
 
@@ -81,47 +91,60 @@ def corruptions(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
     Takes what `corrupted_classes` does. Of tied classes one that stays is enough; `all_` counts only where all do.
     """
-    found = []
-    for model, own in corrupted_classes(rows).groupby("model", sort=False):
-        agree: dict[str, list[float]] = defaultdict(list)
-        for _, classes in own.set_index("class_name").groupby("corruption"):
+    result = []
+    for model, classes_of_model in corrupted_classes(rows).groupby("model", sort=False):
+        agreements: dict[str, list[float]] = defaultdict(list)
+        for _, classes in classes_of_model.set_index("class_name").groupby("corruption"):
             for name, column, sign in (("weakest", "recall", 1), ("most_reached", "cfps", -1)):
-                both = [lowest(sign * classes[f"{prefix}{column}"]) for prefix in ("", "clean_")]
-                agree[name].append(bool(both[0] & both[1]))
-                agree[f"all_{name}"].append(both[0] == both[1])
-                agree[f"{column}_order"].append(order(classes[column], classes[f"clean_{column}"]))
-        found.append({"model": model, **{name: float(np.mean(values)) for name, values in agree.items()}})
-    return found
+                corrupted = lowest(sign * classes[column])
+                clean = lowest(sign * classes[f"clean_{column}"])
+                agreements[name].append(bool(corrupted & clean))
+                agreements[f"all_{name}"].append(corrupted == clean)
+                agreements[f"{column}_order"].append(order(classes[column], classes[f"clean_{column}"]))
+        means = {name: float(np.mean(values)) for name, values in agreements.items()}
+        result.append({"model": model, **means})
+    return result
 
 
 def shared(folder: Path) -> list[dict[str, Any]]:
     """Share of the variance between classes that networks of different families have in common, by measure."""
     rows = []
     for audit, measure in ((LOGITS, "clean"), (CHECKPOINTS, "clean"), (CHECKPOINTS, "attacked")):
-        found = paired(folder, audit, measure)
-        kept = np.flatnonzero(found.values.mean(axis=1) >= KEEPS_ACCURACY)
-        families = [found.families[index] for index in kept]
-        share = common_share_interval(found.values[kept], found.labels, families, len(OBJECTS), draws=ORDER_DRAWS)
-        size = {"networks": len(kept), "families": len(set(families)), "images": len(found.labels)}
-        row = dict(zip(("value", "low", "high"), share, strict=True))
-        rows.append({"audit": audit, "measure": measure, **size, **row})
+        pairing = paired(folder, audit, measure)
+        accurate = np.flatnonzero(pairing.values.mean(axis=1) >= KEEPS_ACCURACY)
+        families = [pairing.families[index] for index in accurate]
+        value, low, high = common_share_interval(
+            pairing.values[accurate], pairing.labels, families, len(OBJECTS), draws=ORDER_DRAWS
+        )
+        rows.append(
+            {
+                "audit": audit,
+                "measure": measure,
+                "networks": len(accurate),
+                "families": len(set(families)),
+                "images": len(pairing.labels),
+                "value": value,
+                "low": low,
+                "high": high,
+            }
+        )
     return rows
 
 
 def logit_leads(folder: Path, data: Path) -> dict[str, float]:
     """Mean over images of the lead of the true logit over the next, 0 where wrong: the score without its ends."""
     networks = published_logits(data) | checkpoint_logits(folder)
-    return {name: _mean_lead(*given) for name, given in networks.items()}
-
-
-def _mean_lead(logits, labels):
-    own, rival = true_and_rival_logits(logits, labels)
-    return float(np.maximum(own - rival, 0).mean())
+    leads = {}
+    for name, (logits, labels) in networks.items():
+        true_logit, rival_logit = true_and_rival_logits(logits, labels)
+        leads[name] = float(np.maximum(true_logit - rival_logit, 0).mean())
+    return leads
 
 
 def smoothing(folder: Path) -> list[dict[str, Any]]:
     """For each smoothed checkpoint, how its certified radii compare with distances found for the network before."""
-    radii, distances = paired(folder, SMOOTHED, "certified"), paired(folder, SMOOTHED, "distance")
+    radii = paired(folder, SMOOTHED, "certified")
+    distances = paired(folder, SMOOTHED, "distance")
     rows = []
     for name, radius in zip(radii.networks, radii.values, strict=True):
         distance = distances.values[distances.networks.index(name)]
@@ -155,33 +178,64 @@ def balancing(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for model in TRAININGS:
         frame = scores.read(ModelName(FACES, "none", model), "clean")
-        own = attributes.loc[frame["sample_id"]]
-        groups = {name: pd.Categorical(own[name], categories[name]).codes.astype(np.int64) for name in ATTRIBUTES}
-        faces = [frame[name].to_numpy(dtype=np.int64) for name in ("label", "prediction")]
-        race = groups["race"]
+        attributes_of_faces = attributes.loc[frame["sample_id"]]
+        groups = {}
+        for name in ATTRIBUTES:
+            groups[name] = pd.Categorical(attributes_of_faces[name], categories[name]).codes.astype(np.int64)
+        balanced_draws, random_draws = _draws(groups["race"])
+        labels = frame["label"].to_numpy(dtype=np.int64)
+        predictions = frame["prediction"].to_numpy(dtype=np.int64)
         for attribute, group in groups.items():
-            whole = _metrics(*faces, group, len(categories[attribute]), np.arange(len(group)))
-            parts: dict[str, list[Any]] = {"balanced": [], "random": []}
-            for seed in range(BALANCED_DRAWS):
-                balanced = balanced_rows(race, seed=seed)
-                alike = np.random.default_rng(seed).choice(len(race), len(balanced), replace=False)
-                for name, part in (("balanced", balanced), ("random", alike)):
-                    parts[name].append(_metrics(*faces, group, len(categories[attribute]), part))
-            key = {"model": model, "attribute": attribute, "faces": len(group), "part": len(balanced)}
-            rows += [key | _changes(metric, whole, parts, place) for place, metric in enumerate(METRICS)]
+            faces = _Faces(labels, predictions, group, len(categories[attribute]))
+            value = faces.metrics(np.arange(len(group)))
+            balanced = np.array([faces.metrics(chosen) for chosen in balanced_draws])
+            random = np.array([faces.metrics(chosen) for chosen in random_draws])
+            for column, metric in enumerate(METRICS):
+                rows.append(
+                    {
+                        "model": model,
+                        "attribute": attribute,
+                        "faces": len(group),
+                        "part": len(balanced_draws[-1]),
+                        "metric": metric,
+                        "value": value[column],
+                        "balanced": _changes(balanced[:, column], value[column]),
+                        "random": _changes(random[:, column], value[column]),
+                    }
+                )
     return rows
 
 
-def _metrics(labels, predictions, group, groups, part):
-    columns = (column[part] for column in (group, labels, predictions))
-    found = group_metrics(group_rates(group_counts(*columns, groups=groups, classes=len(CLASSES))))
-    return [100 * found[metric][CLASSES.index(POSITIVE)] for metric in METRICS]
+def _draws(race):
+    # Rows of faces, balanced by race, and as many drawn at random, by seed.
+    balanced = []
+    random = []
+    for seed in range(BALANCED_DRAWS):
+        rows = balanced_rows(race, seed=seed)
+        balanced.append(rows)
+        random.append(np.random.default_rng(seed).choice(len(race), len(rows), replace=False))
+    return balanced, random
 
 
-def _changes(metric, whole, parts, place):
-    row = {"metric": metric, "value": whole[place]}
-    for name, drawn in parts.items():
-        change = np.abs(np.array(drawn)[:, place] - whole[place])
-        low, median, high = np.nanquantile(change, [0.025, 0.5, 0.975])
-        row[name] = {"median": median, "low": low, "high": high, "beyond_3": float(np.mean(change > 3))}
-    return row
+@dataclass(frozen=True)
+class _Faces:
+    # Labels, predictions and groups (N,) of faces, and the number of groups.
+    labels: NDArray[np.int64]
+    predictions: NDArray[np.int64]
+    group: NDArray[np.int64]
+    groups: int
+
+    def metrics(self, rows: NDArray[np.integer]) -> list[float]:
+        """Each of METRICS for the positive class on some of the faces, in percentage points."""
+        counts = group_counts(
+            self.group[rows], self.labels[rows], self.predictions[rows], groups=self.groups, classes=len(CLASSES)
+        )
+        by_class = group_metrics(group_rates(counts))
+        positive = CLASSES.index(POSITIVE)
+        return [100 * by_class[metric][positive] for metric in METRICS]
+
+
+def _changes(drawn, value):
+    change = np.abs(drawn - value)
+    low, median, high = np.nanquantile(change, [0.025, 0.5, 0.975])
+    return {"median": median, "low": low, "high": high, "beyond_3": float(np.mean(change > 3))}

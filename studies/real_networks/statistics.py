@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,72 +11,107 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.ranking import spearman
 
-DRAWS, ORDER_DRAWS = 10_000, 1_000
-"""Resamples of a bootstrap of means, and of one whose resamples take longer."""
+DRAWS = 10_000
+"""Resamples of a bootstrap of means."""
+
+ORDER_DRAWS = 1_000
+"""Resamples of a bootstrap whose resamples take longer."""
 
 CONFIDENCE = 0.95
 
 KEEPS_ACCURACY = 0.1
 """Accuracy under attack below which a network's classes are all near 0, so that their order says nothing."""
 
+Interval = tuple[float, float, float]
+"""Value, and the lower and upper end of its interval."""
+
+
+# ---- bootstrap over families ----
+
 
 def resampled_families(families: Sequence[str], draws: int = DRAWS) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Bootstrap samples of whole families, as many as there are: `(number, times)`.
+    """Bootstrap samples of whole families, as many as there are.
 
     Networks of one family share authors, architecture and recipe, so they are no independent draws; families are taken
-    as such. Takes the family of each of M networks; `number` (M,) is that of its family, 0..F-1, and `times` (draws, F)
-    how often each family is in each sample.
+    as such.
+
+    Parameters
+    ----------
+    families : sequence of str
+        Family of each of M networks.
+    draws : int
+        Number of samples.
+
+    Returns
+    -------
+    number : ndarray of shape (M,)
+        Number of each network's family, 0..F-1.
+    times : ndarray of shape (draws, F)
+        How often each family is in each sample.
     """
     names, number = np.unique(np.asarray(families), return_inverse=True)
-    times = np.random.default_rng(0).multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
+    equal_chances = np.full(len(names), 1 / len(names))
+    times = np.random.default_rng(0).multinomial(len(names), equal_chances, size=draws)
     return number, times
 
 
-def mean_over_families(values: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
-    """`(value, low, high)` of the mean of a value per network, (M,): percentile bootstrap over families.
+def mean_over_families(values: ArrayLike, families: Sequence[str]) -> Interval:
+    """Mean of a value per network, (M,), with a percentile bootstrap over families.
 
     Approximate: with the five families of the checkpoints the interval is rather too narrow than too wide.
     """
-    values = _of_every_network(values)
+    values = _complete(values)
     number, times = resampled_families(families)
     drawn = (times @ np.bincount(number, weights=values)) / (times @ np.bincount(number))
-    return (float(values.mean()), *_middle(drawn))
+    return _interval(float(values.mean()), drawn)
 
 
 def median_over_pairs(
     values: ArrayLike, first: Sequence[str], second: Sequence[str], families: Sequence[str]
-) -> tuple[float, float, float]:
-    """`(value, low, high)` of the median over pairs of networks, (P,): bootstrap over families.
+) -> Interval:
+    """Median over pairs of networks, with a bootstrap over families.
 
-    `first` and `second` are the families of each pair's networks, `families` all of them.
+    Parameters
+    ----------
+    values : array_like of shape (P,)
+        One value per pair.
+    first, second : sequence of str
+        Families of the networks of each pair.
+    families : sequence of str
+        All families.
     """
-    values, names = np.asarray(values, dtype=np.float64), np.unique(families)
+    values = np.asarray(values, dtype=np.float64)
+    names = np.unique(families)
     _, times = resampled_families(names, ORDER_DRAWS)
     # A network drawn twice is no pair with itself.
-    often = times[:, np.searchsorted(names, first)] * times[:, np.searchsorted(names, second)]
-    drawn = [np.median(np.repeat(values, own)) for own in often if own.any()]
-    return (float(np.median(values)), *_middle(drawn))
+    times_of_pair = times[:, np.searchsorted(names, first)] * times[:, np.searchsorted(names, second)]
+    medians = [np.median(np.repeat(values, repeats)) for repeats in times_of_pair if repeats.any()]
+    return _interval(float(np.median(values)), medians)
 
 
-def order_over_families(x: ArrayLike, y: ArrayLike, families: Sequence[str]) -> tuple[float, float, float]:
-    """`(value, low, high)` of Spearman's rho over networks of two values each, (M,): as `mean_over_families`."""
-    x, y = _of_every_network(x), _of_every_network(y)
-    return (order(x, y), *_middle(_drawn_orders(x, y, families)))
+def order_over_families(x: ArrayLike, y: ArrayLike, families: Sequence[str]) -> Interval:
+    """Spearman's rho over networks of two values each, (M,), with a bootstrap over families."""
+    x = _complete(x)
+    y = _complete(y)
+    return _interval(order(x, y), _drawn_orders(x, y, families))
 
 
-def change_of_order(
-    before: ArrayLike, after: ArrayLike, y: ArrayLike, families: Sequence[str]
-) -> tuple[float, float, float]:
-    """`(value, low, high)` of how much higher rho with `y` is `after` than `before`, in the same resamples."""
-    before, after, y = (_of_every_network(values) for values in (before, after, y))
-    drawn = np.subtract(*(_drawn_orders(x, y, families) for x in (after, before)))
-    return (order(after, y) - order(before, y), *_middle(drawn))
+def change_of_order(before: ArrayLike, after: ArrayLike, y: ArrayLike, families: Sequence[str]) -> Interval:
+    """How much higher rho with `y` is `after` than `before`, all (M,), in the same resamples of families."""
+    before = _complete(before)
+    after = _complete(after)
+    y = _complete(y)
+    drawn = np.subtract(_drawn_orders(after, y, families), _drawn_orders(before, y, families))
+    return _interval(order(after, y) - order(before, y), drawn)
 
 
 def _drawn_orders(x, y, families):
     number, times = resampled_families(families, ORDER_DRAWS)
-    drawn = [np.repeat(np.arange(len(x)), own[number]) for own in times]
-    return [order(x[chosen], y[chosen]) for chosen in drawn]
+    orders = []
+    for times_of_family in times:
+        chosen = np.repeat(np.arange(len(x)), times_of_family[number])
+        orders.append(order(x[chosen], y[chosen]))
+    return orders
 
 
 def order(x: ArrayLike, y: ArrayLike) -> float:
@@ -85,35 +119,55 @@ def order(x: ArrayLike, y: ArrayLike) -> float:
 
     `spearman` takes values within 1e-9 of one another for equal; all sigmoid scores of a network may be smaller.
     """
-    x, y = (np.asarray(values, dtype=np.float64) for values in (x, y))
-    return float(spearman(*(values / (np.abs(values).max() or 1) for values in (x, y))))
+    return float(spearman(_relative(x), _relative(y)))
 
 
-def lowest(values: pd.Series) -> set[Any]:
+def _relative(values):
+    values = np.asarray(values, dtype=np.float64)
+    return values / (np.abs(values).max() or 1)
+
+
+def lowest(values: pd.Series) -> set[Hashable]:
     """Index of the smallest value, of each of them where several tie."""
     return set(values.index[values == values.min()])
 
 
-def _of_every_network(values):
+def _complete(values):
     values = np.asarray(values, dtype=np.float64)
-    if np.isnan(values).any():
-        raise ValueError(f"{np.isnan(values).sum()} of {len(values)} networks have no value: leave them out by name")
+    missing = np.isnan(values).sum()
+    if missing:
+        raise ValueError(f"{missing} of {len(values)} networks have no value: leave them out by name")
     return values
 
 
-def _middle(drawn):
+def _interval(value, drawn):
     low, high = np.nanquantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    return value, float(low), float(high)
+
+
+# ---- profiles of classes ----
 
 
 def profile_covariances(
     values: NDArray[np.float64], labels: NDArray[np.int64], classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Covariance over classes of the class means of M networks, `(observed, noise)`, each (M, M).
+    """Covariance over classes of the class means of M networks.
 
-    Takes `values` (M, N), one per network and image, and `labels` (N,). `noise` is what the choice of images
-    contributes to `observed` in expectation: networks see the same images, so it is no diagonal. Their difference is
-    an unbiased estimate of the covariance over classes of the true class means, the classes being these K ones.
+    Parameters
+    ----------
+    values : ndarray of shape (M, N)
+        One value per network and image.
+    labels : ndarray of shape (N,)
+        True classes.
+    classes : int
+        Number of classes K.
+
+    Returns
+    -------
+    observed, noise : ndarray of shape (M, M)
+        `noise` is what the choice of images contributes to `observed` in expectation: networks see the same images, so
+        it is no diagonal. Their difference is an unbiased estimate of the covariance over classes of the true class
+        means, the classes being these K ones.
     """
     means = np.array([class_means(row, labels, classes) for row in values])
     deviations = means - means.mean(axis=1, keepdims=True)
@@ -121,7 +175,7 @@ def profile_covariances(
     for k in range(classes):
         members = values[:, labels == k]
         noise += np.cov(members) / members.shape[1]
-    # Each class mean errs on its own, and 1 / K of the sum of all errors is taken off with the mean over classes.
+    # Each class mean errs independently, and 1 / K of the sum of all errors is taken off with the mean over classes.
     return deviations @ deviations.T / (classes - 1), noise / classes
 
 
@@ -130,33 +184,45 @@ def common_share(covariance: NDArray[np.float64], families: NDArray[np.str_]) ->
 
     The sum of covariances of class profiles over that of the geometric means of their variances, over all pairs of
     networks of different families: 1 if all profiles are the same up to shift and scale, 0 if they are unrelated. With
-    a factor common to all networks it is the share of a profile's variance that the factor explains. Takes the
-    covariances (M, M) and the families (M,). NaN without such a pair.
+    a factor common to all networks it is the share of a profile's variance that the factor explains.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (M, M)
+        Covariances of the profiles.
+    families : ndarray of shape (M,)
+        Families of the networks.
+
+    Returns
+    -------
+    float
+        NaN without a pair of different families.
     """
     # Noise may leave a network no variance.
-    variance = np.sqrt(np.maximum(np.diag(covariance), 0))
-    apart = families[:, None] != families
-    total = float(np.outer(variance, variance)[apart].sum())
-    return float(covariance[apart].sum() / total) if total > 0 else float("nan")
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0))
+    different = families[:, None] != families
+    total = float(np.outer(deviation, deviation)[different].sum())
+    return float(covariance[different].sum() / total) if total > 0 else float("nan")
 
 
 def common_share_interval(
     values: NDArray[np.float64], labels: NDArray[np.int64], families: Sequence[str], classes: int, *, draws: int
-) -> tuple[float, float, float]:
-    """`(value, low, high)` of `common_share`, cleared of noise: percentile bootstrap over families and over images.
+) -> Interval:
+    """`common_share`, cleared of noise, with a percentile bootstrap over families and over images.
 
     Images are drawn within each class, the same for all networks. A resample is as noisy again as the sample, so its
-    noise is taken off twice.
+    noise is taken off twice. Parameters are those of profile_covariances.
     """
-    names, rng = np.asarray(families), np.random.default_rng(0)
+    names = np.asarray(families)
+    rng = np.random.default_rng(0)
     observed, noise = profile_covariances(values, labels, classes)
-    of_class = [np.flatnonzero(labels == k) for k in range(classes)]
+    members_by_class = [np.flatnonzero(labels == k) for k in range(classes)]
     number, times = resampled_families(families, draws)
-    found = []
-    for own in times:
-        images = np.concatenate([rng.choice(members, len(members)) for members in of_class])
-        again, noise_again = profile_covariances(values[:, images], labels[images], classes)
-        chosen = np.repeat(np.arange(len(names)), own[number])
-        corrected = again - noise - noise_again
-        found.append(common_share(corrected[np.ix_(chosen, chosen)], names[chosen]))
-    return (common_share(observed - noise, names), *_middle(found))
+    shares = []
+    for times_of_family in times:
+        images = np.concatenate([rng.choice(members, len(members)) for members in members_by_class])
+        resampled, resampled_noise = profile_covariances(values[:, images], labels[images], classes)
+        chosen = np.repeat(np.arange(len(names)), times_of_family[number])
+        corrected = resampled - noise - resampled_noise
+        shares.append(common_share(corrected[np.ix_(chosen, chosen)], names[chosen]))
+    return _interval(common_share(observed - noise, names), shares)

@@ -9,7 +9,7 @@ from scipy.special import bdtr, bdtrc
 from studies.real_networks.statistics import mean_over_families
 from studies.reference import exact_binomial_table1
 from studies.reproduction.claims import Claim, untestable, verdict
-from studies.reproduction.real_networks import TIMED, averaged, families_of, measurement, times_the_score
+from studies.reproduction.real_networks import TIMED, families_of, means_note, measurement, times_the_score
 
 PAPER = "Exact binomial"
 ALPHA = 0.05
@@ -44,7 +44,8 @@ def corrected_lower_bound(observed, alpha):
 
 def bound_violations(alpha=ALPHA, steps=21):
     """How many of steps^3 combinations of P(z), a, b, with a, b <= alpha, lie outside Eq. 6; `(violations, cases)`."""
-    shares, errors = np.linspace(0, 1, steps), np.linspace(0, alpha, steps)
+    shares = np.linspace(0, 1, steps)
+    errors = np.linspace(0, alpha, steps)
     violations = 0
     for robust, false_pass, false_fail in itertools.product(shares, errors, errors):
         observed = observed_share(robust, false_pass=false_pass, false_fail=false_fail)
@@ -70,17 +71,19 @@ def repeated_test_false_calls(threshold=0.01, largest=3000):
     """
     # No more than this many are ever seen, but with a chance below the precision of the sums.
     most = int(np.argmax(bdtrc(np.arange(largest + 1), largest, threshold) <= 1e-15)) + 6
-    n, k = np.arange(1, largest + 1)[:, None], np.arange(most)
+    n = np.arange(1, largest + 1)[:, None]
+    k = np.arange(most)
     # The functions know no more successes than trials, of which the chance is 0.
     robust = bdtr(np.minimum(k, n), n, threshold) <= ALPHA
     not_robust = bdtrc(np.minimum(k - 1, n), n, threshold) <= ALPHA
     undecided = np.zeros(len(k))
     undecided[0] = 1
-    called_robust = called_not_robust = 0.0
+    called_robust = 0.0
+    called_not_robust = 0.0
     for call_robust, call_not_robust in zip(robust, not_robust, strict=True):
-        found = threshold * undecided
+        changed = threshold * undecided
         undecided *= 1 - threshold
-        undecided[1:] += found[:-1]
+        undecided[1:] += changed[:-1]
         called_robust += undecided[call_robust].sum()
         called_not_robust += undecided[call_not_robust].sum()
         undecided[call_robust | call_not_robust] = 0
@@ -99,7 +102,8 @@ def largest_alpha_for(lower_bound):
 
 def claims():
     """Claims of the paper, in its order."""
-    table, false_calls = exact_binomial_table1(), repeated_test_false_calls()
+    table = exact_binomial_table1()
+    called_robust, called_not_robust = repeated_test_false_calls()
     best = {column: table[column].idxmax() for column in table.columns}
     return [
         *_formulas(),
@@ -109,8 +113,8 @@ def claims():
             "Drawing neighbours until one tail of the exact test rejects keeps each error rate below alpha "
             "(Eqs. 2 and 3).",
             "< 5% per side",
-            "{:.1%} called robust, {:.1%} called not robust".format(*false_calls),
-            verdict(max(false_calls) <= ALPHA),
+            f"{called_robust:.1%} called robust, {called_not_robust:.1%} called not robust",
+            verdict(max(called_robust, called_not_robust) <= ALPHA),
             "Exact, at p = kappa = 0.01, alpha = 0.05, at most 3,000 neighbours. Looking again after every sample "
             "gives chance many opportunities; an anytime-valid test is needed.",
         ),
@@ -137,9 +141,12 @@ def claims():
 
 
 def _formulas():
-    robust, errors = 0.8, {"false_pass": 0.04, "false_fail": 0.03}
-    observed = observed_share(robust, **errors)
-    printed, solved = printed_robust_share(observed, **errors), solved_robust_share(observed, **errors)
+    robust = 0.8
+    false_pass = 0.04
+    false_fail = 0.03
+    observed = observed_share(robust, false_pass=false_pass, false_fail=false_fail)
+    printed = printed_robust_share(observed, false_pass=false_pass, false_fail=false_fail)
+    solved = solved_robust_share(observed, false_pass=false_pass, false_fail=false_fail)
     violations, cases = bound_violations()
     missed = misses_from_sampling()
     return [
@@ -179,11 +186,11 @@ def _formulas():
 def less_computation():
     """EB7: what the test costs beside attacks, distances and certificates."""
     times = times_the_score()
-    attack, distance, certificate = (
-        times["probabilistic-linf"] / times[name] for name in ("adversarial-linf", "minimal-l2", "certified-l2")
-    )
+    attack = times["probabilistic-linf"] / times["adversarial-linf"]
+    distance = times["probabilistic-linf"] / times["minimal-l2"]
+    certificate = times["probabilistic-linf"] / times["certified-l2"]
     rows = measurement("costs", audit="real-checkpoints")
-    passes = mean_over_families(rows["passes"], families_of(rows["model"]))
+    passes, low, high = mean_over_families(rows["passes"], families_of(rows["model"]))
     needed = [f"{clean_samples_needed(threshold):,}" for threshold in THRESHOLDS]
     return Claim(
         "EB7",
@@ -192,13 +199,13 @@ def less_computation():
         "no number",
         f"at kappa = 0.01 {attack:.1f} times the time of attacks, {distance:.1f} times that of distances, "
         f"{certificate:.2f} times that of certificates; at least {needed[-1]} passes per robust image at Table 1's "
-        "kappa = 0.0001, attacks {:.0f} ({:.0f} to {:.0f})".format(*passes),
+        f"kappa = 0.0001, attacks {passes:.0f} ({low:.0f} to {high:.0f})",
         verdict(max(attack, distance, certificate) < 1),
         "The paper prints no cost and names no method; the test is cheaper than certificates, not than attacks. Passes "
         f"for one perfectly stable input at kappa = 0.1, 0.01, 0.001 and 0.0001, alpha = 0.05, are {needed[0]}, "
         f"{needed[1]}, {needed[2]} and {needed[3]}: the least that any valid test needs there. On five networks 35,000 "
         "draws an image took 87 to 144 s for 50 images, an attack 5 s for 1,017 (configs/exact-binomial-cifar10.yaml), "
-        f"350 to 590 times as long. Times are {TIMED}; of them there is no interval. " + averaged("attacked"),
+        f"350 to 590 times as long. Times are {TIMED}; of them there is no interval. " + means_note("attacked"),
     )
 
 

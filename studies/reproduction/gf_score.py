@@ -24,10 +24,8 @@ def rankings():
     calibrated = tables.rank_agreement("cifar10", "great_score_calibrated", "robust_accuracy_pct")
     clean = tables.rank_agreement("cifar10", "clean_accuracy_pct", "robust_accuracy_pct")
     families = tables.rank_agreement_in_families("clean_accuracy_pct", "robust_accuracy_pct")
-    falling, rising = "Augustin2020Adversarial", "Wu2020Adversarial"
-    moves = {
-        model: [tables.place(model, column) for column in ("great_score", "fp_great")] for model in (falling, rising)
-    }
+    falling = [tables.place("Augustin2020Adversarial", column) for column in ("great_score", "fp_great")]
+    rising = [tables.place("Wu2020Adversarial", column) for column in ("great_score", "fp_great")]
     levels = theory.rank_correlation_levels(5)
     step = min(levels[1:] - levels[:-1])
     return [
@@ -73,16 +71,16 @@ def rankings():
             PAPER,
             "By FP, Augustin2020 falls from 2nd to 5th of the CIFAR-10 models (section 5.2).",
             "2 to 5",
-            "{:.0f} to {:.0f}".format(*moves[falling]),
-            verdict(moves[falling] == [2, 5]),
+            f"{falling[0]:.0f} to {falling[1]:.0f}",
+            verdict(falling == [2, 5]),
         ),
         Claim(
             "GF16",
             PAPER,
             "By FP, Wu2020 rises from 16th to 14th (section 5.2).",
             "16 to 14",
-            "{:.0f} to {:.0f}".format(*moves[rising]),
-            verdict(moves[rising] == [16, 14]),
+            f"{rising[0]:.0f} to {rising[1]:.0f}",
+            verdict(rising == [16, 14]),
         ),
         Claim(
             "GF17",
@@ -100,7 +98,8 @@ def rankings():
 def bounds():
     """Concentration bounds."""
     half_width = theory.bound_per_class(1000, 10)
-    alone, union = (theory.great_theorem_samples(0.05, classes) for classes in (1, 10))
+    alone = theory.great_theorem_samples(0.05, 1)
+    union = theory.great_theorem_samples(0.05, 10)
     hoeffding = samples_for_half_width(0.05, classes=10, alpha=theory.ALPHA, width=SCALE)
     return [
         Claim(

@@ -17,26 +17,27 @@ def claims():
 def consistency():
     """Whether the tables agree with each other and with the leaderboard."""
     differences = {column: tables.disparity_difference(column) for column in tables.DISPARITY}
-    agreeing, ties = tables.models_whose_worst_class_agrees(), tables.tied_worst_classes()
-    tied = {model: worst for model, worst in ties.items() if len(worst) > 1}
-    aggregate, decomposition = tables.aggregate_difference(), theory.decomposition_error()
-    accuracy, penalty = tables.robust_accuracy_difference(), tables.penalty_difference()
+    by_name = {"RDI": "rdi", "NRGC": "nrgc", "WCR": "wcr", "FP": "fp_great"}
+    difference_words = ", ".join(f"{name} {differences[column]:.4f}" for name, column in by_name.items())
+    agreeing = tables.models_whose_worst_class_agrees()
+    worst_by_model = tables.tied_worst_classes()
+    tie_words = []
+    for model, worst in worst_by_model.items():
+        if len(worst) > 1:
+            tie_words.append(f"{' and '.join(worst)} tie at the bottom for {model}")
+    aggregate = tables.aggregate_difference()
+    decomposition = theory.decomposition_error()
+    accuracy = tables.robust_accuracy_difference()
+    penalty = tables.penalty_difference()
     return [
         Claim(
             "GF1",
             PAPER,
             "The disparity of each CIFAR-10 model (Table 3) follows from its class scores (Table 5).",
             "17 rows",
-            "largest difference "
-            + ", ".join(
-                f"{name} {differences[key]:.4f}"
-                for name, key in (("RDI", "rdi"), ("NRGC", "nrgc"), ("WCR", "wcr"), ("FP", "fp_great"))
-            )
-            + f"; worst class agrees in {agreeing} of {len(ties)} rows",
-            verdict(max(differences.values()) <= ROUNDING and agreeing == len(ties)),
-            "Both tables are rounded to three decimals. In Table 5 "
-            + "; ".join(f"{' and '.join(worst)} tie at the bottom for {model}" for model, worst in tied.items())
-            + ", where Table 3 names dog.",
+            f"largest difference {difference_words}; worst class agrees in {agreeing} of {len(worst_by_model)} rows",
+            verdict(max(differences.values()) <= ROUNDING and agreeing == len(worst_by_model)),
+            f"Both tables are rounded to three decimals. In Table 5 {'; '.join(tie_words)}, where Table 3 names dog.",
         ),
         Claim(
             "GF2",
@@ -72,9 +73,10 @@ def consistency():
 
 def class_patterns():
     """Which classes are weak and strong."""
-    cat, dog = (tables.times_worst("cifar10", name) for name in ("cat", "dog"))
-    best, by_scores = tables.times_best(), tables.tied_worst_classes()
-    lowest = sum("cat" in worst for worst in by_scores.values())
+    cat = tables.times_worst("cifar10", "cat")
+    dog = tables.times_worst("cifar10", "dog")
+    best = tables.times_best()
+    lowest = sum("cat" in worst for worst in tables.tied_worst_classes().values())
     velvet = tables.times_worst("imagenet", "n04525038")
     ranges = {dataset: tables.scores_table(dataset)["rdi"] for dataset in ("cifar10", "imagenet")}
     zero = int((tables.scores_table("imagenet")["wcr"] == 0).sum())

@@ -10,12 +10,10 @@ from studies.reproduction import gf_score_theory as theory
 from studies.reproduction.claims import Claim, untestable, verdict
 
 PAPER = "GF-Score"
-SCORE, CALIBRATED, ROBUST, CLEAN = (
-    "great_score",
-    "great_score_calibrated",
-    "robust_accuracy_pct",
-    "clean_accuracy_pct",
-)
+
+SCORE, CALIBRATED = "great_score", "great_score_calibrated"
+ROBUST, CLEAN = "robust_accuracy_pct", "clean_accuracy_pct"
+"""Columns of the tables and of the leaderboard."""
 
 
 def claims():
@@ -107,7 +105,8 @@ def imagenet_perfect_rank():
     """H5: what a perfect ranking of five models shows, and what Eq. 8 optimises for softmax."""
     by_chance = exact_p_value(0.9, models=5)
     by_luck = exact_p_value(1.0, models=5)
-    gap_at_one, gap = (theory.distance_from_accuracy(temperature) for temperature in (1.0, 0.1))
+    gap_at_one = theory.distance_from_accuracy(1.0)
+    gap = theory.distance_from_accuracy(0.1)
     agreement = tables.rank_agreement("imagenet", CALIBRATED, CLEAN)
     return Claim(
         "H5",
@@ -175,7 +174,8 @@ def generated_samples():
 
 def imagenet_bound():
     """H9: the concentration bound at ImageNet's class size."""
-    per_class, of_rdi = theory.bound_per_class(50, 1000), theory.bound_of_rdi(50, 1000)
+    per_class = theory.bound_per_class(50, 1000)
+    of_rdi = theory.bound_of_rdi(50, 1000)
     return Claim(
         "H9",
         PAPER,
@@ -204,8 +204,10 @@ def class_names():
     printed = {"n04525038": "viaduct", "n12057211": "cattail"}
     names = imagenet_names()
     ours = [names[wordnet_id] for wordnet_id in printed]
-    elsewhere = [f"{name} is {key}" for key, name in names.items() if name in printed.values()]
-    missing = [f"{name} is none of the 1,000 classes" for name in printed.values() if name not in names.values()]
+    facts = [f"{name} is {key}" for key, name in names.items() if name in printed.values()]
+    for name in printed.values():
+        if name not in names.values():
+            facts.append(f"{name} is none of the 1,000 classes")
     return Claim(
         "H11",
         PAPER,
@@ -213,7 +215,7 @@ def class_names():
         ", ".join(printed.values()),
         ", ".join(ours),
         verdict(ours == list(printed.values())),
-        f"By ImageNet's list of classes, which this package ships; {' and '.join([*elsewhere, *missing])}.",
+        f"By ImageNet's list of classes, which this package ships; {' and '.join(facts)}.",
     )
 
 

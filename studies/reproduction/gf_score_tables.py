@@ -52,7 +52,11 @@ def rank_agreement_in_families(first, second):
     """
     table = scores_table("cifar10").join(leaderboard("cifar10")["clean_accuracy_pct"])
     families = table.groupby(table.index.str.extract("([A-Za-z]+)", expand=False).to_numpy())
-    return {name: float(spearman(own[first], own[second])) for name, own in families if len(own) > 1}
+    agreements = {}
+    for name, models in families:
+        if len(models) > 1:
+            agreements[name] = float(spearman(models[first], models[second]))
+    return agreements
 
 
 def rank_agreement_with_relative_range():
@@ -71,7 +75,10 @@ def tied_worst_classes():
     """Worst classes of each model by Table 5, every tie included: model -> list of class names."""
     scores = class_scores()
     names = np.array(scores.columns)
-    return {model: list(names[worst_classes(row)]) for model, row in zip(scores.index, scores.to_numpy(), strict=True)}
+    worst = {}
+    for model, row in zip(scores.index, scores.to_numpy(), strict=True):
+        worst[model] = list(names[worst_classes(row)])
+    return worst
 
 
 def models_whose_worst_class_agrees():
@@ -99,10 +106,11 @@ def aggregate_difference():
 
 def robust_accuracy_difference():
     """Largest difference, in percentage points, of the paper's robust accuracies from the leaderboard, 22 models."""
-    differences = [
-        (scores_table(dataset)["robust_accuracy_pct"] - leaderboard(dataset)["autoattack_accuracy_pct"]).abs().max()
-        for dataset in THREAT_OF
-    ]
+    differences = []
+    for dataset in THREAT_OF:
+        printed = scores_table(dataset)["robust_accuracy_pct"]
+        listed = leaderboard(dataset)["autoattack_accuracy_pct"]
+        differences.append((printed - listed).abs().max())
     return float(max(differences))
 
 

@@ -35,13 +35,13 @@ def first_line_counterexample():
 
     Returns (error of RDI, the first line's bound on it, the second line's bound).
     """
-    truth, estimate = np.array([0.6, 0.5, 0.0]), np.array([0.6, 0.9, 0.0])
+    truth = np.array([0.6, 0.5, 0.0])
+    estimate = np.array([0.6, 0.9, 0.0])
     error = np.abs(estimate - truth)
-    return (
-        float(abs(RDI.of(estimate) - RDI.of(truth))),
-        float(error[truth.argmax()] + error[truth.argmin()]),
-        float(2 * error.max()),
-    )
+    error_of_rdi = abs(RDI.of(estimate) - RDI.of(truth))
+    first_line = error[truth.argmax()] + error[truth.argmin()]
+    second_line = 2 * error.max()
+    return float(error_of_rdi), float(first_line), float(second_line)
 
 
 def great_theorem_samples(half_width, classes=1):
@@ -83,9 +83,11 @@ def _counterexample(signed_distance, steepness):
 def distance_from_accuracy(temperature):
     """|softmax score - B accuracy| at a temperature, for random logits (2000, 10) of standard deviation 5."""
     rng = np.random.default_rng(0)
-    logits, labels = 5 * rng.standard_normal((2000, 10)), rng.integers(0, 10, 2000).astype(np.int32)
+    logits = 5 * rng.standard_normal((2000, 10))
+    labels = rng.integers(0, 10, 2000).astype(np.int32)
     score = scores(logits, labels, activation="softmax", temperature=temperature).mean()
-    return float(abs(score - SCALE * (predictions(logits, labels) == labels).mean()))
+    accuracy = (predictions(logits, labels) == labels).mean()
+    return float(abs(score - SCALE * accuracy))
 
 
 def decomposition_error():

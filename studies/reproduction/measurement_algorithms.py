@@ -8,7 +8,7 @@ from scipy.special import bdtrc, ndtr, ndtri
 from gfscore.statistics.proportions import lower_shares
 from studies.real_networks.statistics import mean_over_families
 from studies.reproduction.claims import Claim, verdict
-from studies.reproduction.real_networks import averaged, families_of, in_words, measurement
+from studies.reproduction.real_networks import families_of, interval_words, means_note, measurement
 
 PAPER = "Measurement algorithms"
 ALPHA = 0.001
@@ -49,12 +49,15 @@ def printed_adversarial_accuracy(positions, *, step):
     """
     positions = np.asarray(positions, dtype=np.float64)
     attacked = positions + step * np.sign(np.sin(np.pi * positions))
-    return float(np.mean(np.cos(np.pi * positions) > 0)), float(np.mean(np.cos(np.pi * attacked) > 0))
+    clean_accuracy = np.mean(np.cos(np.pi * positions) > 0)
+    adversarial_accuracy = np.mean(np.cos(np.pi * attacked) > 0)
+    return float(clean_accuracy), float(adversarial_accuracy)
 
 
 def printed_minimal_perturbation(distance, *, step, max_iterations):
     """Norm that the page's pseudo-code returns for a classifier of the line with its boundary at `distance`."""
-    position, iterations = 0.0, 0
+    position = 0.0
+    iterations = 0
     while position < distance and iterations < max_iterations:
         position += step
         iterations += 1
@@ -124,13 +127,13 @@ def radii_below_distances():
         PAPER,
         "Certified radii are often smaller than the perturbations that attacks find.",
         "no number",
-        f"smaller for a share of {in_words(share)} of images; median distance {rows['median_ratio'].min():.1f} to "
-        f"{rows['median_ratio'].max():.1f} times the radius",
+        f"smaller for a share of {interval_words(share)} of images; median distance {rows['median_ratio'].min():.1f} "
+        f"to {rows['median_ratio'].max():.1f} times the radius",
         verdict(share[1] > 0.5),
         f"Images with both, {rows['both'].min()} to {rows['both'].max()} of 100 by network. The radius is of the "
         "smoothed classifier (sigma 0.1, 1,000 votes), the distance (FMN, l2) of the network before smoothing. Radii "
         f"end at {largest_radius(1_000):.2f} sigma with 1,000 votes, at {largest_radius(100_000):.2f} with 100,000. "
-        + averaged("smoothed"),
+        + means_note("smoothed"),
     )
 
 
@@ -138,20 +141,22 @@ def order_of_costs():
     """MA6: what the three kinds of measures cost."""
     rows = measurement("costs", audit="smoothed-checkpoints").pivot(index="model", columns="measure", values="passes")
     families = families_of(rows.index)
-    means = [mean_over_families(rows[name], families) for name in ("attacked", "distance", "certified")]
-    attacked, distance, certified = ("{:,.0f} ({:,.0f} to {:,.0f})".format(*found) for found in means)
+    words = []
+    for name in ("attacked", "distance", "certified"):
+        value, low, high = mean_over_families(rows[name], families)
+        words.append(f"{value:,.0f} ({low:,.0f} to {high:,.0f})")
     return Claim(
         "MA6",
         PAPER,
         "A weak attack overestimates robustness; adversarial accuracy costs least, minimal perturbations more, "
         "certificates most.",
         "medium, high, very high",
-        f"{attacked}, {distance} and {certified} passes per image",
+        f"{words[0]}, {words[1]} and {words[2]} passes per image",
         verdict((rows["attacked"] < rows["distance"]).all() and (rows["distance"] < rows["certified"]).all()),
         "Means over networks, in this order on each; a pass with a gradient counts twice. The settings decide the "
         "order of the first two: PGD and Auto-PGD with two losses, 20 steps each, which let an image go once it is "
         "broken; FMN of 40 steps; 1,100 votes. In time, the digits audit has 5.0, 5.7 and 29.9 "
         "([Measures](measures.md) has the table). The source measures no model. That a weak attack overestimates "
         "follows from what an attack is: what it leaves "
-        "standing another may break. " + averaged("smoothed"),
+        "standing another may break. " + means_note("smoothed"),
     )

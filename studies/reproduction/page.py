@@ -1,5 +1,7 @@
 """The page "What reproduces and what does not", as Markdown."""
 
+from collections import Counter
+
 from studies.markdown import table
 from studies.reproduction import ledger
 from studies.reproduction.claims import REFUTED, REPRODUCED, UNTESTABLE, VERDICTS
@@ -87,22 +89,24 @@ FOOTER = "Made by `studies/write_reproduction_page.py`; a test fails when this f
 def page():
     """The whole page as Markdown, computed from the ledger."""
     claims = ledger()
-    marks = {"reproduced": REPRODUCED, "refuted": REFUTED, "untestable": UNTESTABLE}
-    parts = [INTRODUCTION.format(**{name: f"**{MARKS[verdict]}**" for name, verdict in marks.items()})]
-    parts.append(_overview(claims))
+    introduction = INTRODUCTION.format(
+        reproduced=f"**{MARKS[REPRODUCED]}**", refuted=f"**{MARKS[REFUTED]}**", untestable=f"**{MARKS[UNTESTABLE]}**"
+    )
+    sections = [introduction, _overview(claims)]
     for paper, source in PAPERS.items():
-        parts.append(_section(paper, source, [claim for claim in claims if claim.paper == paper]))
-    return "\n".join([*parts, _references(), FOOTER])
+        claims_of_paper = [claim for claim in claims if claim.paper == paper]
+        sections.append(_section(paper, source, claims_of_paper))
+    return "\n".join([*sections, _references(), FOOTER])
 
 
 def _overview(claims):
-    counts = {
-        paper: [sum(claim.paper == paper and claim.verdict == verdict for claim in claims) for verdict in VERDICTS]
-        for paper in PAPERS
-    }
-    rows = [[paper, *map(str, row)] for paper, row in counts.items()]
-    total = [str(sum(column)) for column in zip(*counts.values(), strict=True)]
-    return table(["Source", *(MARKS[verdict] for verdict in VERDICTS)], [*rows, ["All", *total]])
+    counts = Counter((claim.paper, claim.verdict) for claim in claims)
+    totals = Counter(claim.verdict for claim in claims)
+    rows = []
+    for paper in PAPERS:
+        rows.append([paper, *(str(counts[paper, verdict]) for verdict in VERDICTS)])
+    rows.append(["All", *(str(totals[verdict]) for verdict in VERDICTS)])
+    return table(["Source", *(MARKS[verdict] for verdict in VERDICTS)], rows)
 
 
 def _section(paper, source, claims):

@@ -197,6 +197,10 @@ REFERENCES = (
 def cited(reference):
     """A reference as one line of Markdown: authors and year, title, venue, link."""
     authors = f"{reference.authors} ({reference.year})" if reference.year else reference.authors
-    name = f"arXiv:{reference.arxiv}" if reference.arxiv else reference.link.removeprefix("https://")
-    link = f"[{name}]({reference.link})" if reference.link else ""
-    return ". ".join(filter(None, [authors, f"*{reference.title}*", reference.venue, link]))
+    words = [authors, f"*{reference.title}*"]
+    if reference.venue:
+        words.append(reference.venue)
+    if reference.link:
+        name = f"arXiv:{reference.arxiv}" if reference.arxiv else reference.link.removeprefix("https://")
+        words.append(f"[{name}]({reference.link})")
+    return ". ".join(words)
