@@ -20,11 +20,11 @@ import yaml  # noqa: E402
 from dag_scale import copy_of_the_repository  # noqa: E402
 
 from gfscore.core.files import write_text  # noqa: E402
-from gfscore.networks.callables import FOLDER_VARIABLE  # noqa: E402
+from gfscore.networks.architecture_files import FOLDER_VARIABLE  # noqa: E402
 from shared_models import ARCHITECTURES  # noqa: E402
 from studies.real_networks.audits import AUDITS  # noqa: E402
 from studies.real_networks.evidence import class_table  # noqa: E402
-from studies.real_networks.measurements import measured  # noqa: E402
+from studies.real_networks.measurements import measurements  # noqa: E402
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", ROOT.parent / "shared" / "data")).resolve()
 """Absolute: the audits run in another folder."""
@@ -41,11 +41,12 @@ def run_audits(folder, cores):
         subprocess.run(command, cwd=folder, env=os.environ | {FOLDER_VARIABLE: str(ARCHITECTURES)}, check=True)
 
 
-def keep(folder):
-    """Write what is kept of the audits there, numbers to nine significant digits: some scores are below 1e-10."""
+def write_reference(folder):
+    """Write the results of the audits there, numbers to nine significant digits: some scores are below 1e-10."""
     reference = ROOT / "studies/reference"
     write_text(reference / "real_networks.csv", class_table(folder).to_csv(index=False, float_format="%.9g"))
-    numbers = json.loads(json.dumps(measured(folder, DATA)), parse_float=lambda number: float(f"{float(number):.9g}"))
+    text = json.dumps(measurements(folder, DATA))
+    numbers = json.loads(text, parse_float=lambda number: float(f"{float(number):.9g}"))
     write_text(reference / "real_networks.json", json.dumps(numbers, indent=1) + "\n")
 
 
@@ -53,6 +54,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the audits are made")
     parser.add_argument("--cores", type=int, default=2)
-    given = parser.parse_args()
-    run_audits(given.folder.resolve(), given.cores)
-    keep(given.folder.resolve())
+    arguments = parser.parse_args()
+    run_audits(arguments.folder.resolve(), arguments.cores)
+    write_reference(arguments.folder.resolve())

@@ -1,4 +1,4 @@
-"""What is kept of the audits of the real networks: numbers that take images, samples or hours to compute again."""
+"""Numbers of the audits of the real networks that take images, samples or hours to compute again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from studies.real_networks.statistics import (
 BALANCED_DRAWS = 1000
 
 
-def measured(folder: Path, data: Path) -> dict[str, Any]:
+def measurements(folder: Path, data: Path) -> dict[str, Any]:
     """Everything beside the table of classes, by what it is about; `folder` has the audits, `data` the test data."""
     return {
         "similarities": similarities(folder),

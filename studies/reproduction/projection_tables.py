@@ -67,8 +67,8 @@ def balancing():
         f"FairFace, balanced by race: {first['part']:,} of {first['faces']:,} faces, 1,000 draws; DP, EOpp, EOdd and "
         "AOdd of age and race, two small classifiers of gender ([Groups](groups.md#on-real-faces)); the interval is "
         "that of the draws. As many faces drawn without balance move the scores by a median of "
-        f"{random['median'].min():.1f} to {random['median'].max():.1f}, above 3 in {random['beyond_3'].mean():.0%}: most "
-        f"of it is the smaller sample, not the balance. `{COMMAND}` computes it again.",
+        f"{random['median'].min():.1f} to {random['median'].max():.1f}, above 3 in {random['beyond_3'].mean():.0%}: "
+        f"most of it is the smaller sample, not the balance. `{COMMAND}` computes it again.",
     )
 
 
