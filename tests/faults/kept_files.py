@@ -50,7 +50,7 @@ def state():
     network(torch.ones(1, 4)).sum().backward()
     optimiser.step()
     return {
-        "parts": {"network": network, "optimiser": optimiser},
+        "objects": {"network": network, "optimiser": optimiser},
         "memory": {"losses": torch.arange(2.0)},
         "generator": torch.Generator().manual_seed(1),
     }
@@ -62,7 +62,7 @@ def kept_training(folder):
     from gfscore.networks.trained import TrainingProgress
 
     torch.manual_seed(0)
-    TrainingProgress(folder / "epoch.pt", "made", every_s=0).keep(7, **state())
+    TrainingProgress(folder / "epoch.pt", "made", every_s=0).save(7, **state())
     return folder / "epoch.pt"
 
 
@@ -73,8 +73,8 @@ def read_kept_training(path):
     epochs = TrainingProgress(path, "made").restore(**into)
     if epochs == 0:
         raise InputError(f"{path}: trained again")
-    moments = into["parts"]["optimiser"].state_dict()["state"][0]
-    kept = [*into["parts"]["network"].parameters(), *moments.values(), into["memory"]["losses"]]
+    moments = into["objects"]["optimiser"].state_dict()["state"][0]
+    kept = [*into["objects"]["network"].parameters(), *moments.values(), into["memory"]["losses"]]
     return [np.array(epochs), *(tensor.detach().numpy() for tensor in kept), into["generator"].get_state().numpy()]
 
 

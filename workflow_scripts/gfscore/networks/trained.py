@@ -26,7 +26,7 @@ from gfscore.networks.model_source import Settings
 
 HEADER_KEY = "gfscore"
 
-KEPT_EVERY_S = 20.0
+SAVE_EVERY_S = 20.0
 """Seconds of training between two saves."""
 
 
@@ -154,17 +154,17 @@ class TrainingProgress:
         Seconds between two saves.
     """
 
-    def __init__(self, path: Path | str, identity: object, *, every_s: float = KEPT_EVERY_S) -> None:
+    def __init__(self, path: Path | str, identity: object, *, every_s: float = SAVE_EVERY_S) -> None:
         self.path = Path(path)
         self.identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self.every_s = every_s
         self._saved = time.monotonic()
 
-    def keep(
+    def save(
         self,
         epochs: int,
         *,
-        parts: Mapping[str, Stateful],
+        objects: Mapping[str, Stateful],
         memory: Mapping[str, Tensor],
         generator: torch.Generator,
     ) -> None:
@@ -173,7 +173,7 @@ class TrainingProgress:
         Parameters
         ----------
         epochs : int
-        parts : mapping
+        objects : mapping
             Objects with a state, by name.
         memory : mapping of str to Tensor
             Tensors that change during the training.
@@ -185,7 +185,7 @@ class TrainingProgress:
         state = {
             "identity": self.identity,
             "epochs": epochs,
-            "parts": {name: part.state_dict() for name, part in parts.items()},
+            "parts": {name: item.state_dict() for name, item in objects.items()},
             "memory": memory,
             "generator": generator.get_state(),
         }
@@ -195,14 +195,14 @@ class TrainingProgress:
         print(f"{epochs} epochs done and saved")
 
     def restore(
-        self, *, parts: Mapping[str, Stateful], memory: Mapping[str, Tensor], generator: torch.Generator
+        self, *, objects: Mapping[str, Stateful], memory: Mapping[str, Tensor], generator: torch.Generator
     ) -> int:
         """Restore the saved state, and return its number of epochs; 0 if there is none or it cannot be used."""
         state = self._saved_state()
         if state is None:
             return 0
-        for name, part in parts.items():
-            part.load_state_dict(state["parts"][name])
+        for name, item in objects.items():
+            item.load_state_dict(state["parts"][name])
         for name, tensor in memory.items():
             tensor.copy_(state["memory"][name])
         generator.set_state(state["generator"])

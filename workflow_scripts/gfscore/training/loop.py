@@ -168,7 +168,7 @@ def train_classifier(
 
         first_epoch = 0
         if progress is not None:
-            first_epoch = progress.restore(parts=trainer.parts, memory=objective.memory, generator=generator)
+            first_epoch = progress.restore(objects=trainer.objects, memory=objective.memory, generator=generator)
         for epoch in range(first_epoch, settings.epochs):
             order = torch.randperm(len(targets), generator=generator).split(settings.batch_size)
             batches = in_batches(images, [rows.numpy() for rows in order])
@@ -177,7 +177,7 @@ def train_classifier(
                     pixels = torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32))
                     trainer.step(pixels, targets[rows])
             if progress is not None:
-                progress.keep(epoch + 1, parts=trainer.parts, memory=objective.memory, generator=generator)
+                progress.save(epoch + 1, objects=trainer.objects, memory=objective.memory, generator=generator)
         return network.cpu().eval()
 
 

@@ -78,7 +78,7 @@ class Trainer:
         self.augment = augmentation(self.recipe.augmentation)
 
     @property
-    def parts(self) -> Mapping[str, Stateful]:
+    def objects(self) -> Mapping[str, Stateful]:
         """Objects with state_dict and load_state_dict that must be saved to resume the training, by name."""
         return {
             "network": self.network,

@@ -89,15 +89,15 @@ def test_an_interrupted_training_ends_where_an_undisturbed_one_does(settings, tm
     calls = []
 
     def interrupted(self, epochs, **state):
-        keep(self, epochs, **state)
+        save(self, epochs, **state)
         calls.append(epochs)
         if epochs == 2:
             raise KeyboardInterrupt
 
     from gfscore.networks.trained import TrainingProgress
 
-    keep = TrainingProgress.keep
-    monkeypatch.setattr(TrainingProgress, "keep", interrupted)
+    save = TrainingProgress.save
+    monkeypatch.setattr(TrainingProgress, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted(settings, tmp_path, every_s=0)
     monkeypatch.undo()

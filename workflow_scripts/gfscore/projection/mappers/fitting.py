@@ -21,7 +21,7 @@ from gfscore.images.manifests import open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import require_device
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.networks.trained import KEPT_EVERY_S, TrainingProgress
+from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
 from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
 from gfscore.projection.mappers.layers import MapperNetwork
@@ -132,7 +132,7 @@ def fit_mapper(
     version: str,
     conditions: NDArray[np.float32] | None = None,
     names: Sequence[str] | None = None,
-    every_s: float = KEPT_EVERY_S,
+    every_s: float = SAVE_EVERY_S,
 ) -> tuple[MapperNetwork, dict[str, float]]:
     """Mapper fitted to images.
 
@@ -184,7 +184,7 @@ def fit_mapper(
         losses = torch.zeros(len(trainer.losses), dtype=torch.float64)
 
         memory = {"losses": losses}
-        first_epoch = progress.restore(parts=trainer.parts, memory=memory, generator=generator)
+        first_epoch = progress.restore(objects=trainer.objects, memory=memory, generator=generator)
         network.train()
         for epoch in range(first_epoch, settings.epochs):
             steps = []
@@ -192,7 +192,7 @@ def fit_mapper(
                 batch = pixels[rows].to(settings.device)
                 steps.append(trainer.step(batch, attributes[rows].to(settings.device)))
             losses.copy_(torch.tensor(steps, dtype=torch.float64).mean(dim=0))
-            progress.keep(epoch + 1, parts=trainer.parts, memory=memory, generator=generator)
+            progress.save(epoch + 1, objects=trainer.objects, memory=memory, generator=generator)
     return network.cpu().eval(), dict(zip(trainer.losses, losses.tolist(), strict=True))
 
 

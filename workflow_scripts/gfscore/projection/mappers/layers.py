@@ -22,7 +22,7 @@ class MapperTrainer(Protocol):
         """Names of the losses of a step."""
 
     @property
-    def parts(self) -> Mapping[str, nn.Module | torch.optim.Optimizer]:
+    def objects(self) -> Mapping[str, nn.Module | torch.optim.Optimizer]:
         """Modules and optimisers to save for resumption, by name."""
 
     def step(self, images: Tensor, conditions: Tensor) -> tuple[float, ...]:

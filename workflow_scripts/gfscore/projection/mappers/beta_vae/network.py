@@ -85,7 +85,7 @@ class BetaVaeTrainer:
         self.optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
 
     @property
-    def parts(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
+    def objects(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
         """Network and optimiser."""
         return {"network": self.network, "optimiser": self.optimiser}
 

@@ -86,7 +86,7 @@ class ConditionalTrainer:
         self.critic_optimiser = torch.optim.Adam(network.critic.parameters(), lr=learning_rate, betas=MOMENTUM)
 
     @property
-    def parts(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
+    def objects(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
         """Network and both optimisers."""
         return {"network": self.network, "mapper": self.mapper_optimiser, "critic": self.critic_optimiser}
 
