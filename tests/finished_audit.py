@@ -8,6 +8,7 @@ import pandas as pd
 from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
+from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditValues
@@ -168,8 +169,8 @@ def _steps(audit):
     }
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
     given |= {"checkpoints": audit.fetched_manifests()}
-    subject, settings = audit.subject(), audit.table_settings()
-    tabulate_audit(subject, given, tables, audit=AUDIT, settings=settings)
+    values = AuditValues.from_params(audit.subject(), given)
+    tabulate_audit(values, given, tables, audit=AUDIT, settings=TableSettings(**audit.table_settings()))
     configuration = f"{folder}/config.yaml"
     judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
     judge_audit(
