@@ -347,7 +347,8 @@ class AuditValues:
     def path(self, model: ModelName, measure: str) -> Path | str:
         """File that the values of a measure come from: the samples table, or the logits."""
         if self.subject.in_scores(model, measure):
-            return self.subject.logits[model]
+            # A bundle may lack the logits.
+            return self.subject.logits.get(model) or cast(str, self.scores)
         return self.sample_files[model, measure]
 
     def identity(self, model: ModelName, measure: str) -> Mapping[str, Any]:
