@@ -51,7 +51,7 @@ def score_and_sweep(n, k):
     logits, labels = made_logits(n, k)
 
     def run():
-        NRGC.of(class_values(scores(logits, labels, activation="softmax"), labels, k).mean)
+        NRGC.compute(class_values(scores(logits, labels, activation="softmax"), labels, k).mean)
         sweep_class_scores(logits, labels, k, activation="softmax", low=SEARCH.low, high=SEARCH.high)
 
     return run

@@ -215,9 +215,9 @@ def memory(logits, labels):
 def gini():
     """Gini coefficient of 1,000 class values."""
     values = np.random.default_rng(0).random(1_000)
-    np.testing.assert_allclose(NRGC.of(values), baseline.gini(values.tolist()), rtol=1e-12)
+    np.testing.assert_allclose(NRGC.compute(values), baseline.gini(values.tolist()), rtol=1e-12)
     listed = values.tolist()
-    functions = {"loop": lambda: baseline.gini(listed), "ours": lambda: [NRGC.of(values) for _ in range(500)]}
+    functions = {"loop": lambda: baseline.gini(listed), "ours": lambda: [NRGC.compute(values) for _ in range(500)]}
     spent = in_turns(functions, repeats=3)
     fast = spent["ours"] / 500
     detail = f"ours {1e6 * fast:.0f} us; baseline {spent['loop']:.2f} s"

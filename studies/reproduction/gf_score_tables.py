@@ -15,7 +15,7 @@ LAMBDA = 0.5
 NOT_CLASSES = ("paper_name", "aggregate")
 
 DISPARITY = {
-    column: partial(METRICS[name].of, lam=LAMBDA)
+    column: partial(METRICS[name].compute, lam=LAMBDA)
     for column, name in {"rdi": "rdi", "nrgc": "nrgc", "wcr": "wcr", "fp_great": "fp"}.items()
 }
 """Column of Table 3 -> function of the ten class scores."""

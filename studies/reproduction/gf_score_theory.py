@@ -38,7 +38,7 @@ def first_line_counterexample():
     truth = np.array([0.6, 0.5, 0.0])
     estimate = np.array([0.6, 0.9, 0.0])
     error = np.abs(estimate - truth)
-    error_of_rdi = abs(RDI.of(estimate) - RDI.of(truth))
+    error_of_rdi = abs(RDI.compute(estimate) - RDI.compute(truth))
     first_line = error[truth.argmax()] + error[truth.argmin()]
     second_line = 2 * error.max()
     return float(error_of_rdi), float(first_line), float(second_line)
