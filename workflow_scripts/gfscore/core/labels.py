@@ -11,12 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gfscore.core.errors import InputError, few
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pandas import DataFrame
 
 WNID = re.compile(r"n\d{8}")
@@ -110,6 +108,9 @@ def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Pa
                 f"({_hint(name, classes)}); write each label as in `classes` of the dataset, or all as whole numbers "
                 "from 0"
             )
+    # Imported late: planning a run reads class names, and imports no numpy.
+    import numpy as np
+
     return np.array([index[name] for name in names], dtype=np.int64)
 
 
@@ -171,6 +172,9 @@ def fault_of_labels(labels: NDArray[Any]) -> str | None:
         return None
     values = labels.tolist()
     if labels.dtype.kind == "f":
+        # Imported late, as above.
+        import numpy as np
+
         wrong = np.flatnonzero(~np.isfinite(labels) | (labels != np.round(labels)))
         if not wrong.size:
             return None
