@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.samples import write_scores
+from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
@@ -218,8 +219,8 @@ class ScoredAudit:
             {"manifest": self.manifest, "dataset": self.dataset, "code": []},
             self.scored,
             audit=AUDIT,
-            subject=self.subject,
-            checks=self.checks,
+            subject=AuditSubject.parse(self.subject),
+            checks=[LogitCheck.parse(check) for check in self.checks],
             temperatures={"low": 0.01, "high": 10.0},
             changes={"shifts": [-1, 0, 5], "scales": [0.5, 2], "lam": 0.5},
             cache=self.path / "cache",

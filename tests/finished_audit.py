@@ -8,10 +8,11 @@ import pandas as pd
 from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
+from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
-from gfscore.audit.values import AuditValues
+from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.digests import sha256_of_file, write_checksummed
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL
@@ -156,8 +157,8 @@ def _steps(audit):
         {"manifest": manifest, "dataset": dataset, "code": []},
         scored,
         audit=AUDIT,
-        subject=audit.subject(),
-        checks=audit.logit_checks(),
+        subject=AuditSubject.parse(audit.subject()),
+        checks=[LogitCheck.parse(check) for check in audit.logit_checks()],
         temperatures={end: great["temperatures"][end] for end in ("low", "high")},
         changes={"shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"]},
     )

@@ -7,7 +7,7 @@ from typing import Any
 from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.checks import selection_of
 from gfscore.audit.samples import write_scores
-from gfscore.audit.scoring import score
+from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.values import AuditSubject
 from gfscore.core.files import read_json, write_json
@@ -21,8 +21,8 @@ def score_models(
     outputs: Mapping[str, Any],
     *,
     audit: str,
-    subject: Mapping[str, Any],
-    checks: Sequence[Mapping[str, Any]],
+    subject: AuditSubject,
+    checks: Sequence[LogitCheck],
     temperatures: Mapping[str, float],
     changes: Mapping[str, Any],
     cache: Path | str = "results/cache",
@@ -31,20 +31,21 @@ def score_models(
 
     Parameters
     ----------
-    inputs : mapping
-        Paths: `manifest` and table of the `dataset`, and the files of `code`.
-    outputs : mapping
-        Paths of what is written: selection, scores, sweeps and sensitivity.
+    inputs : mapping of str to path
+        The `manifest` and the table of the `dataset`, and the files of `code`.
+    outputs : mapping of str to path
+        Files to write: selection, scores, sweeps, sensitivity.
     audit : str
         Name of the audit.
-    subject, checks
-        Subject and logit_checks of the PlannedAudit.
+    subject : AuditSubject
+    checks : sequence of LogitCheck
+        One for each model with logits.
     temperatures : mapping
         Ends `low` and `high` of the searched range.
     changes : mapping
         `shifts` and `scales` of the logits, and `lam`, lambda of FP.
     cache : path
-        Folder of frames that take long to compute.
+        Folder that keeps what takes long.
 
     Raises
     ------
@@ -53,21 +54,27 @@ def score_models(
     """
     scored = score(
         inputs,
-        subject=AuditSubject.parse(subject),
+        subject=subject,
         checks=checks,
         temperatures=temperatures,
         changes=changes,
-        kept=FrameCache(cache, code=inputs["code"]),
+        cache=FrameCache(cache, code=inputs["code"]),
     )
-    write_json(outputs["selection"], selection_of(scored.checks, subject["models"]))
-
     manifest = read_json(inputs["manifest"])
+    write_json(outputs["selection"], selection_of(scored.checks, subject.models))
     identity = {"audit": audit, "dataset_digest": manifest["digest"]}
+    write_scores(
+        outputs["scores"],
+        scored.parts,
+        identity={**identity, "classes": manifest["classes"], "logits": scored.identities},
+    )
     write_table(outputs["sweeps"], SWEEPS, scored.sweeps, identity=identity)
-    of_scores = {**identity, "classes": manifest["classes"], "logits": scored.identities}
-    write_scores(outputs["scores"], scored.parts, identity=of_scores)
-    of_sensitivity = {"audit": audit, "measured": len(scored.sensitivity) > 0}
-    write_table_and_csv(outputs["sensitivity"], SENSITIVITY, scored.sensitivity, identity=of_sensitivity)
+    write_table_and_csv(
+        outputs["sensitivity"],
+        SENSITIVITY,
+        scored.sensitivity,
+        identity={"audit": audit, "measured": len(scored.sensitivity) > 0},
+    )
 
 
 if __name__ == "__main__":
@@ -76,8 +83,8 @@ if __name__ == "__main__":
             snakemake.input,
             snakemake.output,
             audit=snakemake.wildcards.audit,
-            subject=snakemake.params.subject,
-            checks=snakemake.params.checks,
+            subject=AuditSubject.parse(snakemake.params.subject),
+            checks=[LogitCheck.parse(check) for check in snakemake.params.checks],
             temperatures=snakemake.params.temperatures,
             changes=snakemake.params.changes,
         )

@@ -111,11 +111,13 @@ def read_model_manifest(path):
 
 
 def selection_file(folder):
-    from gfscore.audit.checks import selection_of
+    from gfscore.audit.checks import CheckedModel, selection_of
     from gfscore.core.files import write_json
+    from gfscore.core.identity import ModelName
 
-    checked = {"clean_accuracy": 1.0, "accepted": True, "words": None, "better_than_guessing": True, "warnings": []}
-    write_json(folder / "models.json", selection_of([{**IDENTITY, **checked}], [IDENTITY]))
+    model = ModelName.from_columns(IDENTITY)
+    checked = CheckedModel(samples=3, clean_accuracy=1.0, accepted=True)
+    write_json(folder / "models.json", selection_of({model: checked}, [model]))
     return folder / "models.json"
 
 

@@ -9,8 +9,9 @@ from faults.extremes import EXTREME, LABELS, PLAIN, K
 from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
 from gfscore.audit.class_scores import class_score_table
+from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.values import AuditValues
+from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.measures import kind_of
@@ -58,7 +59,14 @@ class Steps:
         self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
         how = {"temperatures": {"low": 0.01, "high": 10.0}, "cache": self.folder / "cache"}
         how |= {"changes": {"shifts": [0.0], "scales": [1.0], "lam": 0.5}}
-        score_models(self.given | {"code": []}, self.made, audit="a", subject=self.subject, checks=[asked], **how)
+        score_models(
+            self.given | {"code": []},
+            self.made,
+            audit="a",
+            subject=AuditSubject.parse(self.subject),
+            checks=[LogitCheck.parse(asked)],
+            **how,
+        )
         return read_json(self.made["selection"])["clean_accuracy"]["none/A"]
 
     def class_scores(self):

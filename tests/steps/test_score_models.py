@@ -7,7 +7,7 @@ import pytest
 from audit_inputs import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
 from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.evidence import read_sweeps
-from gfscore.audit.checks import check_logits, selection_of
+from gfscore.audit.checks import PublishedAccuracy, check_logits, selection_of
 from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
@@ -87,16 +87,16 @@ def logits_of(index):
 
 def check(index=0, **gate):
     """What is found of one model's logits."""
-    return check_logits(logits_of(index), NAMES, source="weak.parquet", gate=UNPUBLISHED | gate)
+    return check_logits(logits_of(index), NAMES, source="weak.parquet", gate=PublishedAccuracy(**UNPUBLISHED | gate))
 
 
 def test_the_gate_on_logits_records_what_it_measured(audit):
     logits, labels = made_logits(0)
     recorded = check()
-    assert recorded["clean_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
-    assert (recorded["samples"], recorded["accepted"], recorded["words"]) == (120, True, None)
+    assert recorded.clean_accuracy == np.mean(logits.argmax(axis=1) == labels)
+    assert (recorded.samples, recorded.accepted, recorded.words) == (120, True, None)
     selection = read_json(audit.scored["selection"])
-    assert selection["clean_accuracy"]["none/weak"] == recorded["clean_accuracy"]
+    assert selection["clean_accuracy"]["none/weak"] == recorded.clean_accuracy
     assert selection["included"] == ["none/weak", "none/middle", "none/strong"] and not selection["excluded"]
 
 
@@ -104,17 +104,17 @@ def test_another_accuracy_than_the_published_one_stops_the_run_or_is_recorded():
     with pytest.raises(InputError, match=r"weak\.parquet: .*published 10\.00%.*correct the model's entry"):
         check(published=0.1, samples="full")
     recorded = check(published=0.1, samples="full", on_failure="exclude")
-    assert not recorded["accepted"]
-    assert "published 10.00%" in recorded["words"]
+    assert not recorded.accepted
+    assert "published 10.00%" in recorded.words
 
 
 def test_the_published_accuracy_binds_only_on_the_samples_it_was_published_on():
     uncompared = check(published=0.1, samples=None)
-    assert uncompared["accepted"] and uncompared["words"].startswith("published accuracy 0.1 not compared")
-    measured = check()["clean_accuracy"]
-    assert not check(published=measured + 0.05, samples="full", on_failure="exclude")["accepted"]
+    assert uncompared.accepted and uncompared.words.startswith("published accuracy 0.1 not compared")
+    measured = check().clean_accuracy
+    assert not check(published=measured + 0.05, samples="full", on_failure="exclude").accepted
     # On 120 samples of the test set five points are within chance.
-    assert check(published=measured + 0.05, samples="subset")["accepted"]
+    assert check(published=measured + 0.05, samples="subset").accepted
 
 
 def test_a_model_that_stops_the_run_leaves_no_file(tmp_path):
@@ -143,9 +143,8 @@ def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
 
 
 def test_models_that_bring_values_per_sample_take_part_without_a_check():
-    passed = check() | WEAK
-    given = {"dataset": "toy", "threat": "none", "model": "given"}
-    found = selection_of([passed], [WEAK, given])
+    weak = ModelName.from_columns(WEAK)
+    found = selection_of({weak: check()}, [weak, ModelName("toy", "none", "given")])
     assert found["included"] == ["none/weak", "none/given"] and set(found["clean_accuracy"]) == {"none/weak"}
 
 

@@ -1,25 +1,24 @@
-"""Checks of logits: published accuracy, guessing, and exchanged classes."""
+"""Checks of logits before anything is computed from them: published accuracy, guessing, exchanged classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import permutation_test
 
+from gfscore.audit.samples import ModelLogits
 from gfscore.core.errors import InputError
-from gfscore.core.identity import label_of
+from gfscore.core.identity import ModelName
 from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import number
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.multiple_tests import SIGNIFICANT
 from gfscore.statistics.proportions import clopper_pearson
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gfscore.audit.samples import ModelLogits
 
 CONFIDENCE = 0.999
 """Confidence of the interval on a subset of the published test set: 0.1% of correct models are refused."""
@@ -30,22 +29,83 @@ REMEDY = (
 )
 
 
-def check_logits(
-    evidence: ModelLogits, class_names: Sequence[str], *, source: Path | str, gate: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Result of the checks of a model's logits: number of samples, clean accuracy, acceptance, and warnings.
+@dataclass(frozen=True)
+class PublishedAccuracy:
+    """Comparison of a model's clean accuracy with the published one.
 
-    Takes ModelLogits, K names, the file to name in errors, and the gate: `published` (accuracy or None), its
-    `tolerance`, the `samples` that it refers to ("full", "subset", or None for no comparison), `on_failure` ("stop" or
-    "exclude"). Raises InputError for a deviating accuracy unless `on_failure` is "exclude". A model that may be
-    guessing, or whose classes look exchanged, is accepted with a warning.
+    Parameters
+    ----------
+    published : float or None
+        Published accuracy, a fraction; None for a model without one.
+    tolerance : float
+        Difference that is accepted, a fraction.
+    samples : {"full", "subset"} or None
+        What of the published test set the samples are; None for no comparison.
+    on_failure : {"stop", "exclude"}
+        Whether a deviating accuracy stops the run, or excludes the model.
+    """
+
+    published: float | None = None
+    tolerance: float = 0.0
+    samples: Literal["full", "subset"] | None = None
+    on_failure: Literal["stop", "exclude"] = "stop"
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """Result of the checks of a model's logits.
+
+    Parameters
+    ----------
+    samples : int
+        Number of samples.
+    clean_accuracy : float or None
+        None where it is not known.
+    accepted : bool
+        Whether the model takes part in the audit.
+    words : str or None
+        What was compared with the published accuracy; None without one.
+    better_than_guessing : bool
+        False for a model that may be guessing.
+    warnings : list of str
+        Warnings on an accepted model.
+    """
+
+    samples: int
+    clean_accuracy: float | None
+    accepted: bool
+    words: str | None = None
+    better_than_guessing: bool = True
+    warnings: list[str] = field(default_factory=list)
+
+
+def check_logits(
+    evidence: ModelLogits, class_names: Sequence[str], *, source: Path | str, gate: PublishedAccuracy
+) -> CheckedModel:
+    """Check the logits of a model.
+
+    A model that may be guessing, or whose classes look exchanged, is accepted with a warning.
+
+    Parameters
+    ----------
+    evidence : ModelLogits
+    class_names : sequence of K str
+    source : path
+        File that errors name.
+    gate : PublishedAccuracy
+
+    Raises
+    ------
+    InputError
+        For a deviating accuracy that stops the run.
     """
     predicted = predictions(evidence.logits, evidence.labels)
     checked = check_answers(predicted, evidence.labels, class_names, source=source, gate=gate)
-    doubt = repeated(evidence.logits, evidence.labels)
-    if doubt:
-        print(f"warning: {doubt}")
-    return checked | {"warnings": [*checked["warnings"], *filter(None, [doubt])]}
+    warning = repeated(evidence.logits, evidence.labels)
+    if warning is None:
+        return checked
+    print(f"warning: {warning}")
+    return replace(checked, warnings=[*checked.warnings, warning])
 
 
 def check_answers(
@@ -54,68 +114,111 @@ def check_answers(
     class_names: Sequence[str],
     *,
     source: Path | str,
-    gate: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The same of the predictions (N,) and labels (N,) of a model, without the checks that need logits."""
+    gate: PublishedAccuracy,
+) -> CheckedModel:
+    """Check the predictions (N,) of a model with labels (N,): check_logits without what needs logits."""
     correct = int(np.sum(predicted == labels))
-    accepted, words = True, None
-    if gate["published"] is not None and gate["samples"] is None:
-        words = f"published accuracy {gate['published']} not compared: the dataset says published_accuracy: null"
+    accepted = True
+    words = None
+    if gate.published is not None and gate.samples is None:
+        words = f"published accuracy {gate.published} not compared: the dataset says published_accuracy: null"
         print(words)
-    elif gate["published"] is not None:
-        subset = gate["samples"] == "subset"
+    elif gate.published is not None:
         accepted, words = published_accuracy_verdict(
-            correct, len(labels), published=gate["published"], tolerance=gate["tolerance"], subset=subset
+            correct,
+            len(labels),
+            published=gate.published,
+            tolerance=gate.tolerance,
+            subset=gate.samples == "subset",
         )
-        if not accepted and gate["on_failure"] == "stop":
+        if not accepted and gate.on_failure == "stop":
             raise InputError(f"{source}: {words}. {REMEDY}")
+
     guessing = guesses(predicted, labels)
     warnings = [warning for warning in (guessing, exchanged(predicted, labels, class_names)) if warning]
     for warning in warnings:
         print(f"warning: {warning}")
-    return {
-        "samples": len(labels),
-        "clean_accuracy": correct / len(labels),
-        "accepted": accepted,
-        "words": words,
-        "better_than_guessing": guessing is None,
-        "warnings": warnings,
-    }
+    return CheckedModel(
+        samples=len(labels),
+        clean_accuracy=correct / len(labels),
+        accepted=accepted,
+        words=words,
+        better_than_guessing=guessing is None,
+        warnings=warnings,
+    )
 
 
-def selection_of(checks: Sequence[Mapping[str, Any]], models: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def selection_of(checks: Mapping[ModelName, CheckedModel], models: Sequence[ModelName]) -> dict[str, Any]:
     """Models of an audit that are included and excluded, with the reasons: the contents of models.json.
 
-    Takes the results of check_logits with dataset, threat and model for all models with logits; models with values per
-    sample are always included. `warned` holds the warnings on included models, `guessing` those that may be guessing.
-    Raises InputError if no model is included.
+    Parameters
+    ----------
+    checks : mapping of ModelName to CheckedModel
+        Results for all models with logits. Models with values per sample are always included.
+    models : sequence of ModelName
+        All models of the audit.
+
+    Returns
+    -------
+    dict
+        Labels by `included`; `excluded` and `warned`, with reasons; `guessing`, those that may be guessing; and
+        `clean_accuracy` by label.
+
+    Raises
+    ------
+    InputError
+        If no model is included.
     """
-    by_label = {label_of(check): check for check in checks}
-    refused = {label: check["words"] for label, check in by_label.items() if not check["accepted"]}
-    accepted = {label: check for label, check in by_label.items() if check["accepted"]}
-    included = [label_of(model) for model in models if label_of(model) not in refused]
+    excluded = []
+    warned = []
+    guessing = []
+    accuracies = {}
+    for model, check in checks.items():
+        accuracies[model.label] = check.clean_accuracy
+        if not check.accepted:
+            excluded.append({"model": model.label, "reason": check.words})
+            continue
+        warned += [{"model": model.label, "reason": words} for words in check.warnings]
+        if not check.better_than_guessing:
+            guessing.append(model.label)
+
+    refused = {item["model"] for item in excluded}
+    included = [model.label for model in models if model.label not in refused]
     if not included:
-        reasons = "; ".join(f"{label}: {words}" for label, words in refused.items())
+        reasons = "; ".join(f"{item['model']}: {item['reason']}" for item in excluded)
         raise InputError(f"no model of the audit passed the gate on published accuracy ({reasons}). {REMEDY}")
-    warned = [{"model": label, "reason": words} for label, check in accepted.items() for words in check["warnings"]]
     return {
         "included": included,
-        "excluded": [{"model": label, "reason": words} for label, words in refused.items()],
+        "excluded": excluded,
         "warned": warned,
-        "guessing": [label for label, check in accepted.items() if not check["better_than_guessing"]],
-        "clean_accuracy": {label: check["clean_accuracy"] for label, check in by_label.items()},
+        "guessing": guessing,
+        "clean_accuracy": accuracies,
     }
 
 
 def published_accuracy_verdict(
     correct: int, samples: int, *, published: float, tolerance: float, subset: bool
 ) -> tuple[bool, str]:
-    """Whether a measured clean accuracy agrees with the published one, and a sentence on it: `(accepted, words)`.
+    """Whether a measured clean accuracy agrees with the published one.
 
-    Takes the number of `correct` predictions among `samples`, the `published` accuracy and `tolerance`, fractions, and
-    whether the samples are a `subset` of the published test set. On the full set the accuracies may differ by the
-    tolerance; on a subset the model is refused only if no accuracy within the tolerance is in the Clopper-Pearson
-    interval, which has probability at most 1 - CONFIDENCE for a correct model.
+    On the full test set the accuracies may differ by the tolerance. On a subset the model is refused only if no
+    accuracy within the tolerance is in the Clopper-Pearson interval, which has probability at most 1 - CONFIDENCE for a
+    correct model.
+
+    Parameters
+    ----------
+    correct, samples : int
+        Number of correct predictions, and of all.
+    published, tolerance : float
+        Published accuracy and the difference that is accepted, fractions.
+    subset : bool
+        Whether the samples are a subset of the published test set.
+
+    Returns
+    -------
+    accepted : bool
+    words : str
+        What was compared.
     """
     measured = correct / samples
     low = high = measured
@@ -127,8 +230,13 @@ def published_accuracy_verdict(
     return low <= published + tolerance and high >= published - tolerance, words
 
 
-ORDERS, ORDERS_SEED, DRAWN_AT_ONCE = 1000, 0, 1 << 22
-"""Number of permutations, the observed one included; their seed; number of values in memory at a time."""
+ORDERS = 1000
+"""Number of permutations, the observed one included."""
+
+ORDERS_SEED = 0
+
+DRAWN_AT_ONCE = 1 << 22
+"""Number of values in memory at a time."""
 
 ENOUGH = 5
 """Smallest number of samples of a class that is checked for exchange."""
@@ -143,11 +251,19 @@ MOST_NAMED = 3
 
 
 def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str | None:
-    """Warning that a classifier may be guessing; None if its predictions are associated with the labels.
+    """Warning that a classifier may be guessing.
 
-    Takes predictions and labels, (N,) integers. Permutation test of the number of correct predictions: the classifier
-    may be guessing if more than a share SIGNIFICANT of the permutations of its predictions are correct at least as
-    often. None if all samples are of one class.
+    Permutation test of the number of correct predictions: the classifier may be guessing if more than a share
+    SIGNIFICANT of the permutations of its predictions are correct at least as often.
+
+    Parameters
+    ----------
+    predicted, labels : ndarray (N,) of int
+
+    Returns
+    -------
+    str or None
+        None if the predictions are associated with the labels, and if all samples are of one class.
     """
     if len(np.unique(labels)) == 1:
         return None
@@ -170,8 +286,10 @@ def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | 
     # rows hardly ever.
     bits = np.ascontiguousarray(logits, dtype="<f4").view("<u4")
     weights = np.random.default_rng(ORDERS_SEED).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
-    sums = np.concatenate([part.astype(np.uint64) @ weights for part in np.array_split(bits, -(-len(bits) // ROWS))])
-    again = len(sums) - len(np.unique(np.stack([sums, labels.astype(np.uint64)]), axis=1).T)
+    blocks = np.array_split(bits, -(-len(bits) // ROWS))
+    sums = np.concatenate([block.astype(np.uint64) @ weights for block in blocks])
+    distinct = np.unique(np.stack([sums, labels.astype(np.uint64)]), axis=1)
+    again = len(sums) - distinct.shape[1]
     if again <= MOST_REPEATED * len(sums):
         return None
     return (
@@ -182,11 +300,10 @@ def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | 
 
 def _share_of_orders_as_right(predicted, labels):
     # p-value of a one-sided permutation test of the number of correct predictions, or an upper bound if it is small.
-    from scipy.stats import permutation_test
-
     n = len(labels)
     classes = 1 + max(predicted.max(), labels.max())
-    guessed, true = (np.bincount(values, minlength=classes).astype(float) for values in (predicted, labels))
+    guessed = np.bincount(predicted, minlength=classes).astype(float)
+    true = np.bincount(labels, minlength=classes).astype(float)
     expected = guessed @ true / n
     variance = (n * expected - guessed @ true**2 / n - true @ guessed**2 / n + expected**2) / (n - 1)
     above = np.sum(predicted == labels) - expected
@@ -208,39 +325,55 @@ def _share_of_orders_as_right(predicted, labels):
 
 
 def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class_names: Sequence[str]) -> str | None:
-    """Warning about classes that look exchanged, or None: most samples of each are classified as the next of a cycle.
+    """Warning about classes that look exchanged: most samples of each are classified as the next of a cycle.
 
-    Takes predictions and labels, (N,) integers below K, and K names. Only classes with at least ENOUGH samples count.
+    Parameters
+    ----------
+    predicted, labels : ndarray (N,) of int
+        Below K.
+    class_names : sequence of K str
+
+    Returns
+    -------
+    str or None
+        None without such classes. Only classes with at least ENOUGH samples count.
     """
     n = np.bincount(labels, minlength=len(class_names))
     pairs, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
-    most = counts > n[pairs[0]] / 2
     # More than half of a class are classified as at most one class.
-    goes = {int(true): int(guess) for true, guess in pairs[:, most].T if true != guess and n[true] >= ENOUGH}
-    cycles = [[class_phrase(class_names[k]) for k in cycle] for cycle in _cycles(goes)]
+    successor = {}
+    for true, guess in pairs[:, counts > n[pairs[0]] / 2].T:
+        if true != guess and n[true] >= ENOUGH:
+            successor[int(true)] = int(guess)
+    cycles = _cycles(successor)
     if not cycles:
         return None
-    more = f"; {sum(map(len, cycles[MOST_NAMED:]))} more classes" if len(cycles) > MOST_NAMED else ""
+
+    phrases = []
+    for cycle in cycles[:MOST_NAMED]:
+        names = [class_phrase(class_names[index]) for index in cycle]
+        if len(names) > MOST_NAMED + 1:
+            names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+        phrases.append(enumeration(names))
+    if len(cycles) > MOST_NAMED:
+        phrases.append(f"{sum(map(len, cycles[MOST_NAMED:]))} more classes")
     return (
-        f"classes look exchanged ({'; '.join(map(_first_of, cycles[:MOST_NAMED]))}{more}): are the columns in the "
-        "order of the class names? Most samples of each are taken for another of them"
+        f"classes look exchanged ({'; '.join(phrases)}): are the columns in the order of the class names? Most samples "
+        "of each are taken for another of them"
     )
 
 
-def _cycles(goes):
+def _cycles(successor):
     # Cycles of a mapping as lists of keys, by smallest start.
-    cycles, seen = [], set()
-    for start in sorted(goes):
-        at, way = start, []
-        while at in goes and at not in seen:
-            seen.add(at)
-            way.append(at)
-            at = goes[at]
-        if at in way:
-            cycles.append(way[way.index(at) :])
+    cycles = []
+    visited = set()
+    for start in sorted(successor):
+        path = []
+        node = start
+        while node in successor and node not in visited:
+            visited.add(node)
+            path.append(node)
+            node = successor[node]
+        if node in path:
+            cycles.append(path[path.index(node) :])
     return cycles
-
-
-def _first_of(names):
-    kept = names if len(names) <= MOST_NAMED + 1 else [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-    return enumeration(kept)

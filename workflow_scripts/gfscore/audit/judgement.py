@@ -25,9 +25,22 @@ def judgement(
 ) -> Verdict:
     """Verdict on an audit, with what it rests on and without findings.
 
-    Takes AuditValues of the measures that the `rules` judge, and `files`: paths of the `manifest` of the dataset, of
-    the resolved `configuration` and, where there are any, of its `attributes`, for rules about groups, of the
-    manifest of the `generator` that gave the label-error rates, and of those of its `checkpoints`.
+    Parameters
+    ----------
+    inputs : AuditValues
+        Values of the measures that the rules judge.
+    files : mapping of str to path
+        The `manifest` of the dataset, the resolved `configuration` and, where there are any, its `attributes`, for
+        rules about groups, the manifest of the `generator` that gave the label-error rates, and those of the
+        `checkpoints`.
+    rules : sequence of RuleSettings
+        Rules of the gate.
+    intervals : mapping
+        Settings `intervals` of the configuration.
+    label_error_rates : array-like (K,) or None
+        Shares of wrong labels; None if labels are assumed right.
+    fp_lambda : float
+        Lambda of FP.
     """
     manifest = read_json(files["manifest"])
     class_names = manifest["classes"]
@@ -40,12 +53,16 @@ def judgement(
     )
     add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
     add_group_bounds(candidates, inputs, files.get("attributes") or "", rules=rules, intervals=intervals)
-    judged = dict.fromkeys(rule.measure for rule in rules)
-    cautions = [words for measure in judged if (words := caution(measure, inputs.subject.measures[measure].entry()))]
-    for words in cautions:
-        print(f"{words}.")
+
+    cautions = []
+    for measure in dict.fromkeys(rule.measure for rule in rules):
+        words = caution(measure, inputs.subject.measures[measure].entry())
+        if words:
+            print(f"{words}.")
+            cautions.append(words)
     decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
-    beside = (files.get(name) for name in ("manifest", "attributes", "generator", "configuration"))
-    rests_on = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples, *beside]
-    rests_on += files.get("checkpoints") or []
-    return Verdict.of(decided, evidence(inputs, manifest, filter(None, rests_on)))
+
+    read_files = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples]
+    read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "configuration")]
+    read_files += files.get("checkpoints") or []
+    return Verdict.of(decided, evidence(inputs, manifest, [path for path in read_files if path]))

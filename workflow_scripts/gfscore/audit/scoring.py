@@ -1,35 +1,75 @@
 """Checks and scores of the models of an audit, from the logits of one after the other."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
-from gfscore.audit.checks import check_logits
-from gfscore.audit.samples import SampleList, computed_logits, given_logits
+from gfscore.audit.checks import CheckedModel, PublishedAccuracy, check_logits
+from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, given_logits
 from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
 from gfscore.audit.values import AuditSubject
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
+from gfscore.core.settings import Probabilities
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import FrameCache, frame_of, read_table
 from gfscore.tables.table import DATASET
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
-    """Checks and scores of the models of an audit, from their logits.
+class LogitCheck:
+    """How the logits of one model are read and checked.
 
-    `checks`: results of check_logits with dataset, threat, model. Of the accepted models `parts`: samples tables as
-    (model, measure, data frame); the tables `sweeps`, scores over the temperature, and `sensitivity`; and the
-    `identities` of their logits, by label.
+    Parameters
+    ----------
+    model : ModelName
+    gate : PublishedAccuracy
+    member : str or None
+        Array of a user's file to read, where it has several.
+    allow_probabilities : bool or "logarithms"
+        As in require_logits.
     """
 
-    checks: list[dict[str, Any]]
+    model: ModelName
+    gate: PublishedAccuracy
+    member: str | None = None
+    allow_probabilities: Probabilities = False
+
+    @classmethod
+    def parse(cls, params: Mapping[str, Any]) -> LogitCheck:
+        """Check from the params of a step: model, gate, member and allow_probabilities."""
+        return cls(
+            model=ModelName.from_columns(params["model"]),
+            gate=PublishedAccuracy(**params["gate"]),
+            member=params["member"],
+            allow_probabilities=params["allow_probabilities"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Checks and scores of the models of an audit.
+
+    Parameters
+    ----------
+    checks : dict of ModelName to CheckedModel
+    parts : list of (ModelName, str, DataFrame)
+        Samples tables of the accepted models: model, measure, table.
+    sweeps, sensitivity : DataFrame
+        The tables of these names, of the accepted models.
+    identities : dict
+        Identities of their logits, by label.
+    """
+
+    checks: dict[ModelName, CheckedModel]
     parts: list[tuple[ModelName, str, pd.DataFrame]]
     sweeps: pd.DataFrame
     sensitivity: pd.DataFrame
@@ -40,47 +80,73 @@ def score(
     files: Mapping[str, Any],
     *,
     subject: AuditSubject,
-    checks: Sequence[Mapping[str, Any]],
+    checks: Sequence[LogitCheck],
     temperatures: Mapping[str, float],
     changes: Mapping[str, Any],
-    kept: FrameCache | None = None,
+    cache: FrameCache | None = None,
 ) -> Scored:
     """Check the logits of every model of an audit, and score those that are accepted.
 
-    `files` holds the paths of the `manifest` and the table of the `dataset`. `subject` are the models and measures,
-    `checks` what is asked of the logits of each model (plan.logit_checks), `temperatures` low and high of the search,
-    `changes` shifts and scales of the logits, and lam, lambda of FP; `kept` holds frames of earlier runs, which take
-    long. Raises InputError for logits that cannot be audited.
+    Parameters
+    ----------
+    files : mapping of str to path
+        The `manifest` and the table of the `dataset`.
+    subject : AuditSubject
+    checks : sequence of LogitCheck
+        One for each model with logits.
+    temperatures : mapping
+        Ends `low` and `high` of the searched range.
+    changes : mapping
+        `shifts` and `scales` of the logits, and `lam`, lambda of FP.
+    cache : FrameCache, optional
+        Frames of earlier runs that took long.
+
+    Raises
+    ------
+    InputError
+        For logits that cannot be audited.
     """
     manifest = read_json(files["manifest"])
-    samples = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
-    counted = SampleList(samples, source=files["dataset"]).counted
+    dataset = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
+    counted = SampleList(dataset, source=files["dataset"]).counted
     measures = [measure for measure in subject.measures.values() if measure.from_logits]
     great = {measure.name: measure.entry() for measure in subject.of_kind("great")}
-    results, parts, sweeps, sensitivity, identities = [], [], [], [], {}
+
+    results = {}
+    identities = {}
+    parts = []
+    sweeps = []
+    sensitivity = []
     # One model after the other, so that logits stand in memory once.
-    for asked in checks:
-        model = ModelName.from_columns(asked["model"])
+    for check in checks:
+        model = check.model
         path = subject.logits[model]
-        found = _logits_of(path, asked, manifest, samples, given=model in subject.supplied).only(counted)
-        checked = check_logits(found, manifest["classes"], source=path, gate=asked["gate"])
-        results.append({**model.columns(), **checked})
-        if not checked["accepted"]:
+        evidence = _read_logits(path, check, manifest, dataset, supplied=model in subject.supplied).only(counted)
+        results[model] = check_logits(evidence, manifest["classes"], source=path, gate=check.gate)
+        if not results[model].accepted:
             continue
-        identities[model.label] = found.identity
+        identities[model.label] = evidence.identity
+
         for measure in measures:
-            columns = measure.kind.load()(found.logits, found.labels, settings=measure.settings)
-            frame = pd.DataFrame({"sample_id": found.sample_id, "label": found.labels, **columns})
+            columns = measure.kind.load()(evidence.logits, evidence.labels, settings=measure.settings)
+            frame = pd.DataFrame({"sample_id": evidence.sample_id, "label": evidence.labels, **columns})
             parts.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
+
         made_of = {"logits": sha256_of_file(path), "model": model.columns()}
-        if calibrated := subject.calibrated_measure:
-            key = {**model.columns(), "measure": calibrated}
-            how: dict[str, Any] = {"activation": subject.activation, **temperatures}
-            make = partial(sweep_frame, found, model=model, measure=calibrated, **how)
-            sweeps.append(_kept(kept, SWEEPS, made_of | {"key": key, "how": how}, make))
-        make = partial(model_sensitivity, model.columns(), found.logits, found.labels, great, **changes)
-        sensitivity.append(_kept(kept, SENSITIVITY, made_of | {"measures": great, "changes": changes}, make))
+        if subject.calibrated_measure is not None:
+            sweep: dict[str, Any] = {
+                "measure": subject.calibrated_measure,
+                "activation": subject.activation,
+                "low": temperatures["low"],
+                "high": temperatures["high"],
+            }
+            make = partial(sweep_frame, evidence, model=model, **sweep)
+            sweeps.append(cache.get(SWEEPS, made_of | sweep, make) if cache else make())
+        make = partial(model_sensitivity, model.columns(), evidence.logits, evidence.labels, great, **changes)
+        shown = made_of | {"measures": great, "changes": changes}
+        sensitivity.append(cache.get(SENSITIVITY, shown, make) if cache else make())
         print(f"{model.label}: scored")
+
     return Scored(
         checks=results,
         parts=parts,
@@ -90,15 +156,16 @@ def score(
     )
 
 
-def _logits_of(path, asked, manifest, samples, *, given):
-    how: dict[str, Any] = {
-        "model": ModelName.from_columns(asked["model"]),
-        "allow_probabilities": asked["allow_probabilities"],
-    }
-    if given:
-        return given_logits(path, manifest, samples, member=asked["member"], **how)
-    return computed_logits(path, manifest, **how)
-
-
-def _kept(kept, table, made_of, make):
-    return kept.get(table, made_of, make) if kept else make()
+def _read_logits(
+    path: Path | str, check: LogitCheck, manifest: Mapping[str, Any], dataset: pd.DataFrame, *, supplied: bool
+) -> ModelLogits:
+    if supplied:
+        return given_logits(
+            path,
+            manifest,
+            dataset,
+            model=check.model,
+            allow_probabilities=check.allow_probabilities,
+            member=check.member,
+        )
+    return computed_logits(path, manifest, model=check.model, allow_probabilities=check.allow_probabilities)

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.checks import check_answers, selection_of
+from gfscore.audit.checks import CheckedModel, check_answers, selection_of
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
-from gfscore.audit.scoring import score
+from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
@@ -34,7 +34,7 @@ from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import without_checksums
-from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.core.software import software, version_in_words
@@ -168,7 +168,7 @@ class Recomputed:
         scoring = score(
             self._files,
             subject=AuditSubject.parse(subject),
-            checks=self.audit.logit_checks(),
+            checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
             temperatures={"low": great["temperatures"]["low"], "high": great["temperatures"]["high"]},
             changes={
                 "shifts": great["shifts"],
@@ -176,7 +176,7 @@ class Recomputed:
                 "lam": config["disparity"]["fp_lambda"],
             },
         )
-        selection = selection_of(scoring.checks, subject["models"])
+        selection = selection_of(scoring.checks, AuditSubject.parse(subject).models)
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
 
         file = ScoresFile(self._files["scores"])
@@ -207,32 +207,26 @@ class Recomputed:
         refused = {item["model"]: item["reason"] for item in stated["excluded"]}
         scores = ScoresFile(self._files["scores"])
         measure_of_label = dict(scores.identity["parts"])
-        checks = []
-        for check in self.audit.logit_checks():
-            model = ModelName.from_columns(check["model"])
+        checks = {}
+        for params in self.audit.logit_checks():
+            check = LogitCheck.parse(params)
+            model = check.model
             if model.label in refused:
-                result = {
-                    "accepted": False,
-                    "words": refused[model.label],
-                    "warnings": [],
-                    "clean_accuracy": stated["clean_accuracy"].get(model.label),
-                }
+                accuracy = stated["clean_accuracy"].get(model.label)
+                checks[model] = CheckedModel(0, accuracy, accepted=False, words=refused[model.label])
             elif model.label in measure_of_label:
                 answers = scores.read(model, measure_of_label[model.label])
-                result = check_answers(
+                checks[model] = check_answers(
                     answers["prediction"].to_numpy(),
                     answers["label"].to_numpy(),
                     self._manifest["classes"],
                     source=model.label,
-                    gate=check["gate"],
+                    gate=check.gate,
                 )
-            else:
-                continue
-            checks.append({**model.columns(), **result})
         if not checks:
             return
 
-        expected = selection_of(checks, [model.name.columns() for model in self.audit.models])
+        expected = selection_of(checks, [model.name for model in self.audit.models])
         # Of some warnings only logits tell.
         warned = list(expected["warned"])
         warned += [item for item in stated["warned"] if item not in warned]
