@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.images.attribute_values import Dataset, attributes_of, identity_of
-from gfscore.images.manifests import open_described
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.workflow.jobs import logged_job
 
@@ -21,18 +20,14 @@ def read_attributes(
 
     `path_to_manifest` is the dataset's, `path_to_reference` that of the dataset whose samples fix quantiles, or None.
     """
-    dataset = _opened(path_to_manifest)
-    fixed_on = _opened(path_to_reference) if path_to_reference else None
-    frame, categories, missing = attributes_of(settings, dataset, fixed_on)
-    for name, order in categories.items():
-        counts = frame[name].value_counts()
-        print(f"{name}: {', '.join(f'{word} {counts.get(word, 0):,}' for word in order)}; {missing[name]:,} missing")
-    write_attributes(path_to_table, frame, identity=identity_of(settings, dataset, categories, missing))
-
-
-def _opened(path):
-    images, manifest = open_described(path)
-    return Dataset(manifest, images)
+    dataset = Dataset.open(path_to_manifest)
+    fixed_on = Dataset.open(path_to_reference) if path_to_reference else None
+    attributes = attributes_of(settings, dataset, fixed_on)
+    for name, order in attributes.categories.items():
+        counts = attributes.frame[name].value_counts()
+        words = ", ".join(f"{word} {counts.get(word, 0):,}" for word in order)
+        print(f"{name}: {words}; {attributes.missing[name]:,} missing")
+    write_attributes(path_to_table, attributes.frame, identity=identity_of(settings, dataset, attributes))
 
 
 if __name__ == "__main__":

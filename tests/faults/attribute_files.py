@@ -25,7 +25,8 @@ def read_source(settings, of):
     """Do what the step read_attributes does."""
     from gfscore.images.attribute_values import attributes_of
 
-    frame, categories, missing = attributes_of({"missing": "drop", **settings}, of)
+    attributes = attributes_of({"missing": "drop", **settings}, of)
+    frame, categories, missing = attributes.frame, attributes.categories, attributes.missing
     assert frame["sample_id"].tolist() == of.images.sample_id.tolist()
     for name, order in categories.items():
         known = frame[name].notna()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from gfscore.images.attribute_source import (
 )
 from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.image_set import ImageSet
+from gfscore.images.manifests import open_described
 
 MISSING = "missing"
 """Category of the samples without a value, where the configuration makes them a group."""
@@ -39,6 +41,12 @@ class Dataset:
 
     manifest: Mapping[str, Any]
     images: ImageSet
+
+    @classmethod
+    def open(cls, path_to_manifest: Path | str) -> Dataset:
+        """Dataset of a manifest that fetch_dataset wrote; InputError as `open_described`."""
+        images, manifest = open_described(path_to_manifest)
+        return cls(manifest, images)
 
     @property
     def name(self) -> str:
@@ -56,10 +64,27 @@ class Dataset:
         return self.manifest.get("path")
 
 
-def attributes_of(
-    entry: PlainSettings, dataset: Dataset, fixed_on: Dataset | None = None
-) -> tuple[pd.DataFrame, dict[str, list[str]], dict[str, int]]:
+@dataclass(frozen=True)
+class Attributes:
     """Attributes of the N samples of a dataset.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        `sample_id` and a column per attribute (str, None where missing), a row per sample in the order of the dataset.
+    categories : dict
+        Ordered categories of each attribute; those of thresholds include empty ones.
+    missing : dict
+        Number of samples without a value, by attribute.
+    """
+
+    frame: pd.DataFrame
+    categories: dict[str, list[str]]
+    missing: dict[str, int]
+
+
+def attributes_of(entry: PlainSettings, dataset: Dataset, fixed_on: Dataset | None = None) -> Attributes:
+    """Attributes of the samples of a dataset.
 
     Parameters
     ----------
@@ -69,15 +94,6 @@ def attributes_of(
         The dataset.
     fixed_on : Dataset or None
         Dataset on whose samples quantiles are taken, so that the groups do not depend on the audited samples.
-
-    Returns
-    -------
-    frame : DataFrame
-        `sample_id` and a column per attribute (str, None where missing), a row per sample in the order of the dataset.
-    categories : dict
-        Ordered categories of each attribute; those of thresholds include empty ones.
-    missing : dict
-        Number of samples without a value, by attribute.
 
     Raises
     ------
@@ -112,22 +128,17 @@ def attributes_of(
             order = [*order, MISSING]
         columns[name] = values
         categories[name] = order
-    return pd.DataFrame(columns, dtype=object), categories, missing
+    return Attributes(pd.DataFrame(columns, dtype=object), categories, missing)
 
 
-def identity_of(
-    entry: PlainSettings,
-    dataset: Dataset,
-    categories: Mapping[str, list[str]],
-    missing: Mapping[str, int],
-) -> dict[str, Any]:
+def identity_of(entry: PlainSettings, dataset: Dataset, attributes: Attributes) -> dict[str, Any]:
     """Identity metadata of a table of attributes: dataset, settings, ordered categories, samples without a value."""
     return {
         "dataset": dataset.name,
         "dataset_digest": dataset.manifest["digest"],
         "settings": json.dumps(entry, sort_keys=True),
-        "categories": categories,
-        "missing": missing,
+        "categories": attributes.categories,
+        "missing": attributes.missing,
     }
 
 

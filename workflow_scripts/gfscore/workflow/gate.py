@@ -207,15 +207,13 @@ def _require_attributes(audit: PlannedAudit) -> None:
         return
     # Imported late: a gate on logits alone opens no image.
     from gfscore.images.attribute_values import Dataset, attributes_of
-    from gfscore.images.manifests import open_described
-
-    def opened(name: str) -> Dataset:
-        images, manifest = open_described(f"results/datasets/{name}.json")
-        return Dataset(manifest, images)
 
     settings = audit.dataset.entry["attributes"]
-    reference = audit.dataset.reference_dataset
-    frame, _, _ = attributes_of(settings, opened(audit.dataset.name), opened(reference) if reference else None)
+    dataset = Dataset.open(f"results/datasets/{audit.dataset.name}.json")
+    reference = None
+    if audit.dataset.reference_dataset:
+        reference = Dataset.open(f"results/datasets/{audit.dataset.reference_dataset}.json")
+    frame = attributes_of(settings, dataset, reference).frame
     stored, _ = read_attributes(table)
     if not frame.equals(stored[list(frame.columns)].astype(object)):
         path = settings.get("path") or table

@@ -32,8 +32,9 @@ def table(tmp_path, columns, *, ids=IDS, name="people.csv"):
 
 
 def read(settings, data=None):
-    frame, categories, missing = attributes_of(settings, data or dataset())
-    return {name: frame[name].tolist() for name in categories}, categories, missing
+    attributes = attributes_of(settings, data or dataset())
+    values = {name: attributes.frame[name].tolist() for name in attributes.categories}
+    return values, attributes.categories, attributes.missing
 
 
 AGE = {"column": "age", "cut": [30, 60], "names": ["young", "middle", "old"]}
@@ -269,10 +270,10 @@ def test_quantiles_are_those_of_other_samples():
     dark, bright = rng.uniform(0, 0.2, (50, 8, 8)), rng.uniform(0.3, 1, (9, 8, 8))
     entry = {"column": "stroke_mass", "quantiles": [0.5], "names": ["thin", "bold"]}
     settings = {"source": "digits", "columns": [entry], "fixed_on": "other", "missing": "drop"}
-    frame, categories, _ = attributes_of(settings, images_of(bright, "audited"), images_of(dark, "other"))
-    assert frame["stroke_mass"].tolist() == ["bold"] * 9
+    attributes = attributes_of(settings, images_of(bright, "audited"), images_of(dark, "other"))
+    assert attributes.frame["stroke_mass"].tolist() == ["bold"] * 9
     # The group that no sample is in stays a group.
-    assert categories == {"stroke_mass": ["thin", "bold"]}
+    assert attributes.categories == {"stroke_mass": ["thin", "bold"]}
     colour = from_arrays(np.zeros((2, 3, 8, 8)), np.zeros(2), sample_id=["a", "b"], preprocessing="")
     with pytest.raises(InputError, match="these have 3 channels"):
         attributes_of(settings, Dataset({"dataset": "toy"}, colour), images_of(dark, "other"))
@@ -307,9 +308,9 @@ def test_a_column_without_values_has_no_quantiles():
 
 def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
     settings = table(tmp_path, {"age": [20, np.nan, 70, 40]}) | {"columns": [AGE]}
-    frame, categories, missing = attributes_of(settings, dataset())
+    attributes = attributes_of(settings, dataset())
     path = tmp_path / "toy.parquet"
-    write_attributes(path, frame, identity=identity_of(settings, dataset(), categories, missing))
+    write_attributes(path, attributes.frame, identity=identity_of(settings, dataset(), attributes))
     again, order = read_attributes(path, expect={"dataset": "toy", "dataset_digest": "d"})
     assert again["sample_id"].tolist() == IDS
     assert again["age"].tolist() == ["young", None, "old", "middle"]

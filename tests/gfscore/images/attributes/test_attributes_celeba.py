@@ -45,13 +45,13 @@ def test_the_task_is_the_label_and_the_part_is_the_split(folder):
 def test_attributes_of_the_same_images(folder):
     dataset = Dataset({"dataset": "faces", "digest": "d"}, open_images(SETTINGS, folder, classes=None))
     settings = {"source": "celeba", "path": str(folder / "list_attr_celeba.txt"), "columns": None, "missing": "drop"}
-    frame, categories, missing = attributes_of(settings, dataset)
-    assert frame["Male"].tolist() == ["yes", "no", "no", "yes"]
-    assert frame["Young"].tolist() == ["yes", "yes", "yes", "no"]
-    assert categories == {name: ["no", "yes"] for name in ("Male", "Smiling", "Young")}
-    assert missing == dict.fromkeys(("Male", "Smiling", "Young"), 0)
-    frame, _, _ = attributes_of(settings | {"columns": ["Young"]}, dataset)
-    assert list(frame) == ["sample_id", "Young"]
+    attributes = attributes_of(settings, dataset)
+    assert attributes.frame["Male"].tolist() == ["yes", "no", "no", "yes"]
+    assert attributes.frame["Young"].tolist() == ["yes", "yes", "yes", "no"]
+    assert attributes.categories == {name: ["no", "yes"] for name in ("Male", "Smiling", "Young")}
+    assert attributes.missing == dict.fromkeys(("Male", "Smiling", "Young"), 0)
+    young = attributes_of(settings | {"columns": ["Young"]}, dataset)
+    assert list(young.frame) == ["sample_id", "Young"]
 
 
 @pytest.mark.parametrize(
