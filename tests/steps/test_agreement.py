@@ -11,7 +11,7 @@ from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.judgement import judgement
-from gfscore.audit.projections.columns import PROJECTION_COLUMNS
+from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.audit.tables import AGREEMENT
 from gfscore.audit.verdicts.gate_rules import parsed_rules
@@ -144,7 +144,7 @@ def of(frame, model="m0", **chosen):
 
 
 def test_every_table_of_what_an_audit_may_measure_is_declared(tables):
-    others = {"group_scores", "group_metrics", "corruption_errors", *PROJECTION_COLUMNS}
+    others = {"group_scores", "group_metrics", "corruption_errors", *(table.name for table in PROJECTION_TABLES)}
     assert set(MEASURE_TABLES) == {table.name for table in AGREEMENT} | others
     assert set(vars(tables)) == {table.name for table in AGREEMENT}
 

@@ -8,13 +8,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from audit_inputs import audit_inputs, frames_of, models_named, tabulated
+from audit_inputs import audit_inputs, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.projections.rows import projection_tables
+from gfscore.audit.projections.summaries import projection_tables
 from gfscore.audit.projections.tasks import Task, differences_between_groups, read_projections
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.core.identity import ModelName
 from gfscore.core.numbers import number, percent
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
@@ -138,12 +139,12 @@ class Folder:
         if metrics:
             frame = frame_of(CATALOGUE["group_metrics"], metrics)
             groups = {"digits": differences_between_groups(frame, kinds=KINDS)}
-        return frames_of(projection_tables(projections, groups, confidence=0.95))
+        return projection_tables(projections, groups, confidence=0.95)
 
     def projections(self, inputs, mapper):
         paths = [self.path / f"{mapper}-{model['model']}.parquet" for model in self.models]
         known = {"class_names": NAMES, "listed": inputs.listed, "image_shape": [1, 8, 8]}
-        task = Task(models=self.models, **known)
+        task = Task(models=[ModelName.from_columns(model) for model in self.models], **known)
         return read_projections(inputs, paths, [read_json(self.path / f"{mapper}.json")], [task])
 
 

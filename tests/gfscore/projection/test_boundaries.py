@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gfscore.audit.projections.rows import Projected
+from gfscore.audit.projections.scores import Projected
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
 from gfscore.projection.boundaries import measure_batch, resized, search_boundaries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,19 +25,13 @@ from gfscore.audit.costs import COSTS
 from gfscore.audit.groups.metrics import GROUP_METRICS
 from gfscore.audit.groups.scores import GROUP_SCORES
 from gfscore.audit.model_summary import MODEL_SUMMARY
-from gfscore.audit.projections.columns import PROJECTION_COLUMNS
+from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import TableFile
-from gfscore.tables.table import Column, Table
-
-
-def _declared(columns: Mapping[str, tuple[Column, ...]], *, version: int = 1) -> Iterator[Table]:
-    for name, columns_of_table in columns.items():
-        yield Table(name=name, version=version, columns=columns_of_table)
-
+from gfscore.tables.table import Table
 
 _TABLES = (
     *(SWEEPS, CLASS_SCORES, MODEL_SUMMARY, COSTS),
@@ -47,7 +41,7 @@ _TABLES = (
     *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, LOG_RANK_TESTS, REFUTATIONS, CLASS_SHARES),
     *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
     *(GROUP_SCORES, GROUP_METRICS),
-    *_declared(PROJECTION_COLUMNS, version=4),
+    *PROJECTION_TABLES,
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _TABLES}

@@ -33,7 +33,7 @@ from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
 from gfscore.audit.model_summary import model_summary_table
-from gfscore.audit.projections.rows import projection_tables
+from gfscore.audit.projections.summaries import projection_tables
 from gfscore.audit.projections.tasks import (
     UNPERTURBED,
     Projections,

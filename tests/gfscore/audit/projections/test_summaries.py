@@ -4,17 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.projections.rows import (
-    LEAST_SAMPLES,
-    Projected,
-    effect_rows,
-    model_rows,
-    rank_rows,
-    scaled,
-    score_rows,
-)
+from gfscore.audit.projections.scores import LEAST_SAMPLES, Projected, score_frame
+from gfscore.audit.projections.summaries import effect_frame, model_frame, rank_frame, scaled
 from gfscore.audit.projections.tasks import differences_between_groups, group_means
-from gfscore.tables.parquet_tables import frame_of
 from gfscore.tables.table import ALL
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -57,12 +49,17 @@ def projected():
     )
 
 
-def row_of(rows, dimension, class_index):
-    return next(row for row in rows if row["dimension_index"] == dimension and row["class_index"] == class_index)
+def scores_of(projected, dimensions, class_names=NAMES, *, confidence=0.95):
+    """Rows of projection_scores of one model."""
+    return score_frame(projected, dimensions, class_names, confidence=confidence).assign(**KEY)
+
+
+def row_of(scores, dimension, class_index):
+    return scores.set_index(["dimension_index", "class_index"]).loc[(dimension, class_index)]
 
 
 def test_means_by_class_and_dimension_by_hand(projected):
-    rows = score_rows(KEY, projected, ["z0", "z1"], NAMES, confidence=0.95)
+    rows = scores_of(projected, ["z0", "z1"])
     assert len(rows) == (1 + 3) * (1 + 2)
     whole = row_of(rows, 0, ALL)
     # Tolerances of z0: .4, .7, 1, .4; Deviations .2, .3, 0, .2
@@ -80,10 +77,9 @@ def test_means_by_class_and_dimension_by_hand(projected):
     # P = (1 - .625 / .9375, 0) = (1/3, 0)
     assert mean["coupling"] == pytest.approx(np.log(3) / 3)
     assert 1 < mean["effective_dimensions"] < 2 and 0 < mean["coupling_entropy"] < 1
-    assert "coupling" not in whole
+    assert np.isnan(whole["coupling"])
     absent = row_of(rows, 0, 2)
-    assert absent["n"] == 0 and "tolerance" not in absent
-    assert len(frame_of(CATALOGUE["projection_scores"], rows)) == 12
+    assert absent["n"] == 0 and np.isnan(absent["tolerance"])
 
 
 def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_deviation():
@@ -100,21 +96,22 @@ def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_d
     # of each sample the sides that it has: 0, 0, 1, 1/2 of the first
     np.testing.assert_allclose(projected.censored[:, 0], [0, 0, 1, 0.5])
     assert not projected.constant
-    rows = score_rows(KEY, projected, ["a=yes", "b=yes"], NAMES, confidence=0.95)
+    rows = scores_of(projected, ["a=yes", "b=yes"])
     first, second, mean = (row_of(rows, place, ALL) for place in (0, 1, ALL))
     assert first["tolerance"] == pytest.approx((0.2 + 0.6 + 1 + 0.75) / 4)
     assert (first["up"], first["down"]) == (pytest.approx(0.6), pytest.approx(0.75))
     assert first["censored"] == pytest.approx(1.5 / 4)
-    assert (second["tolerance"], second["up"], second["down"]) == (pytest.approx(0.85), pytest.approx(0.85), None)
+    assert (second["tolerance"], second["up"]) == (pytest.approx(0.85), pytest.approx(0.85))
+    assert np.isnan(second["down"])
     assert mean["up"] == pytest.approx((0.2 + 0.6 + 1 + 1 + 1 + 0.4 + 1) / 7)
     assert np.isnan([first["deviation"], second["deviation"], mean["deviation"]]).all()
     assert mean["tolerance_low"] <= mean["tolerance"] <= mean["tolerance_high"]
-    assert frame_of(CATALOGUE["projection_scores"], rows)["tolerance"].notna().sum() == 9
+    assert rows["tolerance"].notna().sum() == 9
     # two sides of every sample of the class: there a Deviation is defined
     assert row_of(rows, 0, 1)["deviation"] == pytest.approx(0.25)
-    models = model_rows(rows, {})
-    assert models[0]["deviation_scaled"] is None
-    assert "deviation" not in {row["first"] for row in rank_rows(models)} | {row["second"] for row in rank_rows(models)}
+    models = model_frame(rows, None)
+    assert models["deviation_scaled"].isna().all()
+    assert not rank_frame(models)[["first", "second"]].eq("deviation").any(axis=None)
 
 
 def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
@@ -127,7 +124,7 @@ def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
         decoded=[0, 1],
     )
     names = ["a=yes", "b=yes", "label=yes"]
-    rows = score_rows(KEY, Projected(made, names, [False, False, True]), names, NAMES, confidence=0.95)
+    rows = scores_of(Projected(made, names, [False, False, True]), names)
     first, second, itself, mean = (row_of(rows, place, ALL) for place in (0, 1, 2, ALL))
     assert [row["own"] for row in (first, second, itself, mean)] == [False, False, True, False]
     assert itself["tolerance"] == pytest.approx(0.6)
@@ -136,15 +133,15 @@ def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
     )
     share = 1 - 0.4 / 0.75
     assert mean["coupling"] == pytest.approx(-share * np.log(share))
-    assert model_rows(rows, {})[0]["dimensions"] == 2
+    assert model_frame(rows, None)["dimensions"].tolist() == [2]
 
 
 def test_coupling_of_few_samples_says_so():
     ones = np.full((LEAST_SAMPLES + 1, 2), 0.5)
     labels = [0] * LEAST_SAMPLES + [1]
     made = samples(ones, ones, labels=labels, clean=labels, decoded=labels)
-    rows = score_rows(KEY, Projected(made, ["z0", "z1"]), ["z0", "z1"], NAMES, confidence=0.95)
-    small = {row["class_index"]: row["small"] for row in rows}
+    rows = scores_of(Projected(made, ["z0", "z1"]), ["z0", "z1"])
+    small = dict(zip(rows["class_index"], rows["small"], strict=True))
     assert small == {ALL: False, 0: False, 1: True, 2: True}
 
 
@@ -154,7 +151,7 @@ def test_bounds_hold_about_as_often_as_they_say():
     for _ in range(200):
         up = rng.choice([0.2, 1.0], size=(40, 1), p=[0.4, 0.6])
         made = samples(up, up, labels=[0] * 40, clean=[0] * 40, decoded=[0] * 40)
-        row = score_rows(KEY, Projected(made, ["z0"]), ["z0"], ["a"], confidence=0.9)[0]
+        row = scores_of(Projected(made, ["z0"]), ["z0"], ["a"], confidence=0.9).iloc[0]
         missed += not row["tolerance_low"] <= 0.68 <= row["tolerance_high"]
     assert missed <= 20
 
@@ -172,17 +169,20 @@ def test_a_constant_classifier_is_told_from_a_tolerant_one(projected):
 
 
 def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():
-    assert scaled([1.0, 3.0, 2.0], True) == [0.0, 100.0, 50.0]
-    assert scaled([1.0, 3.0, 2.0], False) == [100.0, 0.0, 50.0]
-    assert scaled([2.0, 2.0], True) == [None, None]
-    assert scaled([1.0, np.nan, 3.0], True) == [0.0, None, 100.0]
+    for values, higher_is_better, expected in (
+        ([1.0, 3.0, 2.0], True, [0, 100, 50]),
+        ([1.0, 3.0, 2.0], False, [100, 0, 50]),
+        ([2.0, 2.0], True, [np.nan, np.nan]),
+        ([1.0, np.nan, 3.0], True, [0, np.nan, 100]),
+    ):
+        np.testing.assert_array_equal(scaled(values, higher_is_better=higher_is_better), expected)
 
 
 def models_of(values):
     """Rows of projection_scores of all samples from (accuracy, tolerances by dimension, constant) of each model."""
     shared = {"class_index": ALL, "own": False, "n": 4, "censored": 0.5, "agreement": 1.0, "decoded_accuracy": 1.0}
     shared |= {"effective_dimensions": 2.0}
-    return [
+    rows = [
         {
             **KEY,
             **shared,
@@ -195,42 +195,44 @@ def models_of(values):
         for index, (accuracy, tolerances, constant) in enumerate(values)
         for place, of in enumerate([np.mean(tolerances), *tolerances])
     ]
+    return pd.DataFrame(rows)
 
 
 def test_ranks_leave_constant_classifiers_out_and_count_higher_as_better():
     scores = models_of(
         [(0.5, [0.6, 0.6], False), (0.7, [0.65, 0.65], False), (0.9, [0.8, 0.8], False), (0.1, [1, 1], True)]
     )
-    models = model_rows(scores, {})
-    assert [row["dimensions"] for row in models] == [2] * 4
+    models = model_frame(scores, None)
+    assert models["dimensions"].tolist() == [2] * 4
     # the constant one is neither the best nor what the best is measured by
     for name in ("tolerance_scaled", "deviation_scaled"):
-        *scaled_values, constant = (row[name] for row in models)
-        assert (scaled_values, constant) == (pytest.approx([0, 25, 100]), None)
-    found = {(row["first"], row["second"]): row for row in rank_rows(models)}
-    assert found["accuracy", "tolerance"]["rho"] == pytest.approx(1) and found["accuracy", "tolerance"]["n"] == 3
+        np.testing.assert_allclose(models[name], [0, 25, 100, np.nan])
+    found = rank_frame(models).set_index(["first", "second"])
+    rho = found["rho"]
+    assert rho["accuracy", "tolerance"] == pytest.approx(1) and found["n"]["accuracy", "tolerance"] == 3
     # Deviation falls while Tolerance rises: both say the same; Coupling rises, which counts as worse
-    assert found["tolerance", "deviation"]["rho"] == pytest.approx(1)
-    assert found["tolerance", "coupling"]["rho"] == pytest.approx(-1)
-    assert np.isnan(found["accuracy", "agreement"]["rho"])
-    assert not [pair for pair in found if "dp" in pair]
+    assert rho["tolerance", "deviation"] == pytest.approx(1)
+    assert rho["tolerance", "coupling"] == pytest.approx(-1)
+    assert np.isnan(rho["accuracy", "agreement"])
+    assert not [pair for pair in found.index if "dp" in pair]
 
 
 def test_differences_between_groups_are_scaled_and_ranked_beside_tolerance():
     scores = models_of([(0.5, [0.6], False), (0.7, [0.7], False), (0.9, [0.8], False), (0.1, [1], True)])
     values = {"m0": 0.1, "m1": 0.2, "m2": 0.5, "m3": 0.0}
-    groups = {
-        ("none", name): {"dp": v, "eopp": v / 2, "eodd": v / 2, "group_measure": "clean", "group_attributes": 3}
+    means = [
+        {"threat": "none", "model": name, "dp": v, "eopp": v / 2, "eodd": v / 2}
+        | {"group_measure": "clean", "group_attributes": 3}
         for name, v in values.items()
-    }
-    models = model_rows(scores, groups)
-    assert [row["dp"] for row in models] == list(values.values())
+    ]
+    models = model_frame(scores, pd.DataFrame(means).set_index(["threat", "model"]))
+    assert models["dp"].tolist() == list(values.values())
     # lower is better; the constant one treats all groups alike, and sets no end
-    assert [row["dp_scaled"] for row in models] == [pytest.approx(100), pytest.approx(75), pytest.approx(0), None]
-    found = {(row["first"], row["second"]): row for row in rank_rows(models)}
-    assert found["tolerance", "dp"]["rho"] == pytest.approx(-1) and found["tolerance", "dp"]["n"] == 3
-    assert found["deviation", "eodd"]["rho"] == pytest.approx(-1) and found["dp", "eopp"]["rho"] == pytest.approx(1)
-    assert len(frame_of(CATALOGUE["projection_models"], models)) == 4
+    np.testing.assert_allclose(models["dp_scaled"], [100, 75, 0, np.nan], atol=1e-12)
+    found = rank_frame(models).set_index(["first", "second"])
+    rho = found["rho"]
+    assert rho["tolerance", "dp"] == pytest.approx(-1) and found["n"]["tolerance", "dp"] == 3
+    assert rho["deviation", "eodd"] == pytest.approx(-1) and rho["dp", "eopp"] == pytest.approx(1)
 
 
 def group_table(rows):
@@ -259,15 +261,15 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
         for name, more in (("macro", 0), ("worst", 0.2))
         for row in every_metric("m", measure, attribute, value + more, name=name)
     )
-    found = means_of(table)["none", "m"]
-    assert found == {
+    found = means_of(table).loc[("none", "m")]
+    assert found.to_dict() == {
         "dp": pytest.approx(0.3),
         "eopp": pytest.approx(0.3),
         "eodd": pytest.approx(0.3),
         "group_measure": "plain",
         "group_attributes": 2,
     }
-    attacked = means_of(table[table["measure"] == "attacked"])["none", "m"]
+    attacked = means_of(table[table["measure"] == "attacked"]).loc[("none", "m")]
     assert (attacked["dp"], attacked["group_measure"]) == (0.7, "attacked")
 
 
@@ -283,24 +285,24 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
 )
 def test_groups_are_those_of_the_attributes_that_are_moved_and_not_the_task_itself(settings, dp, attributes):
     table = group_table([*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)])
-    found = means_of(table, **settings)["none", "m"]
+    found = means_of(table, **settings).loc[("none", "m")]
     assert (found["dp"], found["group_attributes"]) == (pytest.approx(dp), attributes)
-    assert means_of(table, moved={"c": ["no", "yes"]}) == {}
+    assert means_of(table, moved={"c": ["no", "yes"]}).empty
 
 
 def test_every_model_has_its_groups_averaged_over_the_same_attributes():
     rows = [*every_metric("m", "plain", "a", 0.2), *every_metric("m", "plain", "b", 0.4)]
     rows += [*every_metric("other", "plain", "a", 0.3), *every_metric("other", "plain", "b", 0.5, eopp=np.nan)]
     found = means_of(group_table(rows))
-    assert [found["none", name]["dp"] for name in ("m", "other")] == [0.2, 0.3]
-    assert found["none", "m"]["group_attributes"] == 1
+    assert found["dp"].to_dict() == {("none", "m"): 0.2, ("none", "other"): 0.3}
+    assert found["group_attributes"].tolist() == [1, 1]
 
 
 def test_one_positive_class_takes_the_place_of_the_mean():
     table = group_table(every_metric("m", "plain", "a", 0.2, name="smiling"))
-    assert means_of(table)["none", "m"]["eopp"] == 0.2
+    assert means_of(table).loc[("none", "m"), "eopp"] == 0.2
     # An audit without a measure that predicts has no differences.
-    assert means_of(pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)) == {}
+    assert means_of(pd.DataFrame(columns=CATALOGUE["group_metrics"].column_names)).empty
 
 
 def test_effects_carry_the_tolerance_of_models_that_are_not_constant():
@@ -309,11 +311,12 @@ def test_effects_carry_the_tolerance_of_models_that_are_not_constant():
         "mapper": "vae", "dimensions": ["z0", "z1"], "sigma": [1.0, 2.0], "divergence": None,
         "effects": [{"dimension": "z1", "trait": "slant", "how": "measured", "shift": -0.5, "strength": 0.6}],
     }  # fmt: skip
-    (row,) = effect_rows(manifest, scores)
+    (row,) = effect_frame(manifest, scores).to_dict("records")
+    assert np.isnan(row.pop("divergence"))
     assert row == {
-        "mapper": "vae", "dimension_index": 1, "dimension": "z1", "sigma": 2.0, "divergence": None, "trait": "slant",
+        "mapper": "vae", "dimension_index": 1, "dimension": "z1", "sigma": 2.0, "trait": "slant",
         "how": "measured", "shift": -0.5, "strength": 0.6, "tolerance": pytest.approx(0.3), "censored": 0.5,
         "accuracy": pytest.approx(0.7), "models": 2,
     }  # fmt: skip
-    (row,) = effect_rows(manifest, models_of([(0.1, [1, 1], True)]))
-    assert (row["tolerance"], row["accuracy"], row["models"]) == (None, None, 0)
+    (row,) = effect_frame(manifest, models_of([(0.1, [1, 1], True)])).to_dict("records")
+    assert np.isnan([row["tolerance"], row["accuracy"]]).all() and row["models"] == 0

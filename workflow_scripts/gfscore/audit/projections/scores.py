@@ -1,0 +1,227 @@
+"""Tolerance, Deviation and Coupling of each model, by latent dimension and by class: table `projection_scores`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gfscore.projection.scores import (
+    coupling,
+    coupling_entropy,
+    deviation,
+    effective_dimensions,
+    is_constant,
+    tolerance,
+)
+from gfscore.statistics.betting import mean_bounds
+from gfscore.tables.table import ALL, ALL_NAME, MODEL, Column, Table
+
+TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
+
+PROJECTED: tuple[Column, ...] = (
+    TASK,
+    *MODEL[1:],
+    ("mapper", pa.string(), "key of config.yaml's mappers"),
+)
+
+OWN: Column = ("own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions")
+
+CONSTANT: Column = ("constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless")
+
+CONTEXT: tuple[Column, ...] = (
+    ("censored", pa.float64(), "share of the moves that change no prediction; sides at a limit do not count"),
+    ("agreement", pa.float64(), "share of the samples with the same prediction for sample and reconstruction"),
+    ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+    ("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
+)
+
+COUPLING: tuple[Column, ...] = (
+    ("coupling", pa.float64(), "Coupling as printed; 0 if balanced and if most unbalanced; only over all dimensions"),
+    ("coupling_entropy", pa.float64(), "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; likewise"),
+    ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
+)
+
+PROJECTION_SCORES = Table(
+    name="projection_scores",
+    version=4,
+    columns=(
+        *PROJECTED,
+        ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
+        ("dimension", pa.string(), "its name; all for the mean over all"),
+        OWN,
+        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        ("n", pa.int64(), "samples projected"),
+        ("small", pa.bool_(), "too few samples for Coupling and its entropy"),
+        CONSTANT,
+        (
+            "tolerance",
+            pa.float64(),
+            "mean Tolerance, 0..1, units of sigma; higher is better; 1 for a constant classifier",
+        ),
+        ("tolerance_low", pa.float64(), "lower bound of the population mean, of this row alone"),
+        ("tolerance_high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "confidence of the bounds"),
+        ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"),
+        ("up", pa.float64(), "mean move upwards, 1 if none changes the prediction; without samples at a limit"),
+        ("down", pa.float64(), "mean move downwards, likewise"),
+        (
+            "tolerance_agreeing",
+            pa.float64(),
+            "Tolerance of the samples with the same prediction for the reconstruction",
+        ),
+        *CONTEXT,
+        *COUPLING,
+    ),
+)
+
+LEAST_SAMPLES = 20
+"""Number of samples below which Coupling and its entropy are unreliable."""
+
+
+class Projected:
+    """Boundaries of one model on n samples and D dimensions.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        Samples table of kind projection, with the dimensions of each sample in this order.
+    dimensions : sequence of str
+        Names of the D dimensions.
+    own : sequence of bool, length D, optional
+        Dimensions of the attribute that is the task itself, which means over dimensions leave out.
+
+    Attributes
+    ----------
+    up, down, tolerance, deviation, censored : array of float64, shape (n, D)
+    label, clean, decoded : array of int, shape (n,)
+        True class, and predictions of the sample and of its reconstruction.
+    """
+
+    def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str], own: Sequence[bool] | None = None) -> None:
+        """See the class."""
+        shape = (len(samples) // len(dimensions), len(dimensions))
+        self.own = np.zeros(len(dimensions), dtype=bool) if own is None else np.array(own)
+        self.up = samples["up"].to_numpy().reshape(shape)
+        self.down = samples["down"].to_numpy().reshape(shape)
+        self.tolerance = tolerance(self.up, self.down)
+        self.deviation = deviation(self.up, self.down)
+
+        up_censored = samples["up_censored"].to_numpy().reshape(shape).astype(np.float64)
+        down_censored = samples["down_censored"].to_numpy().reshape(shape)
+        sides = 2.0 - np.isnan(self.up) - np.isnan(self.down)
+        self.censored = (up_censored + down_censored) / sides
+
+        first_rows = samples.iloc[:: len(dimensions)]
+        self.label = first_rows["label"].to_numpy()
+        self.clean = first_rows["clean_prediction"].to_numpy()
+        self.decoded = first_rows["prediction"].to_numpy()
+
+    @property
+    def constant(self) -> bool:
+        """Whether the classifier predicted the same class for all decoded images."""
+        return is_constant(self.decoded, self.censored)
+
+
+def score_frame(
+    projected: Projected, dimensions: Sequence[str], class_names: Sequence[str], *, confidence: float
+) -> pd.DataFrame:
+    """Columns of `projection_scores` of one model, but those that name it.
+
+    Parameters
+    ----------
+    projected : Projected
+        Boundaries of the model.
+    dimensions, class_names : sequence of str
+        Names of the D dimensions and of the K classes.
+    confidence : float
+        Confidence of the bounds, which are by betting, for each row alone.
+
+    Returns
+    -------
+    DataFrame
+        (1 + K) (1 + D) rows: all samples, then class after class; in each the mean over dimensions, then dimension
+        after dimension. A class without samples has n = 0 and NaN.
+    """
+    groups = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
+    for index, name in enumerate(class_names):
+        groups.append((index, name, projected.label == index))
+
+    frames = []
+    for index, name, members in groups:
+        n = int(members.sum())
+        frame = pd.DataFrame(
+            {
+                "dimension_index": [ALL, *range(len(dimensions))],
+                "dimension": [ALL_NAME, *dimensions],
+                "own": [False, *projected.own],
+                "class_index": index,
+                "class_name": name,
+                "n": n,
+                "small": n < LEAST_SAMPLES,
+                "constant": projected.constant,
+            }
+        )
+        if n:
+            frame = frame.assign(**_averages(projected, members, confidence))
+        frames.append(frame)
+    names = [column for column in PROJECTION_SCORES.column_names if column not in {name for name, _, _ in PROJECTED}]
+    return pd.concat(frames, ignore_index=True).reindex(columns=names)
+
+
+def _averages(
+    projected: Projected, members: NDArray[np.bool_], confidence: float
+) -> dict[str, float | list[float] | NDArray[np.float64]]:
+    # Of some samples: numbers (1 + D,) of the mean over dimensions and of each dimension, and numbers of all of them.
+    sensitive = ~projected.own
+    agreeing = (projected.clean == projected.decoded)[members]
+    tolerances = _with_mean(projected.tolerance[members], sensitive)
+    # Values in 0..1 are rescaled to -1..1 for the bounds.
+    low, high = mean_bounds(2 * tolerances - 1, bound=1.0, alpha=1 - confidence)
+    mean_tolerances = _column_means(tolerances)
+    undefined = [np.nan] * len(sensitive)
+    sensitive_tolerances = np.array(mean_tolerances[1:])[sensitive]
+    return {
+        "tolerance": mean_tolerances,
+        "tolerance_low": (low + 1) / 2,
+        "tolerance_high": (high + 1) / 2,
+        "confidence": confidence,
+        # NaN if the Deviation of one sample is undefined.
+        "deviation": _column_means(_with_mean(projected.deviation[members], sensitive)),
+        "up": _means_of_moves(projected.up[members], sensitive),
+        "down": _means_of_moves(projected.down[members], sensitive),
+        "tolerance_agreeing": _column_means(tolerances[agreeing]) if agreeing.any() else np.nan,
+        "censored": _column_means(_with_mean(projected.censored[members], sensitive)),
+        "agreement": float(agreeing.mean()),
+        "accuracy": float((projected.clean == projected.label)[members].mean()),
+        "decoded_accuracy": float((projected.decoded == projected.label)[members].mean()),
+        "coupling": [coupling(sensitive_tolerances), *undefined],
+        "coupling_entropy": [coupling_entropy(sensitive_tolerances), *undefined],
+        "effective_dimensions": [effective_dimensions(sensitive_tolerances), *undefined],
+    }
+
+
+def _with_mean(values: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    # (n, 1 + D): the mean over sensitive dimensions of each sample, then every dimension.
+    return np.column_stack([values.compress(sensitive, axis=1).mean(axis=1), values])
+
+
+def _column_means(values: NDArray[np.float64]) -> list[float]:
+    return [float(column.mean()) for column in values.T]
+
+
+def _means_of_moves(moves: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> list[float]:
+    # Of all sensitive dimensions together, then of every dimension; without samples at a limit.
+    means = [_mean_of_defined(moves[:, sensitive])]
+    for column in moves.T:
+        means.append(_mean_of_defined(column))
+    return means
+
+
+def _mean_of_defined(moves: NDArray[np.float64]) -> float:
+    defined = moves[~np.isnan(moves)]
+    return float(defined.mean()) if len(defined) else np.nan

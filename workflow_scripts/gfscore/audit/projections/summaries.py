@@ -1,0 +1,333 @@
+"""Summaries of projections: models, attributes, ranks of models, effects of dimensions.
+
+Tables `projection_models`, `projection_attributes`, `projection_ranks` and `projection_effects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from gfscore.audit.projections.scores import (
+    CONSTANT,
+    CONTEXT,
+    COUPLING,
+    OWN,
+    PROJECTED,
+    PROJECTION_SCORES,
+    TASK,
+    Projected,
+    score_frame,
+)
+from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
+from gfscore.core.identity import ModelName
+from gfscore.statistics.ranking import spearman
+from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.table import ALL, Column, Table
+
+SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(DIFFERENCES, False)}
+"""Whether higher is better, for the metrics that the paper scales to 0..100."""
+
+RANKED = {
+    "accuracy": True,
+    "agreement": True,
+    "censored": True,
+    "tolerance": True,
+    "deviation": False,
+    "coupling": False,
+    "coupling_entropy": False,
+    **dict.fromkeys(DIFFERENCES, False),
+}
+"""Whether higher is better, for the columns that rank models; a convention for censoring and coupling."""
+
+AVERAGED = ("tolerance", "deviation", "censored")
+"""Numbers of a dimension that are averaged over the dimensions of an attribute."""
+
+_GROUPS: tuple[Column, ...] = (
+    *(
+        (name, pa.float64(), f"{meaning} between groups, mean over classes and attributes; 0 is equal; null without")
+        for name, meaning in DIFFERENCES.items()
+    ),
+    ("group_measure", pa.string(), "measure whose predictions they are computed from"),
+    ("group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"),
+)
+
+PROJECTION_MODELS = Table(
+    name="projection_models",
+    version=4,
+    columns=(
+        *PROJECTED,
+        ("n", pa.int64(), "samples projected"),
+        ("dimensions", pa.int64(), "latent dimensions moved, D, without those of the task itself"),
+        ("resized", pa.string(), "sizes of images: for the mapper, and back for the classifier; null where equal"),
+        CONSTANT,
+        ("tolerance", pa.float64(), "mean over dimensions and samples"),
+        ("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
+        *CONTEXT,
+        ("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
+        *COUPLING,
+        *_GROUPS,
+        *(
+            (
+                f"{name}_scaled",
+                pa.float64(),
+                f"{name}, scaled from 0 (worst) to 100 (best) of these models without constant ones; not comparable "
+                "across runs",
+            )
+            for name in SCALED
+        ),
+    ),
+)
+
+PROJECTION_ATTRIBUTES = Table(
+    name="projection_attributes",
+    version=4,
+    columns=(
+        *PROJECTED,
+        ("attribute", pa.string(), "attribute, or latent dimension that is none"),
+        OWN,
+        ("dimensions", pa.int64(), "latent dimensions of it that the mapper moves; 0: none, so groups alone differ"),
+        ("n", pa.int64(), "samples projected"),
+        CONSTANT,
+        ("tolerance", pa.float64(), "mean over its dimensions and samples; null where it is not moved"),
+        ("deviation", pa.float64(), "likewise; null too where moves have one side only, as those of attributes"),
+        ("censored", pa.float64(), "share of its moves that change no prediction"),
+        *(
+            (
+                name,
+                pa.float64(),
+                f"{meaning} between its groups; 0 is equal; null without groups, or if a cell is empty",
+            )
+            for name, meaning in DIFFERENCES.items()
+        ),
+    ),
+)
+
+PROJECTION_RANKS = Table(
+    name="projection_ranks",
+    version=4,
+    columns=(
+        TASK,
+        ("mapper", pa.string(), "key of config.yaml's mappers"),
+        ("first", pa.string(), "column that ranks the models"),
+        ("second", pa.string(), "other column that ranks the models"),
+        ("n", pa.int64(), "models ranked by both"),
+        ("rho", pa.float64(), "Spearman rank correlation, both oriented so that higher is better; null: undefined"),
+    ),
+)
+
+PROJECTION_EFFECTS = Table(
+    name="projection_effects",
+    version=4,
+    columns=(
+        ("mapper", pa.string(), "key of config.yaml's mappers"),
+        ("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
+        ("dimension", pa.string(), "its name"),
+        ("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or range of a condition"),
+        ("divergence", pa.float64(), "from the prior, nats; near 0: not used by the decoder; null without a prior"),
+        ("trait", pa.string(), "trait of decoded images, or an attribute"),
+        ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
+        ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
+        ("strength", pa.float64(), "mean absolute change, likewise"),
+        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models of the dataset"),
+        ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
+        ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
+        ("models", pa.int64(), "number of non-constant models"),
+    ),
+)
+
+PROJECTION_TABLES = (
+    PROJECTION_SCORES,
+    PROJECTION_MODELS,
+    PROJECTION_ATTRIBUTES,
+    PROJECTION_RANKS,
+    PROJECTION_EFFECTS,
+)
+
+
+def projection_tables(
+    projections: Sequence[Projections], differences: Mapping[str, pd.DataFrame], *, confidence: float
+) -> dict[str, pd.DataFrame]:
+    """Tables of PROJECTION_TABLES by name, mapper after mapper and task after task.
+
+    Effects have the Tolerance of the first task alone, the audit's own dataset.
+
+    Parameters
+    ----------
+    projections : sequence of Projections
+        Projections of the models of each task on each mapper.
+    differences : mapping
+        differences_between_groups by task, of audits that compare groups.
+    confidence : float
+        Confidence of the bounds.
+    """
+    frames: dict[str, list[pd.DataFrame]] = {table.name: [] for table in PROJECTION_TABLES}
+    for projection in projections:
+        task = projection.task
+        scores = _scores(projection, confidence)
+        groups = differences.get(task.name)
+        means = None
+        if groups is not None:
+            means = group_means(groups, moved=projection.manifest["categories"], own=task.own_attribute)
+        models = model_frame(scores, means)
+        labels = models["threat"] + "/" + models["model"]
+        models["resized"] = projection.resized
+        models["task_accuracy"] = labels.map(dict(task.accuracies))
+        ranks = rank_frame(models).assign(dataset=task.name, mapper=projection.manifest["mapper"])
+
+        frames["projection_scores"].append(scores)
+        frames["projection_models"].append(models)
+        frames["projection_attributes"].append(attribute_frame(projection, scores, groups))
+        frames["projection_ranks"].append(ranks)
+        if task.name == projections[0].task.name:
+            frames["projection_effects"].append(effect_frame(projection.manifest, scores))
+    return {table.name: stacked(table, frames[table.name]) for table in PROJECTION_TABLES}
+
+
+def _scores(projection: Projections, confidence: float) -> pd.DataFrame:
+    # Table projection_scores of one mapper and task.
+    dimensions = projection.manifest["dimensions"]
+    own = [attribute == projection.task.own_attribute for attribute in projection.attributes]
+    frames = []
+    for model, samples in projection.samples:
+        projected = Projected(samples, dimensions, own)
+        frame = score_frame(projected, dimensions, projection.task.class_names, confidence=confidence)
+        frames.append(frame.assign(**model.columns(), mapper=projection.manifest["mapper"]))
+    return stacked(PROJECTION_SCORES, frames)
+
+
+def model_frame(scores: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+    """Columns of `projection_models` of one mapper and task, but those of the task.
+
+    Scaled values are min-max scaled over the models to 0..100, reversed if lower is better; NaN if all models are
+    equal. This is our interpretation of the paper, which does not state over what it normalises (sections 3.1 and 6).
+    Constant classifiers, whose values are meaningless, are excluded from the scaling.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of `projection_scores` of all models.
+    groups : DataFrame or None
+        Result of group_means; None where no groups are compared.
+    """
+    models = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] == ALL)]
+    models = models.reindex(columns=PROJECTION_MODELS.column_names).reset_index(drop=True)
+    sensitive = scores.loc[~scores["own"].astype(bool), "dimension_index"]
+    models["dimensions"] = sensitive[sensitive != ALL].nunique()
+    if groups is not None:
+        keys = pd.MultiIndex.from_frame(models[["threat", "model"]])
+        for name in groups:
+            models[name] = groups[name].reindex(keys).to_numpy()
+    constant = models["constant"].astype(bool)
+    for name, higher_is_better in SCALED.items():
+        values = models[name].astype(np.float64).where(~constant)
+        models[f"{name}_scaled"] = scaled(values, higher_is_better=higher_is_better)
+    return models
+
+
+def scaled(values: ArrayLike, *, higher_is_better: bool) -> NDArray[np.float64]:
+    """Min-max scaling to 0..100, 100 for the best; NaN remains NaN, and all are NaN if the values are equal."""
+    numbers = np.array(values, dtype=np.float64)
+    defined = numbers[~np.isnan(numbers)]
+    if len(defined) == 0 or np.ptp(defined) == 0:
+        return np.full(len(numbers), np.nan)
+    share = (numbers - defined.min()) / np.ptp(defined)
+    return 100 * share if higher_is_better else 100 * (1 - share)
+
+
+def rank_frame(models: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlations of all pairs of available RANKED columns over the models that are not constant."""
+    ranked = models.loc[~models["constant"].astype(bool), list(RANKED)].astype(np.float64)
+    ranked *= [1 if higher_is_better else -1 for higher_is_better in RANKED.values()]
+    available = [name for name in RANKED if ranked[name].notna().any()]
+    rows = []
+    for first, second in combinations(available, 2):
+        both = ranked[[first, second]].dropna()
+        rho = float(spearman(both[first], both[second]))
+        rows.append({"first": first, "second": second, "n": len(both), "rho": rho})
+    return pd.DataFrame(rows, columns=["first", "second", "n", "rho"])
+
+
+def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
+    """Table `projection_attributes` of one mapper and task.
+
+    What the mapper moves comes first, then attributes of the groups that it does not move.
+
+    Parameters
+    ----------
+    projection : Projections
+    scores : DataFrame
+        Rows of `projection_scores` of all models.
+    groups : DataFrame or None
+        Result of differences_between_groups; None where no groups are compared.
+    """
+    moved = np.array(projection.attributes)
+    attributes = list(projection.attributes)
+    if groups is not None:
+        attributes += list(groups["attribute"])
+    dimensions = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] != ALL)]
+    rows = []
+    for model, _ in projection.samples:
+        of_model = dimensions[(dimensions["threat"] == model.threat) & (dimensions["model"] == model.model)]
+        for attribute in dict.fromkeys(attributes):
+            moves = of_model[moved == attribute]
+            row = {
+                **model.columns(),
+                "mapper": projection.manifest["mapper"],
+                "attribute": attribute,
+                "own": attribute == projection.task.own_attribute,
+                "dimensions": len(moves),
+                "n": of_model["n"].iloc[0],
+                "constant": of_model["constant"].iloc[0],
+            }
+            for name in AVERAGED:
+                row[name] = float(np.mean(moves[name].to_numpy())) if len(moves) else np.nan
+            row |= _differences_of(model, attribute, groups)
+            rows.append(row)
+    return pd.DataFrame(rows, columns=PROJECTION_ATTRIBUTES.column_names)
+
+
+def _differences_of(model: ModelName, attribute: str, groups: pd.DataFrame | None) -> dict[str, float]:
+    if groups is None:
+        return {}
+    same_model = (groups["threat"] == model.threat) & (groups["model"] == model.model)
+    rows = groups[same_model & (groups["attribute"] == attribute)]
+    if rows.empty:
+        return {}
+    return {name: rows[name].iloc[-1] for name in DIFFERENCES}
+
+
+def effect_frame(manifest: Mapping[str, Any], scores: pd.DataFrame) -> pd.DataFrame:
+    """Table `projection_effects` of one mapper.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Manifest of the mapper: dimensions, sigma, divergence and effects.
+    scores : DataFrame
+        Rows of `projection_scores` of all models of the audit's own dataset.
+    """
+    varying = scores[(scores["class_index"] == ALL) & ~scores["constant"].astype(bool)]
+    divergence = manifest["divergence"]
+    rows = []
+    for effect in manifest["effects"]:
+        index = manifest["dimensions"].index(effect["dimension"])
+        of_dimension = varying[varying["dimension_index"] == index]
+        row = {
+            **effect,
+            "mapper": manifest["mapper"],
+            "dimension_index": index,
+            "sigma": manifest["sigma"][index],
+            "divergence": divergence[index] if divergence else np.nan,
+            "models": len(of_dimension),
+        }
+        for name in ("tolerance", "censored", "accuracy"):
+            row[name] = float(np.mean(of_dimension[name].to_numpy())) if len(of_dimension) else np.nan
+        rows.append(row)
+    return pd.DataFrame(rows, columns=PROJECTION_EFFECTS.column_names)
