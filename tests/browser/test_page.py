@@ -180,7 +180,7 @@ def test_a_control_answers_at_once(usual, browser):
 def test_pictures_can_be_taken_away_in_the_colours_of_the_page(usual, browser, kind, width):
     with opened(browser, usual[1], width=width) as page:
         with page.expect_download() as waiting:
-            page.locator(f".plot button:text('{kind.upper()}')").first.click()
+            page.locator(f"#class > figure .plot button:text('{kind.upper()}')").click()
         assert waiting.value.suggested_filename.endswith(f".{kind}")
         taken = Path(waiting.value.path()).read_bytes()
     if kind == "png":

@@ -20,26 +20,29 @@ def shares(subject: Subject) -> pd.DataFrame | None:
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
     """
-
     from gfscore.statistics.multiple_tests import SIGNIFICANT
     from gfscore.statistics.proportions import lower_shares
 
     rows = subject.rows("class_errors")
-    if rows is None or rows[rows["corruption"].isna()].empty:
+    if rows is None:
         return None
     independent = rows["corruption"].isna().all()
     rows = rows[rows["corruption"].isna()].sort_values("class_index", kind="stable")
-    models, k = rows["label"].nunique(), rows["class_index"].nunique()
+    models = rows["label"].nunique()
+    classes = rows["class_index"].nunique()
+
     parts = []
-    for label, own in rows.groupby("label", sort=False):
-        if not (own["cfps"] > 0).any():
+    for label, errors in rows.groupby("label", sort=False):
+        if not (errors["cfps"] > 0).any():
             continue
-        errors = round(float(own["false_positives"].sum() / own["cfps"].sum()))
-        low = lower_shares(own["false_positives"].to_numpy(), np.full(k, errors), alpha=SIGNIFICANT / (k * models))
-        part = own[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / k) & independent, equal=1 / k)
-        parts.append(part.assign(tested=independent))
+        wrong = errors["false_positives"].to_numpy()
+        total = round(float(wrong.sum() / errors["cfps"].sum()))
+        low = lower_shares(wrong, np.full(classes, total), alpha=SIGNIFICANT / (classes * models))
+        part = errors[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / classes) & independent)
+        parts.append(part.assign(equal=1 / classes, tested=independent))
     if not parts:
         return None
+
     frame = pd.concat(parts, ignore_index=True)
     frame["mean"] = frame.groupby("class")["cfps"].transform("mean")
     listed = frame.drop_duplicates("class").sort_values("mean", ascending=False, kind="stable")["class"][:MOST]
@@ -53,13 +56,19 @@ def where_errors_fall(frame: pd.DataFrame) -> Finding:
     from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
-    models = frame["model"].nunique()
-    often = classes[classes["times"] == classes["times"].max()]
-    most = often.iloc[0]
-    numbers = {"share": float(most["mean"]), "models": models, "times": int(most["times"])}
-    numbers |= others_equal(often["mean"], most["mean"])
-    kind = "errors_drawn" if most["times"] else "errors_even" if frame["tested"].all() else "errors_drawn_untested"
-    return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if frame["tested"].all() else None)
+    candidates = classes[classes["times"] == classes["times"].max()]
+    most = candidates.iloc[0]
+    tested = bool(frame["tested"].all())
+    numbers = {
+        "share": float(most["mean"]),
+        "models": frame["model"].nunique(),
+        "times": int(most["times"]),
+        **others_equal(candidates["mean"], most["mean"]),
+    }
+    kind = "errors_even" if tested else "errors_drawn_untested"
+    if most["times"]:
+        kind = "errors_drawn"
+    return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if tested else None)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -16,18 +16,26 @@ if TYPE_CHECKING:
 def shares(subject: Subject) -> pd.DataFrame | None:
     """CFPS by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "cfps")
-    return None if frame is None or frame["cfps"].isna().all() else frame.drop(columns="recall")
+    if frame is None or frame["cfps"].isna().all():
+        return None
+    return frame.drop(columns="recall")
 
 
 def drawing_class(frame: pd.DataFrame) -> Finding:
     """Which class draws most errors under most corruptions, and where its share is the largest."""
-    known = frame[frame["cfps"].notna()]
-    most = known[known["cfps"] == known.groupby("corruption")["cfps"].transform("max")]["class"].value_counts()
-    own = known[known["class"] == most.index[0]]
-    largest = own.loc[own["cfps"].idxmax()]
-    names = {"cls": str(largest["class"]), "corruption": str(largest["corruption"])}
-    numbers = {"times": int(most.iloc[0]), "kinds": known["corruption"].nunique(), "share": float(largest["cfps"])}
-    return Finding("errors_drawn_corrupted", names, numbers | others_equal(most, most.iloc[0]))
+    valued = frame[frame["cfps"].notna()]
+    largest = valued.groupby("corruption")["cfps"].transform("max")
+    times = valued[valued["cfps"] == largest]["class"].value_counts()
+    of_class = valued[valued["class"] == times.index[0]]
+    most = of_class.loc[of_class["cfps"].idxmax()]
+    names = {"cls": str(most["class"]), "corruption": str(most["corruption"])}
+    numbers = {
+        "times": int(times.iloc[0]),
+        "kinds": valued["corruption"].nunique(),
+        "share": float(most["cfps"]),
+        **others_equal(times, times.iloc[0]),
+    }
+    return Finding("errors_drawn_corrupted", names, numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -17,57 +17,76 @@ MOST_IN_ORDER = 60
 
 
 def class_values(subject: Subject) -> pd.DataFrame | None:
-    """Value and simultaneous interval of each class (rows: model, class), models by their mean over all samples.
+    """Value and simultaneous interval of each class of each model.
 
-    `weakest` is "sure" where a class is significantly the lowest of its model, "open" where others may be lower;
-    `suspects` counts the classes of a model that may be the weakest.
+    Returns
+    -------
+    DataFrame or None
+        One row for each model and class; models by their mean over all samples (`total`), the best first. `weakest` is
+        "sure" where a class is significantly the lowest of its model, "open" where others may be lower; `suspects`
+        counts the classes of a model that may be the weakest. Of many classes the weakest on average comes first.
     """
-
     rows = subject.rows("class_scores")
     if rows is None:
         return None
-    rows = rows.rename(columns={"model": "name", "label": "model"}).sort_values("class_index", kind="stable")
+    rows = rows.rename(columns={"model": "name", "label": "model"})
+    rows = rows.sort_values("class_index", kind="stable")
     models = rows.groupby("model", sort=False)
-    # The classes that may be the worst, as in statistics.classes.worst_class_set, of all models at once.
-    suspects = (rows["low"] <= models["high"].transform("min")).groupby(rows["model"]).transform("sum")
-    least, most = (models["value"].transform(end) for end in ("min", "max"))
+
+    # The classes that may be the worst, as in statistics.disparity.worst_class_set, of all models at once.
+    may_be_worst = rows["low"] <= models["high"].transform("min")
+    suspects = may_be_worst.groupby(rows["model"]).transform("sum")
+    least = models["value"].transform("min")
+    most = models["value"].transform("max")
     lowest = (rows["n"] > 0) & (rows["value"] == least) & (most > least)
-    sums = rows.assign(weighted=rows["n"] * rows["value"]).groupby("model")[["n", "weighted"]].sum()
+    certainty = pd.Series(np.where(suspects == 1, "sure", "open"), index=rows.index, dtype=object)
+
+    weighted = rows.assign(weighted=rows["n"] * rows["value"])
+    sums = weighted.groupby("model")[["n", "weighted"]].sum()
+    range_low, range_high = subject.meaning.value_range
     rows = rows.assign(
         total=rows["model"].map(sums["weighted"] / sums["n"]),
-        weakest=np.where(suspects == 1, "sure", "open"),
+        weakest=certainty.where(lowest, None),
         suspects=suspects,
+        range_low=range_low,
+        range_high=range_high,
     )
-    rows["weakest"] = rows["weakest"].astype(object).where(lowest, None)
+
     order = rows["class"].drop_duplicates()
     if len(order) > MOST_IN_ORDER:
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
-    place = rows["class"].map({name: index for index, name in enumerate(order)})
-    rows = rows.assign(best=-rows["total"], place=place).sort_values(["best", "model", "place"], kind="stable")
+    place_of_class = {name: place for place, name in enumerate(order)}
+    rows = rows.assign(negative_total=-rows["total"], place=rows["class"].map(place_of_class))
+    rows = rows.sort_values(["negative_total", "model", "place"], kind="stable")
     columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
-    range_low, range_high = subject.meaning.value_range
-    return rows[columns].reset_index(drop=True).assign(range_low=range_low, range_high=range_high)
+    return rows[[*columns, "range_low", "range_high"]].reset_index(drop=True)
 
 
 def weakest_class(frame: pd.DataFrame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
-    models, confidence = frame["model"].nunique(), float(frame["confidence"].iloc[0])
+    models = frame["model"].nunique()
+    confidence = float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]
     if lowest.empty:
         return Finding("classes_equal", numbers={"models": models})
+
     times = lowest["class"].value_counts()
-    top = times[times == times.max()].index.tolist()
-    first = lowest[lowest["class"] == top[0]]
-    sure = int((first["weakest"] == "sure").sum())
-    names, numbers = {"cls": top[0]}, {"times": int(times.max()), "models": models, "sure": sure}
-    differ = frame.groupby("model")["low"].max() > frame.groupby("model")["high"].min()
-    if not differ.any():
-        return Finding("classes_alike", names, {"value": float(first["value"].min())}, confidence)
-    if len(top) > 1:
-        return Finding("weakest_classes", {"cls": tuple(top)}, numbers | {"classes": len(top)})
+    weakest = times[times == times.max()].index.tolist()
+    rows = lowest[lowest["class"] == weakest[0]]
+    sure = int((rows["weakest"] == "sure").sum())
+    names = {"cls": weakest[0]}
+    numbers = {"times": int(times.max()), "models": models, "sure": sure}
+
+    highest_low = frame.groupby("model")["low"].max()
+    lowest_high = frame.groupby("model")["high"].min()
+    if not (highest_low > lowest_high).any():
+        return Finding("classes_alike", names, {"value": float(rows["value"].min())}, confidence)
+    if len(weakest) > 1:
+        return Finding("weakest_classes", {"cls": tuple(weakest)}, numbers | {"classes": len(weakest)})
     if models == 1:
-        numbers = {"value": float(first["value"].iloc[0]), "suspects": int(first["suspects"].iloc[0])}
-        return Finding(f"weakest_class_of_one{'' if sure else '_open'}", names, numbers, confidence)
+        kind = "weakest_class_of_one" if sure else "weakest_class_of_one_open"
+        numbers = {"value": float(rows["value"].iloc[0]), "suspects": int(rows["suspects"].iloc[0])}
+        return Finding(kind, names, numbers, confidence)
     return Finding("weakest_in_models" if sure else "weakest_class_open", names, numbers, confidence)
 
 

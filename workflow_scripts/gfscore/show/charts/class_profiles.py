@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-FEWEST_CLASSES, MOST_CLASSES, MOST_MODELS, AGREE = 3, 16, 20, 0.5
+FEWEST_CLASSES = 3
+MOST_CLASSES = 16
+MOST_MODELS = 20
+AGREE = 0.5
+"""Mean rank correlation above which models agree."""
 
 
 def profiles(subject: Subject) -> pd.DataFrame | None:
@@ -30,21 +35,29 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
 
 def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
     """Whether models agree on which classes are weak: Spearman over classes of every pair of models."""
-    from itertools import combinations
-
     from gfscore.statistics.ranking import spearman
 
     values = frame.pivot(index="model", columns="class", values="value")
     if len(values) == 1:
         ends = {"low": float(frame["value"].min()), "high": float(frame["value"].max())}
         return Finding("best_and_worst", {"model": str(values.index[0])}, ends)
-    pairs = [float(spearman(a, b)) for a, b in combinations(values.to_numpy(), 2)]
-    known = [rho for rho in pairs if not np.isnan(rho)]
-    if not known:
+
+    correlations = []
+    for first, second in combinations(values.to_numpy(), 2):
+        rho = float(spearman(first, second))
+        if not np.isnan(rho):
+            correlations.append(rho)
+    if not correlations:
         return Finding("classes_equal")
-    rho = float(np.mean(known))
-    numbers = {"rho": rho, "rho_low": min(known), "rho_high": max(known), "pairs": len(known)}
-    return Finding("profiles_agree" if rho > AGREE else "profiles_differ", numbers=numbers)
+
+    mean = float(np.mean(correlations))
+    numbers = {
+        "rho": mean,
+        "rho_low": min(correlations),
+        "rho_high": max(correlations),
+        "pairs": len(correlations),
+    }
+    return Finding("profiles_agree" if mean > AGREE else "profiles_differ", numbers=numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -21,28 +21,29 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
 
     Models that never make a confusion count as 0.
     """
-    found = rows_of_errors(subject)
-    if found is None:
+    confusions, errors = rows_of_errors(subject)
+    if confusions is None or errors is None or errors["class_index"].nunique() <= MOST:
         return None
-    confusions, errors = found
-    if errors["class_index"].nunique() <= MOST:
-        return None
-    n = errors.set_index(["label", "class_index"])["n"]
-    names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
     wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
     if wrong.empty:
         return None
-    count = n.loc[list(zip(wrong["label"], wrong["true_index"], strict=True))].to_numpy()
-    table = wrong.assign(share=wrong["count"].to_numpy() / count).pivot_table(
+
+    samples = errors.set_index(["label", "class_index"])["n"]
+    keys = list(zip(wrong["label"], wrong["true_index"], strict=True))
+    share = wrong["count"].to_numpy() / samples.loc[keys].to_numpy()
+    table = wrong.assign(share=share).pivot_table(
         index=["true_index", "predicted_index"], columns="label", values="share", fill_value=0.0
     )
     table = table.reindex(columns=errors["label"].drop_duplicates(), fill_value=0.0)
-    mean = table.mean(axis=1).sort_values(ascending=False, kind="stable")
-    rows = table.loc[mean.index[:LISTED]].stack().rename("share").reset_index()
-    rows["true"], rows["predicted"] = rows["true_index"].map(names), rows["predicted_index"].map(names)
+    means = table.mean(axis=1).sort_values(ascending=False, kind="stable")
+    rows = table.loc[means.index[:LISTED]].stack().rename("share").reset_index()
+
+    names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
+    rows["true"] = rows["true_index"].map(names)
+    rows["predicted"] = rows["predicted_index"].map(names)
     rows["pair"] = rows["true"] + " \u2192 " + rows["predicted"]
     rows["mean"] = rows.groupby("pair", sort=False)["share"].transform("mean")
-    rows["n"] = n.groupby("class_index").min().reindex(rows["true_index"]).to_numpy()
+    rows["n"] = samples.groupby("class_index").min().reindex(rows["true_index"]).to_numpy()
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
@@ -10,6 +13,7 @@ from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
 
 MOST = 40
@@ -20,47 +24,68 @@ def mean_shares(subject: Subject) -> pd.DataFrame | None:
 
     `share` is null on the diagonal, where `recall` holds the share that is recognised.
     """
-
     from gfscore.audit.classwise.confusion import row_shares
 
-    found = matrices_of(subject)
-    if found is None:
+    matrices = matrices_of(subject)
+    if matrices is None:
         return None
-    counts, names, n = found
-    return tidy(np.mean([row_shares(own) for own in counts.values()], axis=0), names, n).assign(models=len(counts))
+    shares = [row_shares(counts) for counts in matrices.counts.values()]
+    frame = cells_of(np.mean(shares, axis=0), matrices)
+    return frame.assign(models=len(shares))
 
 
-def matrices_of(subject: Subject) -> tuple[dict, list[str], list[int]] | None:
-    """Counts (K, K) by model, the names of the classes, and the fewest samples of each; None beyond 40 classes."""
+@dataclass(frozen=True)
+class Matrices:
+    """Confusion matrices of the models of an audit."""
+
+    counts: Mapping[str, NDArray[np.float64]]
+    """Counts (K, K) by model."""
+
+    classes: Sequence[str]
+    samples: Sequence[int]
+    """Fewest samples of each class."""
+
+
+def matrices_of(subject: Subject) -> Matrices | None:
+    """Confusion matrices of every model; None beyond 40 classes."""
     from gfscore.audit.classwise.confusion import confusion_matrices
 
-    found = rows_of_errors(subject)
-    if found is None:
-        return None
-    confusions, errors = found
-    errors = errors.sort_values("class_index", kind="stable")
-    names = errors["class"].drop_duplicates().tolist()
-    if not 0 < len(names) <= MOST:
-        return None
-    return confusion_matrices(confusions, len(names)), names, errors.groupby("class", sort=False)["n"].min().tolist()
-
-
-def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """Rows of confusions and of class_errors, all corruptions and severities together; None without."""
-    confusions, errors = subject.rows("confusions"), subject.rows("class_errors")
+    confusions, errors = rows_of_errors(subject)
     if confusions is None or errors is None:
         return None
+    errors = errors.sort_values("class_index", kind="stable")
+    classes = errors["class"].drop_duplicates().tolist()
+    if not 0 < len(classes) <= MOST:
+        return None
+    samples = errors.groupby("class", sort=False)["n"].min().tolist()
+    return Matrices(confusion_matrices(confusions, len(classes)), classes, samples)
+
+
+def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Rows of confusions and of class_errors, all corruptions and severities together; None without."""
+    confusions = subject.rows("confusions")
+    errors = subject.rows("class_errors")
+    if confusions is None or errors is None:
+        return None, None
     return confusions[confusions["corruption"].isna()], errors[errors["corruption"].isna()]
 
 
-def tidy(matrix: Any, names: list[str], n: list[int]) -> pd.DataFrame:
-    """Rows of a matrix (K, K) of shares."""
-
-    cells = [
-        {"true": true, "predicted": predicted, "n": n[i], "share": float("nan") if i == j else matrix[i, j],
-         "recall": matrix[i, j] if i == j else float("nan")}
-        for i, true in enumerate(names) for j, predicted in enumerate(names)
-    ]  # fmt: skip
+def cells_of(shares: NDArray[np.float64], matrices: Matrices) -> pd.DataFrame:
+    """One row for each cell of a matrix (K, K) of shares."""
+    cells = []
+    for row, true in enumerate(matrices.classes):
+        for column, predicted in enumerate(matrices.classes):
+            share = float(shares[row, column])
+            on_diagonal = row == column
+            cells.append(
+                {
+                    "true": true,
+                    "predicted": predicted,
+                    "n": matrices.samples[row],
+                    "share": math.nan if on_diagonal else share,
+                    "recall": share if on_diagonal else math.nan,
+                }
+            )
     return pd.DataFrame(cells)
 
 
@@ -69,8 +94,8 @@ def most_confused(frame: pd.DataFrame) -> Finding:
     if not frame["share"].max() > 0:
         return Finding("nothing_confused")
     most = frame.loc[frame["share"].idxmax()]
-    numbers = {"share": float(most["share"])} | ({"models": int(most["models"])} if "models" in frame else {})
-    return Finding("most_confused", {"true": str(most["true"]), "predicted": str(most["predicted"])}, numbers)
+    names = {"true": str(most["true"]), "predicted": str(most["predicted"])}
+    return Finding("most_confused", names, {"share": float(most["share"]), "models": int(most["models"])})
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.confusion import matrices_of, tidy
+from gfscore.show.charts.confusion import cells_of, matrices_of
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -18,14 +18,15 @@ MOST_MODELS = 20
 
 def shares_by_model(subject: Subject) -> pd.DataFrame | None:
     """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
-
     from gfscore.audit.classwise.confusion import row_shares
 
-    found = matrices_of(subject)
-    if found is None or not 1 < len(found[0]) <= MOST_MODELS:
+    matrices = matrices_of(subject)
+    if matrices is None or not 1 < len(matrices.counts) <= MOST_MODELS:
         return None
-    counts, names, n = found
-    return pd.concat([tidy(row_shares(own), names, n).assign(model=model) for model, own in counts.items()])
+    parts = []
+    for model, counts in matrices.counts.items():
+        parts.append(cells_of(row_shares(counts), matrices).assign(model=model))
+    return pd.concat(parts)
 
 
 def most_confused_of_any(frame: pd.DataFrame) -> Finding:
@@ -33,7 +34,7 @@ def most_confused_of_any(frame: pd.DataFrame) -> Finding:
     if not frame["share"].max() > 0:
         return Finding("nothing_confused")
     most = frame.sort_values("share", ascending=False, kind="stable").iloc[0]
-    names = {name: str(most[name]) for name in ("model", "true", "predicted")}
+    names = {"model": str(most["model"]), "true": str(most["true"]), "predicted": str(most["predicted"])}
     return Finding("most_confused_of_any", names, {"share": float(most["share"])})
 
 

@@ -23,33 +23,42 @@ def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
         return None
     rows = rows[rows["corruption"].notna()].sort_values("class_index", kind="stable")
     rows = rows.assign(corruption=rows["corruption"].str.replace("_", " "))
-    hardness = rows.groupby("corruption")["recall"].mean()
-    weakness = rows.groupby("class")["recall"].mean()
+    recall_under = rows.groupby("corruption")["recall"].mean()
+    recall_of = rows.groupby("class")["recall"].mean()
+
     means = {"recall": ("recall", "mean"), column: (column, "mean"), "n": ("n", "min")}
     frame = rows.groupby(["corruption", "class"], sort=False).agg(**means).reset_index()
     if frame["class"].nunique() > MOST_IN_ORDER:
-        frame = frame.sort_values("class", key=lambda names: names.map(weakness), kind="stable")
-    frame = frame.sort_values("corruption", key=lambda names: names.map(hardness), kind="stable", ignore_index=True)
-    return frame.assign(models=rows["label"].nunique())
+        frame = frame.sort_values("class", key=lambda names: names.map(recall_of), kind="stable")
+    frame = frame.sort_values("corruption", key=lambda names: names.map(recall_under), kind="stable")
+    return frame.reset_index(drop=True).assign(models=rows["label"].nunique())
 
 
 def recalls(subject: Subject) -> pd.DataFrame | None:
     """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "recall")
-    return None if frame is None else frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
+    if frame is None:
+        return None
+    return frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
 
 
 def hardest_corruption(frame: pd.DataFrame) -> Finding:
     """Which corruption costs most recall, and which class is the lowest under most corruptions."""
-    known = frame[frame["recall"].notna()]
-    if known.empty:
+    valued = frame[frame["recall"].notna()]
+    if valued.empty:
         return Finding("nothing_corrupted")
-    lowest = known[known["recall"] == known.groupby("corruption")["recall"].transform("min")]["class"].value_counts()
-    hardest = known.iloc[0]
-    numbers = {"recall": float(hardest["mean"]), "times": int(lowest.iloc[0]), "kinds": known["corruption"].nunique()}
-    names = {"corruption": str(hardest["corruption"]), "cls": str(lowest.index[0])}
-    numbers |= others_equal(lowest, lowest.iloc[0])
-    return Finding("hardest_corruption", names, numbers | {"lowest": float(known["recall"].min())})
+    least = valued.groupby("corruption")["recall"].transform("min")
+    times = valued[valued["recall"] == least]["class"].value_counts()
+    hardest = valued.iloc[0]
+    names = {"corruption": str(hardest["corruption"]), "cls": str(times.index[0])}
+    numbers = {
+        "recall": float(hardest["mean"]),
+        "times": int(times.iloc[0]),
+        "kinds": valued["corruption"].nunique(),
+        **others_equal(times, times.iloc[0]),
+        "lowest": float(valued["recall"].min()),
+    }
+    return Finding("hardest_corruption", names, numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

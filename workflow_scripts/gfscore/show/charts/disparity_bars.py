@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -13,28 +15,33 @@ if TYPE_CHECKING:
 
 
 def disparities(subject: Subject) -> pd.DataFrame | None:
-    """One row per model and metric: value, interval, and mean under shuffled classes; models by their mean.
+    """Each model by each metric of disparity.
 
-    `p` (of RDI alone) is the permutation p, adjusted by Holm over the models; NaN where chance is not known.
+    Returns
+    -------
+    DataFrame or None
+        One row for each model and metric: value, interval, and mean under shuffled classes (`chance`); models by their
+        mean. `p`, of RDI alone, is the permutation p, adjusted by Holm over the models; NaN where chance is unknown.
     """
-
-    from gfscore.audit.metrics import FIRST
     from gfscore.statistics.multiple_tests import holm
 
-    rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
+    rows = subject.rows("model_summary")
+    scores = subject.rows("class_scores")
     if rows is None or scores is None:
         return None
-    guessing = [f"{row.threat}/{row.model}" in subject.guessing for row in rows.itertuples()]
-    names = [
-        f"{name} [may be guessing]" if marked else name for name, marked in zip(rows["label"], guessing, strict=True)
-    ]
+
+    names = []
+    for row in rows.itertuples():
+        guessing = f"{row.threat}/{row.model}" in subject.guessing
+        names.append(f"{row.label} [may be guessing]" if guessing else row.label)
     # Chance is not known of a model of which samples are missing.
-    known = rows["rdi_p"].notna()
+    tested = rows["rdi_p"].notna()
     adjusted = rows["rdi_p"].astype(float)
-    adjusted[known] = holm(rows.loc[known, "rdi_p"], family=len(rows))
-    rows = rows.assign(n=rows["label"].map(scores.groupby("label")["n"].sum()), p=adjusted, model=names).sort_values(
-        ["value", "label"], ascending=[False, True]
-    )
+    adjusted[tested] = holm(rows.loc[tested, "rdi_p"], family=len(rows))
+    samples = scores.groupby("label")["n"].sum()
+    rows = rows.assign(n=rows["label"].map(samples), p=adjusted, model=names)
+    rows = rows.sort_values(["value", "label"], ascending=[False, True])
+
     parts = []
     for metric in FIRST:
         if metric.kind == "level":
@@ -42,9 +49,12 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
         unit = "no unit" if metric.unitless else subject.meaning.unit.split(",")[0]
         part = rows[["model", "n", "confidence"]].assign(metric=metric.name)
         part["panel"] = f"{metric.title} ({unit}; {metric.better})"
-        for name, column in (("value", ""), ("low", "_low"), ("high", "_high"), ("chance", "_permuted")):
-            part[name] = rows[f"{metric.name}{column}"] if f"{metric.name}{column}" in rows else float("nan")
-        parts.append(part.assign(p=rows["p"] if metric.name == "rdi" else float("nan")))
+        part["value"] = rows.get(metric.name, math.nan)
+        part["low"] = rows.get(f"{metric.name}_low", math.nan)
+        part["high"] = rows.get(f"{metric.name}_high", math.nan)
+        part["chance"] = rows.get(f"{metric.name}_permuted", math.nan)
+        part["p"] = rows["p"] if metric.name == "rdi" else math.nan
+        parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -57,13 +67,23 @@ def disparity(frame: pd.DataFrame) -> Finding:
     from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     rdi = frame[frame["metric"] == "rdi"]
-    best, worst = rdi.loc[rdi["value"].idxmin()], rdi.loc[rdi["value"].idxmax()]
+    best = rdi.loc[rdi["value"].idxmin()]
+    worst = rdi.loc[rdi["value"].idxmax()]
     unlike = rdi["p"] <= SIGNIFICANT
     above = int((unlike & (rdi["low"] > 0)).sum())
+
+    kind = "disparity_chance"
+    if above:
+        kind = "disparity_above"
+    elif unlike.any():
+        kind = "disparity_unlike"
+    elif rdi["p"].isna().all():
+        kind = "disparity_unknown"
+    if len(rdi) == 1:
+        kind += "_of_one"
     names = {"best": str(best["model"]), "worst": str(worst["model"])}
     numbers = {"low": float(best["value"]), "high": float(worst["value"]), "models": len(rdi), "times": above}
-    kind = "above" if above else "unlike" if unlike.any() else "unknown" if rdi["p"].isna().all() else "chance"
-    return Finding(f"disparity_{kind}{'_of_one' if len(rdi) == 1 else ''}", names, numbers, 1 - SIGNIFICANT)
+    return Finding(kind, names, numbers, 1 - SIGNIFICANT)
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 400
 """Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
-LEAST_RANGE, FEWEST, MOST_MODELS = 1.0, 2, 30
+LEAST_RANGE = 1.0
+FEWEST = 2
+MOST_MODELS = 30
 
 
 def places(subject: Subject) -> pd.DataFrame | None:
@@ -24,61 +26,72 @@ def places(subject: Subject) -> pd.DataFrame | None:
     have one. `moved`: the place at the audit's lambda is not that at 0. Of all models: `models`, `places_moved`, the
     smallest lambda that any two swap at (`first_swap`), and how many `swaps` there are.
     """
-
-    rows, swaps = subject.rows("model_summary"), subject.tables.lambda_swaps
-    if rows is None or swaps is None or len(rows) < FEWEST:
+    rows = subject.rows("model_summary")
+    table = subject.tables.lambda_swaps
+    if rows is None or table is None or len(rows) < FEWEST:
         return None
-    swaps = np.sort(swaps.loc[swaps["measure"] == subject.measure, "fp_lambda"].to_numpy(dtype=float))
+    swaps = np.sort(table.loc[table["measure"] == subject.measure, "fp_lambda"].to_numpy(dtype=float))
     end = max(LEAST_RANGE, 2 * subject.fp_lambda)
     inside = np.unique(swaps[swaps <= end])
-    drawn = inside[np.unique(np.linspace(0, len(inside) - 1, min(len(inside), MOST_DRAWN)).astype(int))]
-    edges = np.concatenate([[0.0], drawn, [end]])
-    found = np.column_stack([_places(rows, lam) for lam in (edges[:-1] + edges[1:]) / 2])
-    chosen = _places(rows, subject.fp_lambda)
+    drawn = np.linspace(0, len(inside) - 1, min(len(inside), MOST_DRAWN))
+    edges = np.concatenate([[0.0], inside[np.unique(drawn.astype(int))], [end]])
+
+    between = (edges[:-1] + edges[1:]) / 2
+    ranks = np.column_stack([_ranks(rows, fp_lambda) for fp_lambda in between])
+    ranks_of_audit = _ranks(rows, subject.fp_lambda)
+    moved = ranks[:, 0] != ranks_of_audit
     parts = []
-    for row, label in enumerate(rows["label"]):
-        if chosen[row] > MOST_MODELS:
+    for index, label in enumerate(rows["label"]):
+        if ranks_of_audit[index] > MOST_MODELS:
             continue
-        x, y = _line(found[row], edges)
-        parts.append(pd.DataFrame({"model": label, "fp_lambda": x, "place": y, "moved": found[row, 0] != chosen[row]}))
-    frame = pd.concat(parts, ignore_index=True)
-    return frame.assign(
+        x, y = _line(ranks[index], edges)
+        parts.append(pd.DataFrame({"model": label, "fp_lambda": x, "place": y, "moved": moved[index]}))
+    frame = pd.concat(parts, ignore_index=True).assign(
         models=len(rows),
-        places_moved=int((found[:, 0] != chosen).sum()),
+        places_moved=int(moved.sum()),
         first_swap=swaps[0] if len(swaps) else np.nan,
         swaps=len(swaps),
         audit_lambda=subject.fp_lambda,
-    ).sort_values("moved", kind="stable", ignore_index=True)
+    )
+    return frame.sort_values("moved", kind="stable", ignore_index=True)
 
 
-def _places(rows, lam):
+def _ranks(rows, fp_lambda):
     # Ordered by value, then by name, so that ties do not depend on the order of the table.
-
-    fp = (rows["class_mean"] - lam * rows["rdi"]).to_numpy()
+    fp = (rows["class_mean"] - fp_lambda * rows["rdi"]).to_numpy()
     order = np.lexsort((rows["label"].to_numpy(dtype=str), -fp))
-    found = np.empty(len(rows), dtype=int)
-    found[order] = np.arange(1, len(rows) + 1)
-    return found
+    ranks = np.empty(len(rows), dtype=int)
+    ranks[order] = np.arange(1, len(rows) + 1)
+    return ranks
 
 
-def _line(found, edges):
+def _line(ranks, edges):
+    # Points of a line that is level between the edges and slants around those at which the rank changes.
     lengths = edges[1:] - edges[:-1]
-    x, y = [edges[0]], [float(found[0])]
-    for index in range(1, len(found)):
-        if found[index] != found[index - 1]:
-            half = min(0.012 * edges[-1], 0.5 * lengths[index - 1], 0.5 * lengths[index])
-            x += [edges[index] - half, edges[index] + half]
-            y += [float(found[index - 1]), float(found[index])]
-    return [*x, edges[-1]], [*y, float(found[-1])]
+    x = [edges[0]]
+    y = [float(ranks[0])]
+    for index in range(1, len(ranks)):
+        if ranks[index] == ranks[index - 1]:
+            continue
+        half = min(0.012 * edges[-1], 0.5 * lengths[index - 1], 0.5 * lengths[index])
+        x += [edges[index] - half, edges[index] + half]
+        y += [float(ranks[index - 1]), float(ranks[index])]
+    return [*x, edges[-1]], [*y, float(ranks[-1])]
 
 
 def reranking(frame: pd.DataFrame) -> Finding:
     """How many models change places when RDI is weighed, and where the first swap lies."""
-    models, moved = int(frame["models"].iloc[0]), int(frame["places_moved"].iloc[0])
-    first, lam = float(frame["first_swap"].iloc[0]), float(frame["audit_lambda"].iloc[0])
-    numbers = {"models": models, "moved": moved, "first": first, "lam": lam}
-    if not frame["swaps"].iloc[0]:
+    first = frame.iloc[0]
+    models = int(first["models"])
+    if not first["swaps"]:
         return Finding("places_fixed", numbers={"models": models})
+    moved = int(first["places_moved"])
+    numbers = {
+        "models": models,
+        "moved": moved,
+        "first": float(first["first_swap"]),
+        "lam": float(first["audit_lambda"]),
+    }
     return Finding("places_change" if moved else "places_kept", numbers=numbers)
 
 

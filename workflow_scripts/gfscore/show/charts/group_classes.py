@@ -25,14 +25,23 @@ def groups_by_class(subject: Subject) -> pd.DataFrame | None:
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
     from gfscore.tables.table import ALL
 
-    rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
-    if rows is None or not (rows["n"] > 0).any() or (gaps := group_gaps(rows)).empty:
+    if not subject.scored and subject.kind != ATTACKED:
         return None
-    sizes, most = rows.groupby("attribute", sort=False)["group_index"].nunique(), gaps["attribute"].nunique()
-    while most > 1 and sizes[widest_attributes(gaps, most)].sum() > MOST_ROWS:
-        most -= 1
-    cells = rows[(rows["class_index"] != ALL) & rows["attribute"].isin(widest_attributes(gaps, most))]
+    rows = subject.rows("group_scores")
+    if rows is None or not (rows["n"] > 0).any():
+        return None
+    gaps = group_gaps(rows)
+    if gaps.empty:
+        return None
+
+    sizes = rows.groupby("attribute", sort=False)["group_index"].nunique()
+    attributes = gaps["attribute"].nunique()
+    while attributes > 1 and sizes[widest_attributes(gaps, attributes)].sum() > MOST_ROWS:
+        attributes -= 1
+    drawn = rows["attribute"].isin(widest_attributes(gaps, attributes))
+    cells = rows[(rows["class_index"] != ALL) & drawn]
     cells = cells.assign(row=cells["attribute"] + ": " + cells["group"])
+
     keys = ["attribute", "group", "row", "class"]
     frame = cells.groupby(keys, sort=False).agg(value=("value", "mean"), small=("small", "max"), n=("n", "max"))
     range_low, range_high = subject.meaning.value_range
@@ -42,18 +51,25 @@ def groups_by_class(subject: Subject) -> pd.DataFrame | None:
 
 def widest_within_class(frame: pd.DataFrame) -> Finding:
     """The largest difference between two groups of one attribute within a class, of cells with enough samples."""
-    known = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
-    ranges = known.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
+    valued = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
+    ranges = valued.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
     ranges = ranges[ranges["size"] > 1]
     if ranges.empty:
         return Finding("groups_small")
-    (attribute, name) = (ranges["max"] - ranges["min"]).idxmax()
-    own = known[(known["attribute"] == attribute) & (known["class"] == name)]
-    low, high = own.loc[own["value"].idxmin()], own.loc[own["value"].idxmax()]
-    if low["value"] == high["value"]:
+    attribute, name = (ranges["max"] - ranges["min"]).idxmax()
+    cells = valued[(valued["attribute"] == attribute) & (valued["class"] == name)]
+    lowest = cells.loc[cells["value"].idxmin()]
+    highest = cells.loc[cells["value"].idxmax()]
+    if lowest["value"] == highest["value"]:
         return Finding("groups_alike")
-    names = {"attribute": attribute, "cls": name, "lowest": str(low["group"]), "highest": str(high["group"])}
-    return Finding("groups_differ_within_class", names, {"low": float(low["value"]), "high": float(high["value"])})
+    names = {
+        "attribute": attribute,
+        "cls": name,
+        "lowest": str(lowest["group"]),
+        "highest": str(highest["group"]),
+    }
+    numbers = {"low": float(lowest["value"]), "high": float(highest["value"])}
+    return Finding("groups_differ_within_class", names, numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -25,35 +25,32 @@ def fairness(subject: Subject) -> pd.DataFrame | None:
     from gfscore.tables.table import ALL
 
     rows = subject.rows("group_metrics")
-    rows = None if rows is None else rows[(rows["class_index"] != ALL) & rows["metric"].isin(METRICS)]
-    if rows is None or rows.empty:
+    if rows is None:
         return None
-    models = rows["label"].nunique()
+    rows = rows[(rows["class_index"] != ALL) & rows["metric"].isin(METRICS)]
+    if rows.empty:
+        return None
     keys = ["metric", "class_index", "class", "attribute"]
-    frame = (
-        rows.groupby(keys, sort=False)
-        .agg(value=("value", "mean"), small=("small", "max"), n=("n", "max"))
-        .reset_index()
-    )
+    groups = rows.groupby(keys, sort=False)
+    frame = groups.agg(value=("value", "mean"), small=("small", "max"), n=("n", "max")).reset_index()
+
     opportunity = frame[frame["metric"] == "eopp"].groupby("class_index")["value"].max()
     largest = opportunity.sort_values(ascending=False, kind="stable").index[:MOST_CLASSES]
     frame = frame[frame["class_index"].isin(largest)].sort_values("class_index", kind="stable")
-    return frame.assign(panel=frame["metric"].map(METRICS), models=models).sort_values(
-        "metric", key=lambda names: names.map(list(METRICS).index), kind="stable", ignore_index=True
-    )
+    frame = frame.assign(panel=frame["metric"].map(METRICS), models=rows["label"].nunique())
+    order = list(METRICS)
+    return frame.sort_values("metric", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
 
 
 def largest_difference(frame: pd.DataFrame) -> Finding:
     """The largest difference of recall between groups (equal opportunity), of cells with enough samples."""
-    known = frame[(frame["metric"] == "eopp") & frame["value"].notna() & ~frame["small"].astype(bool)]
-    if known.empty:
+    of_recall = frame["metric"] == "eopp"
+    valued = frame[of_recall & frame["value"].notna() & ~frame["small"].astype(bool)]
+    if valued.empty:
         return Finding("groups_small")
-    most = known.loc[known["value"].idxmax()]
-    return Finding(
-        "recall_differs",
-        {"cls": str(most["class"]), "attribute": str(most["attribute"])},
-        {"gap": float(most["value"])},
-    )
+    most = valued.loc[valued["value"].idxmax()]
+    names = {"cls": str(most["class"]), "attribute": str(most["attribute"])}
+    return Finding("recall_differs", names, {"gap": float(most["value"])})
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.names import model_labels
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_ATTRIBUTES, MOST_MODELS = 8, 40
+MOST_ATTRIBUTES = 8
+MOST_MODELS = 40
 ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
@@ -25,49 +28,59 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     largest difference.
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
-    from gfscore.core.names import model_labels
     from gfscore.tables.table import ALL
 
-    rows = subject.rows("group_scores") if subject.scored or subject.kind == ATTACKED else None
+    if not subject.scored and subject.kind != ATTACKED:
+        return None
+    rows = subject.rows("group_scores")
     if rows is None or not (rows["n"] > 0).any():
         return None
     gaps = group_gaps(rows)
     if gaps.empty:
         return None
-    gaps = gaps.assign(model=model_labels(gaps), sampled_gap=gaps.get("sampled_gap", float("nan")))
-    order = (
-        gaps.groupby("model", sort=False)["value"]
-        .mean()
-        .sort_values(ascending=False, kind="stable")
-        .index[:MOST_MODELS]
-    )
-    place = {name: index for index, name in enumerate(order)}
-    whole = rows.drop(columns="model").rename(columns={"label": "model"})
-    whole = whole[(whole["class_index"] == ALL) & whole["attribute"].isin(widest_attributes(gaps, MOST_ATTRIBUTES))]
-    whole = whole[whole["model"].isin(place)].sort_values("model", key=lambda names: names.map(place), kind="stable")
-    named = gaps.rename(columns={"sampled_gap": "own_gap", "gap_low": "sure_gap"})
-    whole = whole.merge(named[["model", "attribute", "own_gap", "sure_gap"]], on=["model", "attribute"], how="left")
-    whole = whole.rename(columns={"own_gap": "gap"})
+
+    gaps = gaps.assign(model=model_labels(gaps), gap=gaps.get("sampled_gap", math.nan), sure_gap=gaps["gap_low"])
+    means = gaps.groupby("model", sort=False)["value"].mean()
+    best = means.sort_values(ascending=False, kind="stable").index[:MOST_MODELS]
+    place = {name: index for index, name in enumerate(best)}
+    frame = rows.drop(columns="model").rename(columns={"label": "model"})
+    attributes = widest_attributes(gaps, MOST_ATTRIBUTES)
+    frame = frame[(frame["class_index"] == ALL) & frame["attribute"].isin(attributes) & frame["model"].isin(place)]
+    frame = frame.sort_values("model", key=lambda names: names.map(place), kind="stable")
+
+    keys = ["model", "attribute"]
+    frame = frame.merge(gaps[[*keys, "gap", "sure_gap"]], on=keys, how="left")
     columns = ["attribute", "model", "group", "value", "low", "high", "small", "gap", "sure_gap", "n", "confidence"]
-    return whole.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
+    return frame.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
 
 
 def widest_gap(frame: pd.DataFrame) -> Finding:
     """The largest difference between groups with enough samples, and in how many models it is beyond its interval."""
-    known = frame[frame["gap"].notna() & ~frame["small"].astype(bool)]
-    if known.empty:
+    enough = frame[frame["gap"].notna() & ~frame["small"].astype(bool)]
+    if enough.empty:
         return Finding("groups_small")
-    widest = known.loc[known["gap"].idxmax()]
+    widest = enough.loc[enough["gap"].idxmax()]
     if not widest["gap"] > 0:
         return Finding("groups_alike")
-    own = known[(known["attribute"] == widest["attribute"]) & (known["model"] == widest["model"])]
-    low, high = own.loc[own["value"].idxmin()], own.loc[own["value"].idxmax()]
-    apart = frame[frame["attribute"] == widest["attribute"]].drop_duplicates("model")
-    names = {"attribute": str(widest["attribute"]), "model": str(widest["model"])}
-    names |= {"lowest": str(low["group"]), "highest": str(high["group"])}
-    numbers = {"low": float(low["value"]), "high": float(high["value"]), "models": len(apart)}
-    sure = int((apart["sure_gap"] > 0).sum())
-    return Finding("groups_differ_most", names, numbers | {"times": sure}, float(frame["confidence"].iloc[0]))
+
+    of_attribute = enough["attribute"] == widest["attribute"]
+    groups_of_model = enough[of_attribute & (enough["model"] == widest["model"])]
+    lowest = groups_of_model.loc[groups_of_model["value"].idxmin()]
+    highest = groups_of_model.loc[groups_of_model["value"].idxmax()]
+    models = frame[frame["attribute"] == widest["attribute"]].drop_duplicates("model")
+    names = {
+        "attribute": str(widest["attribute"]),
+        "model": str(widest["model"]),
+        "lowest": str(lowest["group"]),
+        "highest": str(highest["group"]),
+    }
+    numbers = {
+        "low": float(lowest["value"]),
+        "high": float(highest["value"]),
+        "models": len(models),
+        "times": int((models["sure_gap"] > 0).sum()),
+    }
+    return Finding("groups_differ_most", names, numbers, float(frame["confidence"].iloc[0]))
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

@@ -13,29 +13,51 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-UNCHANGED, MOST_MODELS = 1e-9, 30
+UNCHANGED = 1e-9
+MOST_MODELS = 30
+FEW = 8
+"""Lines that are all named."""
 
 
 def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
-    Takes the subject, the column of the change, and another column with the value that leaves the logits as they are.
-    `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of the
-    largest one of a measure. Of more than MOST_MODELS models those that move most have a line.
-    """
+    Parameters
+    ----------
+    subject : Subject
+    change : str
+        Column of the change.
+    unchanged : (str, float)
+        Another column, with the value that leaves the logits as they are.
 
+    Returns
+    -------
+    DataFrame or None
+        `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of
+        the largest one of a measure. Of more than MOST_MODELS models those that move most have a line.
+    """
     rows = subject.rows("sensitivity")
-    if rows is None or (rows := rows[rows[unchanged[0]] == unchanged[1]]).empty:
+    if rows is None:
+        return None
+    column, neutral = unchanged
+    rows = rows[rows[column] == neutral]
+    if rows.empty:
         return None
     rows = rows.assign(model=rows["label"]).sort_values(["measure", "model", change], kind="stable")
-    none = rows[change].abs() if change == "shift" else np.log(rows[change]).abs()
+
     keys = ["measure", "model"]
-    start = rows.loc[none.groupby([rows[key] for key in keys]).idxmin()].set_index(keys)["value"]
-    rows["moves"] = (rows["value"] - start.loc[list(zip(rows["measure"], rows["model"], strict=True))].to_numpy()).abs()
+    distance = rows[change].abs() if change == "shift" else np.log(rows[change]).abs()
+    nearest = distance.groupby([rows[key] for key in keys]).idxmin()
+    start = rows.loc[nearest].set_index(keys)["value"]
+    lines = list(zip(rows["measure"], rows["model"], strict=True))
+    rows["moves"] = (rows["value"] - start.loc[lines].to_numpy()).abs()
     rows["moves"] = rows.groupby(keys)["moves"].transform("max")
-    rows["most"] = (rows["moves"] == rows.groupby("measure")["moves"].transform("max")) & (rows["moves"] > UNCHANGED)
-    place = rows.drop_duplicates(keys).set_index(keys)["moves"].groupby("measure").rank("first", ascending=False)
-    rows = rows[place.loc[list(zip(rows["measure"], rows["model"], strict=True))].to_numpy() <= MOST_MODELS]
+    largest = rows.groupby("measure")["moves"].transform("max")
+    rows["most"] = (rows["moves"] == largest) & (rows["moves"] > UNCHANGED)
+
+    moves = rows.drop_duplicates(keys).set_index(keys)["moves"]
+    rank = moves.groupby("measure").rank("first", ascending=False)
+    rows = rows[rank.loc[lines].to_numpy() <= MOST_MODELS]
     order = list(dict.fromkeys(subject.measures))
     rows = rows.sort_values("measure", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
     rows = rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
@@ -45,15 +67,16 @@ def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.D
 def largest_change(frame: pd.DataFrame) -> Finding:
     """How far each measure moves at most under changes that alter no prediction."""
     moves = frame.groupby("measure", sort=False)["moves"].max()
-    moved = moves[moves > UNCHANGED]
-    if moved.empty:
+    moving = moves[moves > UNCHANGED]
+    if moving.empty:
         return Finding("score_unmoved", {"measures": tuple(map(str, moves.index))})
-    most = moved.idxmax()
-    numbers = {"move": float(moved[most]), "from_": float(frame["change"].min()), "to": float(frame["change"].max())}
-    still = tuple(str(name) for name in moves.index if name not in moved)
-    names = {"measure": str(most)} | ({"still": still} if still else {})
+    most = moving.idxmax()
+    still = tuple(str(name) for name in moves.index if name not in moving)
+    numbers = {"move": float(moving[most]), "from_": float(frame["change"].min()), "to": float(frame["change"].max())}
     kind = f"{frame['changed'].iloc[0]}_moves_score"
-    return Finding(f"{kind}_others_not" if still else kind, names, numbers)
+    if still:
+        return Finding(f"{kind}_others_not", {"measure": str(most), "still": still}, numbers)
+    return Finding(kind, {"measure": str(most)}, numbers)
 
 
 def draw(
@@ -65,7 +88,7 @@ def draw(
         drawing.numbers(axes.xaxis, title, frame["change"], log=log)
         drawing.numbers(axes.yaxis, "aggregate score (higher is better)", part["value"], zero=True)
         drawing.curves(axes, part, x="change", y="value", line="model", bold="most", points=True)
-        drawing.name_lines(axes, part, x="change", y="value", line="model", bold="most")
+        drawing.name_lines(axes, part, x="change", y="value", line="model", bold="most", most=FEW)
 
 
 CHART = Chart(

@@ -14,23 +14,21 @@ if TYPE_CHECKING:
 
 def pairs(subject: Subject) -> pd.DataFrame | None:
     """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
-
     if subject.rows("projection_scores") is None:
         return None
-    rows = [
-        {"row": row, "image": str(place + 1), "picture": drawing.encoded(picture), "mapper": mapper}
-        for mapper, pictures in subject.pictures.items()
-        for row, name in (("image", "originals"), ("reconstruction", "reconstructions"))
-        for place, picture in enumerate(pictures[name])
-    ]
+    rows = []
+    for mapper, pictures in subject.pictures.items():
+        for row, name in (("image", "originals"), ("reconstruction", "reconstructions")):
+            for place, picture in enumerate(pictures[name]):
+                image = drawing.encoded(picture)
+                rows.append({"row": row, "image": str(place + 1), "picture": image, "mapper": mapper})
     return pd.DataFrame(rows)
 
 
-def what_is_kept(frame: pd.DataFrame) -> Finding:
+def reconstructions(frame: pd.DataFrame) -> Finding:
     """That classifiers are shown reconstructions."""
-    return Finding(
-        "reconstructed", {"mapper": ", ".join(dict.fromkeys(frame["mapper"]))}, {"images": frame["image"].nunique()}
-    )
+    mappers = ", ".join(dict.fromkeys(frame["mapper"]))
+    return Finding("reconstructed", {"mapper": mappers}, {"images": frame["image"].nunique()})
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
@@ -49,7 +47,7 @@ CHART = Chart(
     data=pairs,
     draw=draw,
     panels=True,
-    finding=what_is_kept,
+    finding=reconstructions,
     shows="Images that the mapper was not trained on, and their reconstructions",
     note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",
     order=7,

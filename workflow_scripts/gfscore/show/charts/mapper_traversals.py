@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.numbers import MINUS
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 
@@ -17,27 +18,33 @@ MOST_DIMENSIONS = 24
 
 def traversals(subject: Subject) -> pd.DataFrame | None:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
-
     if not subject.pictures or subject.rows("projection_effects") is None:
         return None
-    parts = [
-        _of_mapper(pictures, prefix=f"{mapper} " if len(subject.pictures) > 1 else "").assign(mapper=mapper)
-        for mapper, pictures in subject.pictures.items()
-    ]
+    several = len(subject.pictures) > 1
+    parts = []
+    for mapper, pictures in subject.pictures.items():
+        rows = _pictures_of(pictures, prefix=f"{mapper} " if several else "")
+        parts.append(rows.assign(mapper=mapper))
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_mapper(pictures, *, prefix):
-
-    samples = pictures["traversals"][:, :MOST_DIMENSIONS]
+def _pictures_of(pictures, *, prefix):
+    decoded = pictures["traversals"][:, :MOST_DIMENSIONS]
     names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
-    change = np.abs(samples[:, :, -1].astype(float) - samples[:, :, 0]).mean(axis=(0, 2, 3, 4))
-    rows = [
-        {"sample": f"image {sample + 1}" if len(pictures["originals"]) else "mean code", "dimension": names[row],
-         "position": f"{pictures['positions'][column]:+.2g}".replace("-", "\N{MINUS SIGN}"),
-         "picture": drawing.encoded(samples[sample, row, column]), "change": float(change[row])}
-        for sample in range(len(samples)) for row in range(len(names)) for column in range(samples.shape[2])
-    ]  # fmt: skip
+    positions = [f"{position:+.2g}".replace("-", MINUS) for position in pictures["positions"]]
+    of_images = len(pictures["originals"]) > 0
+    change = np.abs(decoded[:, :, -1].astype(float) - decoded[:, :, 0]).mean(axis=(0, 2, 3, 4))
+    rows = []
+    for sample, dimension, place in np.ndindex(decoded.shape[:3]):
+        rows.append(
+            {
+                "sample": f"image {sample + 1}" if of_images else "mean code",
+                "dimension": names[dimension],
+                "position": positions[place],
+                "picture": drawing.encoded(decoded[sample, dimension, place]),
+                "change": float(change[dimension]),
+            }
+        )
     return pd.DataFrame(rows)
 
 

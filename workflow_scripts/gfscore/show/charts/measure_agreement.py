@@ -17,28 +17,34 @@ MODELS = "models"
 
 def correlations(subject: Subject) -> pd.DataFrame | None:
     """Rank correlation over models of every two measures, null on the diagonal; `n` are the models compared."""
-
     rows = subject.rows("measure_agreement")
-    rows = None if rows is None else rows[rows["over"] == MODELS]
-    if rows is None or rows.empty:
+    if rows is None:
         return None
+    rows = rows[rows["over"] == MODELS]
+    if rows.empty:
+        return None
+
+    pairs = {}
+    for row in rows.itertuples():
+        correlation = {"rho": row.rho, "p": row.p, "models": row.n}
+        pairs[row.first, row.second] = correlation
+        pairs[row.second, row.first] = correlation
     measures = list(dict.fromkeys([*rows["first"], *rows["second"]]))
-    known = {(row.first, row.second): row for row in rows.itertuples()}
+    unknown = {"rho": None, "p": None, "models": None}
     cells = []
     for first in measures:
         for second in measures:
-            row = known.get((first, second), known.get((second, first)))
-            found = (None, None, None) if row is None or first == second else (row.rho, row.p, row.n)
-            cells.append({"first": first, "second": second} | dict(zip(("rho", "p", "models"), found, strict=True)))
+            correlation = unknown if first == second else pairs.get((first, second), unknown)
+            cells.append({"first": first, "second": second, **correlation})
     return pd.DataFrame(cells).astype({"rho": float, "p": float, "models": float})
 
 
 def opposed(frame: pd.DataFrame) -> Finding:
     """The two measures whose rankings of the models agree least."""
-    known = frame[frame["rho"].notna()]
-    if known.empty:
+    ranked = frame[frame["rho"].notna()]
+    if ranked.empty:
         return Finding("measures_unranked")
-    least = known.loc[known["rho"].idxmin()]
+    least = ranked.loc[ranked["rho"].idxmin()]
     names = {"first": str(least["first"]), "second": str(least["second"])}
     return Finding("measures_opposed" if least["rho"] < 0 else "measures_agree", names, {"rho": float(least["rho"])})
 

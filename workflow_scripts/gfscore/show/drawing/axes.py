@@ -219,13 +219,13 @@ def _logarithmic(axis, values, low, high, *, whole):
         _set_limits(axis, (0.0, high * 1.05))
     else:
         _set_scale(axis, "log")
-        ticks = _ticks_between(low, high)
+        ticks = _ticks_between(low, high, most=_most_ticks(axis))
         room = (high / low) ** PADDING if high > low else 1.1
         _set_limits(axis, (low / room, high * room))
     _set_ticks(axis, ticks, [f"{tick:,.0f}" if whole else f"{tick:g}" for tick in ticks])
 
 
-def _ticks_between(low, high):
+def _ticks_between(low, high, *, most):
     decades = math.log10(high / low)
     factors: tuple[int, ...] = (1,)
     if decades < 1.2:
@@ -234,8 +234,8 @@ def _ticks_between(low, high):
         factors = (1, 2, 5)
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [factor * 10.0**exponent for exponent in exponents for factor in factors]
-    step = 2 if decades > 7 else 1
-    return [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001][::step]
+    ticks = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+    return ticks[:: math.ceil(len(ticks) / most)]
 
 
 # ---- names beside a plot ----
@@ -271,11 +271,11 @@ def name_points(
     surround(axes, right=10 + widest_of(short, 11))
 
 
-def name_lines(axes: Axes, frame: DataFrame, *, x: str, y: str, line: str, bold: str) -> None:
-    """Name each line right of the plot, or of many those that stand out; takes what `curves` takes."""
+def name_lines(axes: Axes, frame: DataFrame, *, x: str, y: str, line: str, bold: str, most: int = MOST_NAMED) -> None:
+    """Name each line right of the plot, or of more than `most` those that stand out; takes what `curves` takes."""
     straight = axes.get_yscale() == "linear" and not axes.yaxis_inverted()
     ends = line_ends(frame, x, y, line, apart=straight)
-    if len(ends) > MOST_NAMED:
+    if len(ends) > most:
         ends = ends[ends[bold].astype(bool)]
     name_points(axes, ends[x], ends[y], ends[line].astype(str).tolist(), bold=ends[bold].tolist())
 

@@ -390,21 +390,25 @@ def radars(
     panels = categories(frame, panel)
     spokes = categories(frame, spoke)
     room = pixels(root_of(axes))
-    columns = max(1, min(len(panels), int(room // RADAR)))
+    names_of_spokes = shortened_all(spokes, 11)
+    # A unit of both axes is RADAR pixels.
+    apart = max(1.0, 2.3 * RADIUS + 2 * widest_of(names_of_spokes, 10) / RADAR)
+    columns = max(1, min(len(panels), int(room // (RADAR * apart))))
     lines = math.ceil(len(panels) / columns)
-    reserve(axes, RADAR * lines, widest=RADAR * columns)
+    reserve(axes, RADAR * lines, widest=RADAR * apart * columns)
     axes.set_axis_off()
-    axes.set_xlim(0, columns)
+    axes.set_xlim(0, apart * columns)
     axes.set_ylim(lines, 0)
 
     directions = _directions(len(spokes))
-    centres = np.array([[index % columns + 0.5, index // columns + 0.55] for index in range(len(panels))])
+    places = np.arange(len(panels))
+    centres = np.column_stack([apart * (places % columns + 0.5), places // columns + 0.55])
     turn = np.linspace(0, 2 * np.pi, 61)
     circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
     rings = [centre + size * circle for centre in centres for size in (0.5, 1.0)]
     axes.add_collection(LineCollection(rings, colors=LINE, linewidths=1))
     for centre, name in zip(centres, shortened_all(panels, 24), strict=True):
-        _name_radar(axes, centre, name, spokes, top)
+        _name_radar(axes, centre, name, names_of_spokes, top)
 
     def lengths_of(column: str) -> NDArray[np.float64]:
         return grid_of(frame, panel, spoke, column, panels, spokes) / top
@@ -428,7 +432,7 @@ def radars(
 def _name_radar(axes, centre, name, spokes, top):
     directions = _directions(len(spokes))
     write(axes, centre[0], centre[1] - 0.49, name, weight="bold", ha="center", va="center", color=INK)
-    for spoke, (across, down) in zip(shortened_all(spokes, 11), directions, strict=True):
+    for spoke, (across, down) in zip(spokes, directions, strict=True):
         alignment = "center"
         if abs(across) > 0.3:
             alignment = "left" if across > 0 else "right"
