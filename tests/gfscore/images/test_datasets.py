@@ -255,6 +255,12 @@ def test_an_unknown_source_names_the_known_ones():
         open_images({"source": "mnist"}, classes=NAMES)
 
 
+@pytest.mark.parametrize("settings", [{"value_rnage": 1}, {"value_range": 2}, {"subset": {"samples": 0}}])
+def test_settings_that_a_source_does_not_have_are_refused_by_their_key(settings, saved):
+    with pytest.raises(InputError, match=rf"pets\.npz: {next(iter(settings))}.*correct the settings of this dataset"):
+        open_images({"source": "npz", **settings}, saved(), classes=PAIR)
+
+
 def test_the_generators_files_are_opened(saved):
     x = np.full((4, 1, 8, 8), 0.5, dtype=np.float32)
     images = open_images({"source": "generated"}, saved(x=x), classes=PAIR)

@@ -132,6 +132,7 @@ def test_a_list_chooses_images_and_labels(root, tmp_path):
         open_images(settings, root, classes=PAIR)
     for line, message in (
         ("../n01/x.png 0", "line 1 leads outside"),
+        (".", "line 1 names no image"),
         ("/n01/x.png 0", "line 1 leads outside"),
         ("n01/x.png cow", "line 1 has label cow, neither"),
         ("", "names no image"),

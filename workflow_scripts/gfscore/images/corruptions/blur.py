@@ -22,7 +22,8 @@ def defocus_blur(
 ) -> NDArray[np.float64]:
     """Convolve with a disk whose edge is softened: a lens out of focus. Not random.
 
-    Raises InputError where the disk is smaller than a pixel, so that the corruption would change nothing.
+    `parameters` are the radius of the disk and the standard deviation of its edge, in pixels. Raises InputError where
+    the disk is smaller than a pixel, so that the corruption would change nothing.
     """
     del rng
     radius, softness = parameters
@@ -41,6 +42,7 @@ def glass_blur(
 ) -> NDArray[np.float64]:
     """Blur, replace each pixel by a random pixel nearby, blur again: a view through frosted glass.
 
+    `parameters` are the standard deviation of the blur and the largest displacement delta, in pixels, and the rounds.
     Displacements are drawn from -delta to delta - 1, and values are copied, not swapped, as in the code that made the
     published sets.
     """
@@ -61,14 +63,20 @@ def glass_blur(
 def motion_blur(
     images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators
 ) -> NDArray[np.float64]:
-    """Smear along a random direction within 45 degrees of the horizontal, drawn for each image."""
+    """Smear along a random direction within 45 degrees of the horizontal, drawn for each image.
+
+    `parameters` are radius and standard deviation of the smear, in pixels.
+    """
     radius, deviation = parameters
     degrees = rng.uniform(-45, 45, (len(images),))
     return smear(images, radius, deviation, np.deg2rad(degrees))
 
 
 def zoom_blur(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
-    """Average the image with itself at growing zoom, about its centre. No random draw."""
+    """Average the image with itself at growing zoom, about its centre. No random draw.
+
+    `parameters` are the end (excluded) and the step of the zoom factors, which begin at 1.
+    """
     del rng
     end, step = parameters
     factors = np.arange(1, end, step)

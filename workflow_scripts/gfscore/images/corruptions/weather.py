@@ -14,7 +14,18 @@ FIRST_SPREAD = 100.0
 
 
 def snow(images: NDArray[np.float64], parameters: tuple[float, ...], rng: RowGenerators) -> NDArray[np.float64]:
-    """Brighten the image and add steeply falling flakes."""
+    """Brighten the image and add steeply falling flakes.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, C, H, W), float64
+        In [0, 1].
+    parameters : tuple of float
+        Mean and standard deviation of the flakes, their zoom, the threshold below which there is none, radius and
+        standard deviation of their motion in pixels, and the weight of the image against its brightened copy.
+    rng : RowGenerators
+        Random numbers of the images.
+    """
     mean, spread, size, threshold, radius, deviation, weight = parameters
     number, _, height, width = images.shape
     drawn = rng.normal(mean, spread, (number, 1, height, width))
@@ -30,7 +41,7 @@ def snow(images: NDArray[np.float64], parameters: tuple[float, ...], rng: RowGen
 
 
 def frost(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
-    """Overlay the image with ice.
+    """Overlay the image with ice; `parameters` are the weights of image and ice.
 
     The published sets use six photographs that may not be redistributed. Here the ice is a random texture of feathered
     ridges, so results differ from CIFAR-10-C and ImageNet-C; evaluate those datasets to compare with published numbers.
@@ -42,7 +53,10 @@ def frost(images: NDArray[np.float64], parameters: tuple[float, float], rng: Row
 
 
 def fog(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
-    """Add a cloud of diamond-square noise and rescale to the original maximum."""
+    """Add a cloud of diamond-square noise and rescale to the original maximum.
+
+    `parameters` are the weight of the cloud, and the decay of its details (see `plasma`).
+    """
     weight, decay = parameters
     clouds = _height_maps_of(images, decay, rng)
     brightest = images.max(axis=(1, 2, 3), keepdims=True)
