@@ -19,6 +19,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
 from gfscore.networks.model_source import Settings
+from gfscore.networks.number_types import type_name
 
 ALLOWED = {
     "argparse.Namespace": "the options of the training script, kept beside the weights",
@@ -274,7 +275,7 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     _require_shapes(fitting, expected, path)
     changed = changed_by_loading(fitting, expected)
     if changed:
-        stored_type = str(fitting[changed[0]].dtype).removeprefix("torch.")
+        stored_type = type_name(fitting[changed[0]].dtype)
         raise InputError(
             f"{path}: weights have another type than in the architecture: {_listed(changed)} ({stored_type}); save "
             "them as floating-point numbers"

@@ -35,7 +35,7 @@ def weights_type(network: nn.Module) -> str:
     """Number type of most weights of a network, by their number; "float32" for one without."""
     sizes = []
     for value in _floating_values(network):
-        sizes.append((_type_name(value.dtype), value.numel()))
+        sizes.append((type_name(value.dtype), value.numel()))
     return prevailing_type(sizes)
 
 
@@ -64,7 +64,7 @@ def taking_float32(network: nn.Module, images: Tensor) -> nn.Module:
     # The code of a model may raise anything; what fails in both number types is reported when the model is opened.
     except Exception:
         return network
-    return in_number_type(network, _type_name(dtype))
+    return in_number_type(network, type_name(dtype))
 
 
 def _floating_values(network: nn.Module) -> Iterator[Tensor]:
@@ -73,7 +73,8 @@ def _floating_values(network: nn.Module) -> Iterator[Tensor]:
             yield value
 
 
-def _type_name(dtype: torch.dtype) -> str:
+def type_name(dtype: torch.dtype) -> str:
+    """Name of a number type without its package, "float32"."""
     return str(dtype).removeprefix("torch.")
 
 

@@ -30,7 +30,7 @@ from gfscore.networks.outputs import (
     probe_images,
     selected_output,
 )
-from gfscore.networks.preprocessing import preprocess
+from gfscore.networks.preprocessing import image_shape_of, preprocess
 from gfscore.statistics.logits import both_classes, is_one_column, log_probabilities
 
 INPUTS = {
@@ -134,8 +134,7 @@ class GraphSession:
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Shape (C, H, W) of the images."""
-        channels, height, width = self.settings["image_shape"]
-        return channels, height, width
+        return image_shape_of(self.settings)
 
     def values(self, images: Images, names: Sequence[str]) -> list[NDArray[np.float32]]:
         """Values of tensors for images.
@@ -246,8 +245,7 @@ def session_for_logits(
     InputError
         Naming file and remedy, for unsuitable inputs and outputs, and for a graph that fails on images.
     """
-    channels, height, width = settings["image_shape"]
-    shape = (channels, height, width)
+    shape = image_shape_of(settings)
     image_input = _image_input(session, shape, path)
     output = _logits_output(session, settings.get("output"), image_input.grey_images(shape), path)
 

@@ -75,6 +75,12 @@ def description(settings: Settings) -> str:
     return ", ".join(words)
 
 
+def image_shape_of(settings: Settings) -> tuple[int, int, int]:
+    """Shape (C, H, W) of the images that a network takes."""
+    channels, height, width = settings["image_shape"]
+    return channels, height, width
+
+
 @dataclass(frozen=True)
 class _Steps:
     """Preprocessing of RGB images in [0, 1]: order of the channels, factor, and constants of each channel."""
@@ -86,7 +92,7 @@ class _Steps:
 
 
 def _steps(settings: Settings, where: object) -> _Steps:
-    channels = settings["image_shape"][0]
+    channels, _, _ = image_shape_of(settings)
     flip = settings["channel_order"] == "bgr"
     if flip and channels != 3:
         raise InputError(f"{where}: channel_order bgr needs 3 channels, image_shape has {channels}; choose rgb")

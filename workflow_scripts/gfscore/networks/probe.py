@@ -24,7 +24,7 @@ from gfscore.networks.devices import device_of
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.model_source import Settings
 from gfscore.networks.outputs import LabelledImages, class_count, first_line
-from gfscore.networks.preprocessing import description, preprocessed
+from gfscore.networks.preprocessing import description, image_shape_of, preprocessed
 from gfscore.networks.timm_models import build_timm
 from gfscore.networks.wrappers import wrap
 from gfscore.statistics.margins import predictions
@@ -100,7 +100,7 @@ def open_backbone(settings: Settings, path: Path | str, *, image_shape: Sequence
     InputError
         For another number of channels, and as the source `timm` does.
     """
-    channels, height, width = settings["image_shape"]
+    channels, height, width = image_shape_of(settings)
     if image_shape[0] != channels:
         raise InputError(
             f"{path}: the backbone takes {channels} channels (image_shape), but the images have {image_shape[0]}; "
@@ -140,7 +140,7 @@ def name_of(settings: Settings) -> str:
 
 def words_of(settings: Settings) -> str:
     """Preprocessing of a probe in words."""
-    _, height, width = settings["image_shape"]
+    _, height, width = image_shape_of(settings)
     return f"resized to {height}x{width} where the size differs (bilinear, antialiased), {description(settings)}"
 
 

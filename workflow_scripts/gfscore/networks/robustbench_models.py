@@ -21,6 +21,7 @@ from gfscore.networks.checkpoints import Content, changed_by_loading, load_check
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.compatibility import import_robustbench
 from gfscore.networks.model_source import Settings
+from gfscore.networks.number_types import type_name
 from gfscore.networks.outputs import class_count
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
@@ -222,7 +223,7 @@ def _refusing_conversions() -> Iterator[None]:
     def load(network: nn.Module, state: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         changed = changed_by_loading(state, network.state_dict())
         if changed:
-            number_type = str(state[changed[0]].dtype).removeprefix("torch.")
+            number_type = type_name(state[changed[0]].dtype)
             raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({number_type})")
         return published(network, state, *arguments, **options)
 

@@ -13,7 +13,7 @@ from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.model_source import Settings
 from gfscore.networks.number_types import number_type_of, taking_float32, with_search_in_float32
 from gfscore.networks.outputs import Images, class_count
-from gfscore.networks.preprocessing import description, preprocessed
+from gfscore.networks.preprocessing import description, image_shape_of, preprocessed
 from gfscore.networks.wrappers import in_blocks, logits_of_network
 
 
@@ -78,8 +78,7 @@ def with_preprocessing(
     InputError
         For settings that do not fit the network, and a network that returns no logits.
     """
-    channels, height, width = settings["image_shape"]
-    shape = (channels, height, width)
+    shape = image_shape_of(settings)
     grey = torch.full((batch or 2, *shape), 0.5)
     logits = logits_of_network(taking_float32(network, grey), settings, grey, where=path)
     network = with_search_in_float32(network, grey, logits.network)
