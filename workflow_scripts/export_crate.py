@@ -45,15 +45,14 @@ def export_crate(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given = snakemake.input
         export_crate(
-            given.verdict,
+            snakemake.input.verdict,
             snakemake.output.folder,
             root=".",
             audit=snakemake.wildcards.audit,
             title=snakemake.params.title,
             config=snakemake.params.config,
-            workflow=list(given.workflow),
-            inputs=list(given.manifests),
-            outputs=list(given.results),
+            workflow=list(snakemake.input.workflow),
+            inputs=list(snakemake.input.manifests),
+            outputs=list(snakemake.input.results),
         )

@@ -1,5 +1,8 @@
+"""Context of jobs: log, errors, environment."""
+
 import errno
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -11,7 +14,7 @@ import pytest
 
 import gfscore
 from gfscore import InputError
-from gfscore.workflow.jobs import logged_job
+from gfscore.workflow.jobs import VARIABLES, logged_job
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
 
@@ -128,3 +131,38 @@ def test_as_a_process_an_interruption_is_one_line_and_ends_by_its_signal(tmp_pat
     assert result.returncode == -signal.SIGINT
     assert result.stderr == "interrupted, see job.log; run the same command again to go on\n"
     assert (tmp_path / "job.log").read_text() == f"unwound\n{result.stderr}"
+
+
+FAULTS = """
+import resource
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+
+def ten_passes():
+    for _ in range(10):
+        # As the layers of a network do: freed together; as batches do: made by another thread than frees them.
+        arrays = [*map(np.ones, sizes), *elsewhere.map(np.ones, sizes)]
+        del arrays
+
+sizes = [int(sys.argv[1]) << 17] * 2
+with ThreadPoolExecutor(1) as elsewhere:
+    ten_passes()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    ten_passes()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told to keep memory")
+@pytest.mark.parametrize("mebibytes", [8, 48])
+def test_memory_of_a_pass_is_kept_for_the_next_one(mebibytes):
+    others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+
+    def faults(**variables):
+        command = [sys.executable, "-c", FAULTS, str(mebibytes)]
+        return int(subprocess.run(command, env=others | variables, capture_output=True, text=True, check=True).stdout)
+
+    # Pages of 4 KiB or 2 MiB, in 40 arrays.
+    assert faults(**VARIABLES) < 20
+    assert faults() > 100

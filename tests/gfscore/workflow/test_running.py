@@ -1,5 +1,7 @@
-"""Snakemake as the commands run it."""
+"""Snakemake as the commands run it, and the display of a run: what it says of Snakemake's records."""
 
+import io
+import logging
 import subprocess
 import sys
 
@@ -7,6 +9,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.workflow import running
+from gfscore.workflow.running import Display, words_of
 
 
 @pytest.mark.parametrize("option", [["--configfile", "good.yaml", "bad.yaml"], ["--configfiles=bad.yaml"]])
@@ -31,3 +34,87 @@ def test_snakemake_gets_the_options_as_they_are(tmp_path, monkeypatch):
     assert running.main(["--configfile", "good.yaml", "--dry-run"]) == 0
     assert commands[0][:3] == [sys.executable, "-m", "snakemake"]
     assert commands[0][-3:] == ["--configfile", "good.yaml", "--dry-run"]
+
+
+def record(event=None, level=logging.INFO, message=None, **fields):
+    made = logging.LogRecord("snakemake", level, "x", 1, message, None, None)
+    for name, value in {"event": event, **fields}.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.fixture
+def shown():
+    """A display and the stream that it shows on; no time passes for it."""
+    made = Display(dry=True, stream=io.StringIO())
+    yield made
+    made.close()
+
+
+def started(number, rule, log=(), **wildcards):
+    return record("job_info", jobid=number, rule_name=rule, wildcards=wildcards, log=[str(file) for file in log])
+
+
+def test_the_state_tells_steps_what_runs_and_how_far_that_is(shown, tmp_path):
+    log = tmp_path / "a.log"
+    shown.take(record("run_info", stats={"measure_model": 9, "total": 10}))
+    shown.take(started(1, "measure_model", [log], measure="clean", model="net", dataset="d"))
+    assert shown.state() == "0 of 10 steps; measure clean of net"
+    log.write_text("part 1 of 4: done, about 200 s left\n")
+    shown.take(record("progress", done=1, total=10))
+    assert shown.state().endswith("measure clean of net; part 1 of 4: done, about 200 s left")
+    assert "about 3 min left" in shown.state()
+    shown.take(record("job_finished", job_id=1))
+    assert "net" not in shown.state()
+
+
+def test_a_plan_is_told_once(shown):
+    for _ in range(2):
+        shown.take(record("run_info", stats={"fetch_dataset": 2, "train_model": 1, "total": 3}))
+    assert shown.stream.getvalue() == "3 steps: 2 fetch dataset, 1 train model\n"
+
+
+def test_what_snakemake_says_of_a_failed_step_is_left_out(shown):
+    shown.take(record("job_error"))
+    shown.take(record("error", logging.ERROR, "RuleException in file x, line 3", exception="RuleException"))
+    shown.take(record(None, logging.ERROR, "Exiting because a job execution failed."))
+    assert shown.stream.getvalue() == ""
+
+
+def test_an_error_before_the_first_step_is_told_without_where_a_rule_raised_it(shown):
+    text = 'WorkflowError in file "rules/common.smk", line 42:\nfiles are missing\n  File "rules/common.smk", line 42, in <module>'
+    shown.take(record("error", logging.ERROR, text, exception="WorkflowError"))
+    shown.take(record(None, logging.INFO, "Building DAG of jobs..."))
+    assert shown.stream.getvalue() == "error: files are missing\n"
+
+
+def test_control_characters_of_names_are_not_shown(shown):
+    shown.take(started(1, "train_model", model="a\x1b[31mb"))
+    shown.take(record("run_info", stats={"total": 1}))
+    assert "\x1b" not in shown.state()
+
+
+def test_signs_of_life_come_every_few_seconds(monkeypatch):
+    monkeypatch.setattr(running, "TICK", 0.05)
+    stream = io.StringIO()
+    made = Display(stream=stream)
+    made.take(record("run_info", stats={"total": 5}))
+    made.take(started(1, "score_models", audit="demo"))
+    made._end.wait(0.6)
+    made.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "5 steps" and lines[1].startswith("0 of 5 steps; score models demo . .")
+    assert 3 <= len(lines) <= 6
+
+
+@pytest.mark.parametrize(
+    ("rule", "wildcards", "expected"),
+    [
+        ("measure_model", {"measure": "clean", "model": "A", "dataset": "d"}, "measure clean of A"),
+        ("train_model", {"model": "A", "zoo": "z"}, "train model A"),
+        ("build_index", {}, "build index"),
+        ("judge_audit", {"audit": "demo"}, "judge audit demo"),
+    ],
+)
+def test_steps_have_words(rule, wildcards, expected):
+    assert words_of(rule, wildcards) == expected

@@ -27,7 +27,7 @@ LONGEST_SHOWN = 80
 DEFAULT = "default"
 COMMAND_LINE = "--config"
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Path in a configuration: keys and positions from the top to a value."""
 
 
@@ -87,8 +87,8 @@ def read_configuration(paths: Iterable[Path | str], overrides: Mapping[str, Any]
     faults = []
     try:
         require_bounded_size(config)
-        for mark, place, fault in _invalid_numbers(config):
-            faults.append(f"{mark}: {': '.join(map(str, place))}: {fault}")
+        for mark, key_path, fault in _invalid_numbers(config):
+            faults.append(f"{mark}: {': '.join(map(str, key_path))}: {fault}")
     except RecursionError:
         raise InputError("the configuration is nested too deeply; correct its indentation and brackets") from None
     if faults:
@@ -149,14 +149,14 @@ def shown_path(path: Path | str) -> str:
 # ---- marked data ----
 
 
-def merge(below: Any, above: Any, *, whole: tuple[str, ...] = ()) -> Any:
-    """Merge mappings key by key, except those of the keys `whole`; other values are replaced. Marks are kept."""
+def merge(below: Any, above: Any, *, replaced: tuple[str, ...] = ()) -> Any:
+    """Merge mappings key by key, except those of the keys `replaced`; other values are replaced. Marks are kept."""
     if not (isinstance(below, Marked) and isinstance(above, Marked)):
         return above
     merged = Marked(below, {**below.marks, **above.marks})
     for key, value in above.items():
-        if key in below and key not in whole:
-            merged[key] = merge(below[key], value, whole=whole)
+        if key in below and key not in replaced:
+            merged[key] = merge(below[key], value, replaced=replaced)
         else:
             merged[key] = value
     return merged
@@ -172,10 +172,10 @@ def marked(data: Any, mark: Mark) -> Any:
     return data
 
 
-def mark_of(config: Any, place: Place) -> Mark | None:
+def mark_of(config: Any, key_path: KeyPath) -> Mark | None:
     """Mark of the value at a path, or else of the nearest value above it that has one; None without any."""
     mark, value = None, config
-    for step in place:
+    for step in key_path:
         if isinstance(value, Marked) and step in value:
             mark = value.marks.get(str(step), mark)
         elif isinstance(value, MarkedList) and isinstance(step, int) and step < len(value):
@@ -241,16 +241,16 @@ def _count(data: Any, counts: dict[int, int]) -> int:
     return counts[id(data)]
 
 
-def _invalid_numbers(data: Any, place: Place = ()) -> Iterator[tuple[Mark, Place, str]]:
+def _invalid_numbers(data: Any, key_path: KeyPath = ()) -> Iterator[tuple[Mark, KeyPath, str]]:
     # NaN and infinity would pass range checks silently; larger integers do not fit into tables.
     for key, value in children(data):
-        mark, place_of_value = data.marks[key], (*place, key)
+        mark, path_of_value = data.marks[key], (*key_path, key)
         if isinstance(value, float) and not math.isfinite(value):
-            yield mark, place_of_value, f"{value} is not a finite number; give one"
+            yield mark, path_of_value, f"{value} is not a finite number; give one"
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             message = f"an integer of {len(str(abs(value)))} digits is too large; correct it"
-            yield mark, place_of_value, message
-        yield from _invalid_numbers(value, place_of_value)
+            yield mark, path_of_value, message
+        yield from _invalid_numbers(value, path_of_value)
 
 
 # ---- YAML ----

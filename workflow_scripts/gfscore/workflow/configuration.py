@@ -15,7 +15,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.great import NEED_LOGITS
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives
-from gfscore.workflow.config_files import Place, read_configuration, shown_path
+from gfscore.workflow.config_files import KeyPath, read_configuration, shown_path
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, serves
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolution import ConfigMistake, Resolution, message_of
@@ -70,9 +70,9 @@ def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None
 
 
 def _mistakes(run: Run) -> Iterator[ConfigMistake]:
-    for place, entry in _model_entries(run):
-        yield from path_mistakes(place, entry)
-        yield from _dataset_names(run, place, entry, "train_on", "evaluate_on")
+    for key_path, entry in _model_entries(run):
+        yield from path_mistakes(key_path, entry)
+        yield from _dataset_names(run, key_path, entry, "train_on", "evaluate_on")
     for dataset in run.datasets.values():
         yield from _dataset_mistakes(run, dataset)
     for measure in run.measures.values():
@@ -85,7 +85,7 @@ def _mistakes(run: Run) -> Iterator[ConfigMistake]:
     yield from case_mistakes(run)
 
 
-def _model_entries(run: Run) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def _model_entries(run: Run) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     for zoo, threats in run.config["models"].items():
         for threat, models in threats.items():
             for name, entry in models.items():
@@ -95,7 +95,7 @@ def _model_entries(run: Run) -> Iterator[tuple[Place, Mapping[str, Any]]]:
 # ---- paths, names and texts ----
 
 
-def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
+def path_mistakes(key_path: KeyPath, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
     """Yield the invalid paths of an entry and those that Snakemake would misinterpret."""
     for key in ("path", "list"):
         path = entry.get(key)
@@ -107,22 +107,24 @@ def path_mistakes(place: Place, entry: Mapping[str, Any]) -> Iterator[ConfigMist
             # A null byte, half a surrogate pair, or a name or path that is too long for the file system.
             if isinstance(error, ValueError) or error.errno in INVALID_PATH:
                 reason = getattr(error, "strerror", None) or error
-                yield ConfigMistake((*place, key), f"no file can have the path {path[:100]!r} ({reason}); correct it")
+                yield ConfigMistake(
+                    (*key_path, key), f"no file can have the path {path[:100]!r} ({reason}); correct it"
+                )
         if set(path) & RESERVED_CHARACTERS:
             message = f"{path!r} contains braces or angle brackets, which Snakemake interprets; rename it"
-            yield ConfigMistake((*place, key), message)
+            yield ConfigMistake((*key_path, key), message)
 
 
-def _dataset_names(run: Run, place: Place, entry: Mapping[str, Any], *keys: str) -> Iterator[ConfigMistake]:
+def _dataset_names(run: Run, key_path: KeyPath, entry: Mapping[str, Any], *keys: str) -> Iterator[ConfigMistake]:
     for key in keys:
         name = entry.get(key)
         if name is not None and name not in run.datasets:
-            yield ConfigMistake((*place, key), unknown("dataset", name, run.datasets))
+            yield ConfigMistake((*key_path, key), unknown("dataset", name, run.datasets))
 
 
 def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
     """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
-    sections: dict[Place, Iterable[str]] = {}
+    sections: dict[KeyPath, Iterable[str]] = {}
     for name in ("audits", "datasets", "measures", "mappers"):
         sections[name,] = run.config[name]
     models = run.config["models"]
@@ -132,7 +134,7 @@ def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
         for threat in threats:
             sections["models", zoo, threat] = run.zoo_models(zoo, threat)
 
-    for place, entries in sections.items():
+    for key_path, entries in sections.items():
         alike: dict[str, list[str]] = {}
         for name in entries:
             alike.setdefault(name.casefold(), []).append(name)
@@ -140,41 +142,43 @@ def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
             if len(names) > 1:
                 listed = " and ".join(map(repr, names))
                 message = f"{listed} differ only in case and would share files on macOS; rename one"
-                yield ConfigMistake((*place, names[-1]), message)
+                yield ConfigMistake((*key_path, names[-1]), message)
 
 
 def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
     # Titles, contacts and architectures that would end a script of Snakemake's report.
-    texts: dict[Place, str | None] = {("report", "contact"): run.config["report"]["contact"]}
+    texts: dict[KeyPath, str | None] = {("report", "contact"): run.config["report"]["contact"]}
     for audit in run.audits.values():
         texts["audits", audit.name, "title"] = audit.title
-    for place, entry in _model_entries(run):
-        texts[*place, "architecture"] = entry.get("architecture")
-    for place, text in texts.items():
+    for key_path, entry in _model_entries(run):
+        texts[*key_path, "architecture"] = entry.get("architecture")
+    for key_path, text in texts.items():
         for end in ENDS:
             if end in (text or ""):
-                yield ConfigMistake(place, f"{end} in {text!r} would end a script of Snakemake's report; leave it out")
+                yield ConfigMistake(
+                    key_path, f"{end} in {text!r} would end a script of Snakemake's report; leave it out"
+                )
 
 
 # ---- datasets, measures, mappers ----
 
 
 def _dataset_mistakes(run: Run, dataset: PlannedDataset) -> Iterator[ConfigMistake]:
-    place, entry = ("datasets", dataset.name), dataset.entry
-    yield from path_mistakes(place, entry)
+    key_path, entry = ("datasets", dataset.name), dataset.entry
+    yield from path_mistakes(key_path, entry)
     for key in ("corrupted", "generator"):
-        yield from path_mistakes((*place, key), entry.get(key, {}))
-    yield from _dataset_names(run, place, entry, "fitted_on")
+        yield from path_mistakes((*key_path, key), entry.get(key, {}))
+    yield from _dataset_names(run, key_path, entry, "fitted_on")
 
     rates, classes = entry["label_error_rate"], entry["classes"]
     if isinstance(rates, list) and classes and len(rates) != len(classes):
         message = f"{len(rates)} rates for {len(classes)} classes; give one for each"
-        yield ConfigMistake((*place, "label_error_rate"), message)
+        yield ConfigMistake((*key_path, "label_error_rate"), message)
 
     attributes = entry["attributes"]
     if attributes is not None:
-        yield from path_mistakes((*place, "attributes"), attributes)
-        yield from _dataset_names(run, (*place, "attributes"), attributes, "fixed_on")
+        yield from path_mistakes((*key_path, "attributes"), attributes)
+        yield from _dataset_names(run, (*key_path, "attributes"), attributes, "fixed_on")
 
 
 def _measure_mistakes(measure: NamedMeasure, *, thorough: bool = False) -> Iterator[ConfigMistake]:
@@ -191,53 +195,53 @@ def _test_mistakes(run: Run) -> Iterator[ConfigMistake]:
 
 
 def _mapper_mistakes(run: Run, mapper: PlannedMapper) -> Iterator[ConfigMistake]:
-    place = ("mappers", mapper.name)
+    key_path = ("mappers", mapper.name)
     for key in ("train_on", "evaluate_on"):
-        yield from _dataset_names(run, place, mapper.entry, key)
+        yield from _dataset_names(run, key_path, mapper.entry, key)
         name = mapper.entry[key]
         if name in run.datasets:
-            yield from _attribute_mistakes((*place, key), mapper, run.datasets[name])
+            yield from _attribute_mistakes((*key_path, key), mapper, run.datasets[name])
 
 
-def _attribute_mistakes(place: Place, mapper: PlannedMapper, dataset: PlannedDataset) -> Iterator[ConfigMistake]:
+def _attribute_mistakes(key_path: KeyPath, mapper: PlannedMapper, dataset: PlannedDataset) -> Iterator[ConfigMistake]:
     # Attributes that a mapper needs and a dataset lacks.
     if not mapper.kind.conditions:
         return
     if dataset.attributes is None:
         message = f"dataset {dataset.name!r} has no attributes for the mapper; describe them in its entry"
-        yield ConfigMistake(place, message)
+        yield ConfigMistake(key_path, message)
         return
     names = dataset.attribute_names
     for name in mapper.entry["attributes"] or ():
         if names and name not in names:
-            yield ConfigMistake(place, unknown("attribute", name, names))
+            yield ConfigMistake(key_path, unknown("attribute", name, names))
 
 
 # ---- audits: measures that models do not support, rules that judge nothing ----
 
 
 def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
-    place = ("audits", audit.name)
+    key_path = ("audits", audit.name)
     for position, measure in enumerate(audit.measures.values()):
-        position_of_measure = (*place, "measures", position)
-        yield from _unsupported_measure(audit, measure, position_of_measure)
-        yield from _needs_logits(audit, measure, position_of_measure)
-        yield from _class_mistakes(audit, measure, position_of_measure)
+        path_of_measure = (*key_path, "measures", position)
+        yield from _unsupported_measure(audit, measure, path_of_measure)
+        yield from _needs_logits(audit, measure, path_of_measure)
+        yield from _class_mistakes(audit, measure, path_of_measure)
     for number, rule in enumerate(audit.rules):
-        yield from _rule_mistakes(audit, rule, (*place, "gate", number))
-    yield from _corruption_mistakes(audit, place)
+        yield from _rule_mistakes(audit, rule, (*key_path, "gate", number))
+    yield from _corruption_mistakes(audit, key_path)
 
-    task_mistakes = list(_task_mistakes(audit, (*place, "tasks")))
+    task_mistakes = list(_task_mistakes(audit, (*key_path, "tasks")))
     yield from task_mistakes
     if not task_mistakes:
         for task in audit.tasks:
-            yield from _group_mistakes(audit, task, (*place, "groups"))
-            yield from _projection_mistakes(audit, task, (*place, "projection"))
+            yield from _group_mistakes(audit, task, (*key_path, "groups"))
+            yield from _projection_mistakes(audit, task, (*key_path, "projection"))
     if audit.settings.calibration is not None:
-        yield from _calibration_mistakes(audit, (*place, "calibration"))
+        yield from _calibration_mistakes(audit, (*key_path, "calibration"))
 
 
-def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
+def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # The first model of each source stands for all of them.
     models: dict[tuple[str, Gives], PlannedModel] = {}
     for model in audit.models:
@@ -250,13 +254,13 @@ def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, place: Plac
         if source == "onnx" and serves("gradients", measure):
             remedy = f"set gradients: true in the model's entry; without, {remedy}"
         yield ConfigMistake(
-            place,
+            key_path,
             f"model {model.label} (source {source}) does not support {measure.name!r} (kind {measure.kind.name}); "
             f"{remedy}",
         )
 
 
-def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
+def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # Scores that logarithms of probabilities do not tell.
     activation = getattr(measure.settings, "activation", None)
     if activation not in NEED_LOGITS:
@@ -264,14 +268,14 @@ def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> I
     for model in audit.models:
         if model.entry.get("allow_probabilities") == LOGARITHMS:
             yield ConfigMistake(
-                place,
+                key_path,
                 f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
                 f"probabilities (allow_probabilities: {LOGARITHMS}), which do not tell their size; leave the measure "
                 "out, or take great-softmax",
             )
 
 
-def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, place: Place) -> Iterator[ConfigMistake]:
+def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # Settings of a measure that do not fit the number of classes.
     classes = audit.dataset.entry["classes"]
     if not classes:
@@ -279,13 +283,13 @@ def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, place: Place) ->
     for_any_classes = list(measure.kind.mistakes(measure.settings))
     for mistake in measure.kind.mistakes(measure.settings, classes=len(classes)):
         if mistake not in for_any_classes:
-            yield ConfigMistake(place, f"{measure.name}: {mistake}")
+            yield ConfigMistake(key_path, f"{measure.name}: {mistake}")
 
 
-def _corruption_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+def _corruption_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
     baseline, models = audit.settings.corruption_baseline, audit.entry["models"]
     if baseline is not None and baseline not in models:
-        yield ConfigMistake((*place, "corruption_baseline"), unknown("model of the audit", baseline, models))
+        yield ConfigMistake((*key_path, "corruption_baseline"), unknown("model of the audit", baseline, models))
     if "corrupted" not in audit.dataset.entry:
         return
     for measure in audit.measures.values():
@@ -298,30 +302,30 @@ def _corruption_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMi
             yield ConfigMistake(("measures", measure.name, keys[0]), f"{message}, under `corrupted`")
 
 
-def _calibration_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+def _calibration_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
     calibration = audit.entry["calibration"]
     name = calibration["measure"]
     if name not in audit.measures:
         message = unknown("measure of the audit", name, audit.measures)
-        yield ConfigMistake((*place, "measure"), message)
+        yield ConfigMistake((*key_path, "measure"), message)
     elif audit.measures[name].kind.name != "great":
-        yield ConfigMistake((*place, "measure"), f"{name!r} has no temperature; name a measure of kind great")
+        yield ConfigMistake((*key_path, "measure"), f"{name!r} has no temperature; name a measure of kind great")
     if ATTACK_DISTANCE in calibration["objectives"] and not audit.distance_measures:
         message = f"{ATTACK_DISTANCE} needs distances; name a measure of kind minimal with norm: l2 among `measures`"
-        yield ConfigMistake((*place, "objectives"), message)
+        yield ConfigMistake((*key_path, "objectives"), message)
 
 
 # ---- the gate ----
 
 
-def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, place: Place) -> Iterator[ConfigMistake]:
+def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -> Iterator[ConfigMistake]:
     if rule.measure not in audit.measures:
         message = unknown("measure of the audit", rule.measure, audit.measures)
-        yield ConfigMistake((*place, "measure"), message)
+        yield ConfigMistake((*key_path, "measure"), message)
         return
     classes = audit.dataset.entry["classes"]
     if classes and rule.class_ is not None and rule.class_ not in classes:
-        yield ConfigMistake((*place, "class"), unknown("class", rule.class_, classes))
+        yield ConfigMistake((*key_path, "class"), unknown("class", rule.class_, classes))
 
     low, high = range_of(
         rule.statistic,
@@ -332,37 +336,37 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, place: Place) -> Ite
     )
     if not low <= rule.threshold <= high:
         message = f"{rule.threshold:g} is outside the range of {rule.statistic} of {rule.measure}, {low:g} to {high:g}"
-        yield ConfigMistake((*place, rule.direction), f"{message}; give a threshold within")
+        yield ConfigMistake((*key_path, rule.direction), f"{message}; give a threshold within")
 
     if rule.statistic == FALSIFICATION:
-        yield from _falsification_mistakes(audit, rule, place)
+        yield from _falsification_mistakes(audit, rule, key_path)
     if rule.statistic == GROUP_GAP:
         groups = audit.settings.groups
         if groups is None or rule.attribute not in (groups.attributes or ()):
             message = f"{rule.attribute!r} is not among the attributes of `groups` of the audit; name it there"
-            yield ConfigMistake((*place, "attribute"), message)
+            yield ConfigMistake((*key_path, "attribute"), message)
 
 
-def _falsification_mistakes(audit: PlannedAudit, rule: RuleSettings, place: Place) -> Iterator[ConfigMistake]:
+def _falsification_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -> Iterator[ConfigMistake]:
     distances = len(audit.distance_measures)
     if audit.measures[rule.measure].kind.name != "great":
         message = f"{FALSIFICATION}: {rule.measure!r} is no attack-free score; name a measure of kind great"
-        yield ConfigMistake((*place, "measure"), message)
+        yield ConfigMistake((*key_path, "measure"), message)
     if distances != 1:
         message = f"{FALSIFICATION} needs one measure of kind minimal with norm l2 in the audit, and there are"
-        yield ConfigMistake((*place, "statistic"), f"{message} {distances}")
+        yield ConfigMistake((*key_path, "statistic"), f"{message} {distances}")
     if audit.dataset.entry["label_error_rate"] is not None:
         message = f"{FALSIFICATION} assumes correct labels, but dataset {audit.dataset.name!r} has a label_error_rate"
-        yield ConfigMistake((*place, "statistic"), f"{message}; drop it")
+        yield ConfigMistake((*key_path, "statistic"), f"{message}; drop it")
 
 
 # ---- tasks, groups and projections ----
 
 
-def _task_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]:
+def _task_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
     names = audit.settings.tasks
     if names and not audit.mapper_names:
-        yield ConfigMistake(place, "tasks are compared by projections; name a mapper in `projection`, or drop them")
+        yield ConfigMistake(key_path, "tasks are compared by projections; name a mapper in `projection`, or drop them")
 
     groups = audit.settings.groups
     positive = groups.positive if groups else None
@@ -374,7 +378,7 @@ def _task_mistakes(audit: PlannedAudit, place: Place) -> Iterator[ConfigMistake]
 
     for position, name in enumerate(names):
         for message in _messages_of_task(audit, name):
-            yield ConfigMistake((*place, position), message)
+            yield ConfigMistake((*key_path, position), message)
 
 
 def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
@@ -396,46 +400,46 @@ def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
             yield f"{zoo}/{threat}: {unknown('model', model.name.model, models)}"
 
 
-def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, place: Place) -> Iterator[ConfigMistake]:
+def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:
     groups = audit.settings.groups
     if groups is None:
         return
     if task.attributes is None:
-        yield ConfigMistake(place, f"dataset {task.name!r} has no attributes; describe them in its entry")
+        yield ConfigMistake(key_path, f"dataset {task.name!r} has no attributes; describe them in its entry")
         return
     if task.entry["label_error_rate"] is not None:
-        yield ConfigMistake(place, "the rate of wrong labels within a group is unknown; set label_error_rate: null")
+        yield ConfigMistake(key_path, "the rate of wrong labels within a group is unknown; set label_error_rate: null")
 
     listed = task.attribute_names
     attributes = list(groups.attributes or ())
     balanced = [groups.balanced.attribute] if groups.balanced else []
     for name in attributes + balanced:
         if listed and name not in listed:
-            yield ConfigMistake((*place, "attributes"), unknown("attribute", name, listed))
+            yield ConfigMistake((*key_path, "attributes"), unknown("attribute", name, listed))
 
     label = task.entry.get("task")
     if label in attributes and len(audit.tasks) == 1:
         message = f"{label!r} is the task, so its groups are the classes; leave it out"
-        yield ConfigMistake((*place, "attributes"), message)
+        yield ConfigMistake((*key_path, "attributes"), message)
 
     classes = task.entry["classes"]
     if not classes and label is not None:
         classes = [f"no {label}", label]
     positive = audit.positive_class(task)
     if classes and positive is not None and positive not in classes:
-        yield ConfigMistake((*place, "positive"), unknown("class", positive, classes))
+        yield ConfigMistake((*key_path, "positive"), unknown("class", positive, classes))
 
 
-def _projection_mistakes(audit: PlannedAudit, task: PlannedDataset, place: Place) -> Iterator[ConfigMistake]:
+def _projection_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:
     if not audit.mapper_names:
         return
     mappers = audit.run.mappers
     for name in audit.mapper_names:
         if name in mappers:
-            yield from _attribute_mistakes(place, mappers[name], task)
+            yield from _attribute_mistakes(key_path, mappers[name], task)
         else:
-            yield ConfigMistake(place, unknown("mapper", name, mappers))
+            yield ConfigMistake(key_path, unknown("mapper", name, mappers))
     for model in audit.models_on(task):
         if not model.classifies:
             message = f"model {model.label} (source {model.source.name}) cannot classify images"
-            yield ConfigMistake(place, f"{message}; leave it out, or set projection: null")
+            yield ConfigMistake(key_path, f"{message}; leave it out, or set projection: null")

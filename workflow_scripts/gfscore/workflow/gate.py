@@ -51,8 +51,8 @@ def current_verdict(audit: str) -> Verdict:
     verdict.require_current(folder / "verdict.json")
 
     planned = Run(resolved_configuration(folder / "config.yaml", audit)).audits[audit]
-    _require_stated(planned, folder / "config.yaml")
-    _require_given_values(planned, verdict)
+    _require_same_question(planned, folder / "config.yaml")
+    _require_supplied_values(planned, verdict)
     _require_networks(planned, verdict)
     _require_images(planned)
     _require_attributes(planned)
@@ -61,8 +61,8 @@ def current_verdict(audit: str) -> Verdict:
 
 def judge_anew(audit: str) -> str:
     """What to do where an audit of results/ is not current: the command that runs its own configuration again."""
-    stated = origins(Path(f"results/audits/{audit}/config.yaml").read_text(encoding="utf-8"))
-    files = stated.files if stated else DEMO
+    origin = origins(Path(f"results/audits/{audit}/config.yaml").read_text(encoding="utf-8"))
+    files = origin.files if origin else DEMO
     if files == DEMO:
         return "run make audit, to judge anew"
     if len(files) == 1:
@@ -73,28 +73,29 @@ def judge_anew(audit: str) -> str:
 # ---- the question: rules, data, models, measures ----
 
 
-def _require_stated(audit: PlannedAudit, path: Path) -> None:
-    stated = origins(path.read_text(encoding="utf-8"))
-    if stated is None:
+def _require_same_question(audit: PlannedAudit, path: Path) -> None:
+    origin = origins(path.read_text(encoding="utf-8"))
+    if origin is None:
         raise InputError(f"{path}: of an earlier version; {judge_anew(audit.name)}")
-    for file in stated.files:
+    for file in origin.files:
         if not Path(file).is_file():
             print(f"{file}: not there any more, so what it states was not compared with the verdict")
             return
 
     try:
-        resolution = configured(stated.files, {**stated.overrides, "run": [audit.name]}, thorough=False)
+        resolution = configured(origin.files, {**origin.overrides, "run": [audit.name]}, thorough=False)
     except InputError as error:
         raise InputError(
             f"{error}\nSo the verdict on {audit.name} may rest on other rules; correct it, and {judge_anew(audit.name)}"
         ) from error
     before = dict(_values(_question(audit)))
     after = dict(_values(_question(Run(resolution.config).audits[audit.name])))
-    for place in dict.fromkeys([*after, *before]):
-        if before.get(place) != after.get(place):
+    for key_path in dict.fromkeys([*after, *before]):
+        value, judged = after.get(key_path), before.get(key_path)
+        if value != judged:
             raise InputError(
-                f"{stated.files[-1]}: {place} is {_shown(after.get(place))} by now, but {audit.name} was judged with "
-                f"{_shown(before.get(place))}; {judge_anew(audit.name)}, or restore the file"
+                f"{origin.files[-1]}: {key_path} is {_text(value)} by now, but {audit.name} was judged with "
+                f"{_text(judged)}; {judge_anew(audit.name)}, or restore the file"
             )
 
 
@@ -111,7 +112,7 @@ def _question(audit: PlannedAudit) -> dict[str, Any]:
     }
 
 
-def _values(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def _values(data: Any, key_path: str = "") -> Iterator[tuple[str, Any]]:
     # Every value below mappings and lists with its place, "gate > 0 > at_least".
     items: Any
     if isinstance(data, Mapping):
@@ -119,20 +120,20 @@ def _values(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(data, list):
         items = enumerate(data)
     else:
-        yield place, data
+        yield key_path, data
         return
     for key, value in items:
-        yield from _values(value, f"{place} > {key}" if place else str(key))
+        yield from _values(value, f"{key_path} > {key}" if key_path else str(key))
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return "not given" if value is None else repr(value)
 
 
 # ---- files of users ----
 
 
-def _require_given_values(audit: PlannedAudit, verdict: Verdict) -> None:
+def _require_supplied_values(audit: PlannedAudit, verdict: Verdict) -> None:
     # Logits and values per sample that users brought.
     scored = ScoresFile(f"results/scores/{audit.name}.parquet").identity["logits"]
     for model in audit.models:

@@ -170,10 +170,10 @@ def gpu_mistakes(run: Run, installed: InstalledGpus) -> list[str]:
     if device == "cuda":
         remedies["inference"] = "set device: auto or cpu (gfscore audit: --device), or run it on a machine with a GPU"
     for audit in run.selected:
-        for place in _trained_on_cuda(audit):
-            remedies[place] = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
+        for key_path in _trained_on_cuda(audit):
+            remedies[key_path] = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
     reason = installed.reason or NO_GPU
-    return [f"{place}: device is cuda, but {reason}; {remedy}" for place, remedy in remedies.items()]
+    return [f"{key_path}: device is cuda, but {reason}; {remedy}" for key_path, remedy in remedies.items()]
 
 
 def _trained_on_cuda(audit: PlannedAudit) -> Iterator[str]:

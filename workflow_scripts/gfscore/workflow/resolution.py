@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from gfscore.core.errors import InputError, nearest, unknown
 from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, never
-from gfscore.workflow.config_files import DEFAULT, Marked, Place, listed, mark_of, shown
+from gfscore.workflow.config_files import DEFAULT, KeyPath, Marked, listed, mark_of, shown
 
 NAMES_MAY = "may contain only letters, digits and . _ + - and must not start with . or -"
 
@@ -41,7 +41,7 @@ BOUNDS = {
 class ConfigMistake(NamedTuple):
     """A mistake in a configuration: its path, and a message with the value and the remedy."""
 
-    place: Place
+    key_path: KeyPath
     message: str
 
 
@@ -66,14 +66,14 @@ class Resolution:
     files: tuple[str, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    def origin(self, place: Place) -> str:
+    def origin(self, key_path: KeyPath) -> str:
         """Origin of a value: name of a file, --config, or "default"."""
         value: Any = self.written
-        for step in place:
+        for step in key_path:
             if not _holds(value, step):
                 return DEFAULT
             value = value[step]
-        mark = mark_of(self.written, place)
+        mark = mark_of(self.written, key_path)
         return mark.file if mark else DEFAULT
 
 
@@ -101,43 +101,43 @@ class State:
         if self.mistakes:
             raise InputError(message_of(self.mistakes, self.written))
 
-    def add_mistake(self, message: str, *place: str | int) -> None:
+    def add_mistake(self, message: str, *key_path: str | int) -> None:
         """Add a mistake at a path."""
-        self.mistakes.append(ConfigMistake(place, message))
+        self.mistakes.append(ConfigMistake(key_path, message))
 
-    def require_mapping(self, *place: str) -> None:
+    def require_mapping(self, *key_path: str) -> None:
         """Ensure a mapping at a path: replace null, or any other value (which is a mistake), with an empty one."""
         section = self.written
-        for step in place[:-1]:
+        for step in key_path[:-1]:
             section = section[step]
-        entry = section.get(place[-1])
+        entry = section.get(key_path[-1])
         if isinstance(entry, Marked):
             return
         if entry is not None:
-            self.add_mistake(f"{shown(entry)} does not fit; give a mapping", *place)
-        section[place[-1]] = Marked()
+            self.add_mistake(f"{shown(entry)} does not fit; give a mapping", *key_path)
+        section[key_path[-1]] = Marked()
 
-    def entries(self, *place: str) -> Iterator[tuple[str, Marked]]:
+    def entries(self, *key_path: str) -> Iterator[tuple[str, Marked]]:
         """Yield the entries with valid names of a section, or of a mapping within one."""
         section = self.written
-        for step in place:
+        for step in key_path:
             section = section[step]
         for name in list(section):
             if not NAME_FORM.fullmatch(name) or len(name) > LONGEST_NAME:
-                self.add_mistake(f"name {name!r} {NAMES_MAY}; rename it", *place, name)
+                self.add_mistake(f"name {name!r} {NAMES_MAY}; rename it", *key_path, name)
                 continue
-            self.require_mapping(*place, name)
+            self.require_mapping(*key_path, name)
             yield name, section[name]
 
-    def parsed(self, model: type[BaseModel], entry: Any, place: Place) -> Any:
+    def parsed(self, model: type[BaseModel], entry: Any, key_path: KeyPath) -> Any:
         """Settings of an entry, an object of `model`; None if the entry has mistakes."""
         try:
             return model.model_validate(entry)
         except ValidationError as error:
-            self.mistakes += mistakes_of(error, model, entry, place)
+            self.mistakes += mistakes_of(error, model, entry, key_path)
         return None
 
-    def choose(self, key: str, entry: Mapping[str, Any], choice: Mapping[str, Any], place: Place) -> Any:
+    def choose(self, key: str, entry: Mapping[str, Any], choice: Mapping[str, Any], key_path: KeyPath) -> Any:
         """Kind or source of an entry.
 
         Parameters
@@ -148,7 +148,7 @@ class State:
             Names the kind or source under the key, or is claimed by one.
         choice : mapping
             Declarations by name.
-        place : tuple
+        key_path : tuple
             Path of the entry.
 
         Returns
@@ -162,10 +162,10 @@ class State:
             if len(claiming) == 1:
                 return claiming[0]
             names = ", ".join(declared.name for declared in claiming or choice.values())
-            self.add_mistake(f"is missing; give one of {names}", *place, key)
+            self.add_mistake(f"is missing; give one of {names}", *key_path, key)
             return None
         if not isinstance(name, str) or name not in choice:
-            self.add_mistake(unknown(key, name, choice), *place, key)
+            self.add_mistake(unknown(key, name, choice), *key_path, key)
             return None
         return choice[name]
 
@@ -173,26 +173,28 @@ class State:
 def message_of(mistakes: list[ConfigMistake], written: Marked) -> str:
     """Message that lists mistakes with file and line."""
     lines = []
-    for place, message in mistakes:
-        parts = [*map(str, _displayed_place(place)), message]
-        mark = mark_of(written, place)
+    for key_path, message in mistakes:
+        words = [*map(str, _displayed_key_path(key_path)), message]
+        mark = mark_of(written, key_path)
         if mark:
-            parts.insert(0, str(mark))
-        lines.append(": ".join(parts))
+            words.insert(0, str(mark))
+        lines.append(": ".join(words))
     return listed(lines)
 
 
-def _displayed_place(place: Place) -> Place:
+def _displayed_key_path(key_path: KeyPath) -> KeyPath:
     # Models as zoo/threat/name, the form that audits use.
-    if place[:1] == ("models",) and len(place) > 3:
-        return ("models", "/".join(map(str, place[1:4])), *place[4:])
-    return place
+    if key_path[:1] == ("models",) and len(key_path) > 3:
+        return ("models", "/".join(map(str, key_path[1:4])), *key_path[4:])
+    return key_path
 
 
 # ---- mistakes that pydantic finds ----
 
 
-def mistakes_of(error: ValidationError, model: type[BaseModel], entry: Any, place: Place) -> Iterator[ConfigMistake]:
+def mistakes_of(
+    error: ValidationError, model: type[BaseModel], entry: Any, key_path: KeyPath
+) -> Iterator[ConfigMistake]:
     """Yield each mistake that pydantic found in an entry.
 
     For a value with several valid forms, one message names them all, or what the nearest one lacks.
@@ -205,43 +207,43 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], entry: Any, plac
         Settings that the entry was validated by.
     entry : mapping
         What the user wrote.
-    place : tuple
+    key_path : tuple
         Path of the entry in the configuration.
     """
-    by_place: dict[Place, list[ErrorDetails]] = {}
+    by_key_path: dict[KeyPath, list[ErrorDetails]] = {}
     for details in error.errors(include_url=False):
-        by_place.setdefault(_place_of(details, entry), []).append(details)
+        by_key_path.setdefault(_key_path_of(details, entry), []).append(details)
 
     # A key that is spelled wrongly is not missing too.
     spelled_wrongly = set()
-    for inner, errors in by_place.items():
+    for inner, errors in by_key_path.items():
         if errors[0]["type"] == "extra_forbidden":
             keys = _keys_at(model, entry, inner[:-1])
             spelled_wrongly.add((*inner[:-1], nearest(str(inner[-1]), keys)))
 
-    for inner, errors in by_place.items():
+    for inner, errors in by_key_path.items():
         if errors[0]["type"] == "missing" and inner in spelled_wrongly:
             continue
         nearest_form = [details for details in errors if details["type"] not in EXPECTED_TYPES]
-        yield ConfigMistake((*place, *inner), _message(nearest_form or errors, model, entry, inner))
+        yield ConfigMistake((*key_path, *inner), _message(nearest_form or errors, model, entry, inner))
 
 
-def _place_of(error: ErrorDetails, entry: Any) -> Place:
+def _key_path_of(error: ErrorDetails, entry: Any) -> KeyPath:
     # Without the steps that pydantic inserts to distinguish the members of a union.
-    place: list[str | int] = []
+    key_path: list[str | int] = []
     value, steps = entry, error["loc"]
     for number, step in enumerate(steps):
         is_last = number == len(steps) - 1
         if _holds(value, step):
-            place.append(step)
+            key_path.append(step)
             value = value[step]
         elif is_last and error["type"] in ("missing", "extra_forbidden"):
-            place.append(step)
+            key_path.append(step)
     if error["type"] == "refused":
-        place += error["ctx"]["at"]
+        key_path += error["ctx"]["at"]
     if error["type"].startswith("union_tag"):
-        place.append(error["ctx"]["discriminator"].strip("'"))
-    return tuple(place)
+        key_path.append(error["ctx"]["discriminator"].strip("'"))
+    return tuple(key_path)
 
 
 def _holds(value: Any, step: str | int) -> bool:
@@ -250,23 +252,23 @@ def _holds(value: Any, step: str | int) -> bool:
     return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
-def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: Any, place: Place) -> str:
+def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: Any, key_path: KeyPath) -> str:
     error = errors[0]
     kind = error["type"]
     if kind == "extra_forbidden":
-        return unknown("key", place[-1], _keys_at(model, entry, place[:-1]))
+        return unknown("key", key_path[-1], _keys_at(model, entry, key_path[:-1]))
     if kind in BOUNDS:
-        return _outside_bound(error, place)
+        return _outside_bound(error, key_path)
     if kind in EXPECTED_TYPES:
         return _wrong_type(errors)
     sentence = SENTENCES.get(kind, _other_mistake)
-    return sentence(error, place)
+    return sentence(error, key_path)
 
 
-def _outside_bound(error: ErrorDetails, place: Place) -> str:
+def _outside_bound(error: ErrorDetails, key_path: KeyPath) -> str:
     key, fault, remedy = BOUNDS[error["type"]]
     value, bound = error["input"], error["ctx"][key]
-    if place[-1:] == ("confidence",) and value > 1:
+    if key_path[-1:] == ("confidence",) and value > 1:
         return f"{shown(value)} is above 1; write 95 percent as 0.95"
     return f"{shown(value)} is {fault} {shown(bound)}; give {remedy} {shown(bound)}"
 
@@ -281,7 +283,7 @@ def _wrong_type(errors: list[ErrorDetails]) -> str:
     return f"{shown(value)} does not fit; give {' or '.join(dict.fromkeys(expected))}"
 
 
-def _wrong_pattern(error: ErrorDetails, _place: Place) -> str:
+def _wrong_pattern(error: ErrorDetails, _key_path: KeyPath) -> str:
     value, pattern = error["input"], error["ctx"]["pattern"]
     if pattern == NAME:
         return f"name {value!r} {NAMES_MAY}; rename it"
@@ -290,37 +292,37 @@ def _wrong_pattern(error: ErrorDetails, _place: Place) -> str:
     return f"{value!r} does not match {pattern}; correct it"
 
 
-def _unknown_literal(error: ErrorDetails, _place: Place) -> str:
+def _unknown_literal(error: ErrorDetails, _key_path: KeyPath) -> str:
     choice = [name or number for name, number in re.findall(r"'([^']*)'|(\d+)", error["ctx"]["expected"])]
     return unknown("value", error["input"], choice)
 
 
-def _unknown_tag(error: ErrorDetails, place: Place) -> str:
+def _unknown_tag(error: ErrorDetails, key_path: KeyPath) -> str:
     choice = re.findall("'([^']*)'", error["ctx"]["expected_tags"])
-    return unknown(str(place[-1]), error["ctx"]["tag"], choice)
+    return unknown(str(key_path[-1]), error["ctx"]["tag"], choice)
 
 
-def _too_short(error: ErrorDetails, _place: Place) -> str:
+def _too_short(error: ErrorDetails, _key_path: KeyPath) -> str:
     return f"{shown(error['input'])} is too short; give at least {error['ctx']['min_length']}"
 
 
-def _too_long(error: ErrorDetails, _place: Place) -> str:
+def _too_long(error: ErrorDetails, _key_path: KeyPath) -> str:
     return f"{shown(error['input'])} is too long; give at most {error['ctx']['max_length']}"
 
 
-def _other_mistake(error: ErrorDetails, _place: Place) -> str:
+def _other_mistake(error: ErrorDetails, _key_path: KeyPath) -> str:
     return f"{shown(error['input'])}: {error['msg']}; correct it"
 
 
-SENTENCES: dict[str, Callable[[ErrorDetails, Place], str]] = {
-    "refused": lambda error, place: error["ctx"]["text"],
-    "value_error": lambda error, place: str(error["ctx"]["error"]),
-    "missing": lambda error, place: "is missing; give it",
-    "union_tag_not_found": lambda error, place: "is missing; give it",
+SENTENCES: dict[str, Callable[[ErrorDetails, KeyPath], str]] = {
+    "refused": lambda error, key_path: error["ctx"]["text"],
+    "value_error": lambda error, key_path: str(error["ctx"]["error"]),
+    "missing": lambda error, key_path: "is missing; give it",
+    "union_tag_not_found": lambda error, key_path: "is missing; give it",
     "union_tag_invalid": _unknown_tag,
     "literal_error": _unknown_literal,
     "string_pattern_mismatch": _wrong_pattern,
-    "no_number": lambda error, place: f"{shown(error['input'])} does not fit; give {error['msg']}",
+    "no_number": lambda error, key_path: f"{shown(error['input'])} does not fit; give {error['msg']}",
     "too_short": _too_short,
     "string_too_short": _too_short,
     "too_long": _too_long,
@@ -332,9 +334,9 @@ SENTENCES: dict[str, Callable[[ErrorDetails, Place], str]] = {
 # ---- keys that settings have at a path ----
 
 
-def _keys_at(model: type[BaseModel], entry: Any, place: Place) -> list[str]:
+def _keys_at(model: type[BaseModel], entry: Any, key_path: KeyPath) -> list[str]:
     models, value = [model], entry
-    for step in place:
+    for step in key_path:
         value = value[step]
         if isinstance(step, str):
             models = _models_of_key(models, step)

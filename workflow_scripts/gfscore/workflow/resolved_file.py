@@ -16,7 +16,7 @@ import yaml
 from gfscore.core.digests import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line, without_queries, without_query
-from gfscore.workflow.config_files import Place, read_configuration
+from gfscore.workflow.config_files import KeyPath, read_configuration
 from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolution import Resolution
@@ -151,29 +151,29 @@ def _has_entry(models: Any, name: str) -> bool:
 # ---- YAML, with the origin of each value behind it ----
 
 
-def _lines(data: Mapping[str, Any], resolution: Resolution, place: Place, indent: str = "") -> Iterator[str]:
+def _lines(data: Mapping[str, Any], resolution: Resolution, key_path: KeyPath, indent: str = "") -> Iterator[str]:
     for key, value in data.items():
-        place_of_value = (*place, key)
+        path_of_value = (*key_path, key)
         if isinstance(value, dict) and value:
             yield f"{indent}{_text(key)}:"
-            yield from _lines(value, resolution, place_of_value, f"{indent}  ")
+            yield from _lines(value, resolution, path_of_value, f"{indent}  ")
         elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
             yield f"{indent}{_text(key)}:"
             for position, item in enumerate(value):
-                yield from _item(item, resolution, (*place_of_value, position), f"{indent}  ")
+                yield from _item(item, resolution, (*path_of_value, position), f"{indent}  ")
         else:
             hidden = key == "url" and isinstance(value, str)
             text = flow(without_query(value) if hidden else value)
-            yield f"{indent}{_text(key)}: {text} # {on_one_line(str(resolution.origin(place_of_value)))}"
+            yield f"{indent}{_text(key)}: {text} # {on_one_line(str(resolution.origin(path_of_value)))}"
 
 
-def _item(item: Any, resolution: Resolution, place: Place, indent: str) -> Iterator[str]:
+def _item(item: Any, resolution: Resolution, key_path: KeyPath, indent: str) -> Iterator[str]:
     if not isinstance(item, dict):
-        yield f"{indent}- {flow(item)} # {on_one_line(str(resolution.origin(place)))}"
+        yield f"{indent}- {flow(item)} # {on_one_line(str(resolution.origin(key_path)))}"
         return
-    first, *others = _lines(item, resolution, place, f"{indent}  ")
+    first, *more_lines = _lines(item, resolution, key_path, f"{indent}  ")
     yield f"{indent}- {first.lstrip()}"
-    yield from others
+    yield from more_lines
 
 
 def flow(value: Any) -> str:

@@ -26,7 +26,7 @@ from gfscore.networks.sources import robustbench
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.show.page.page_settings import ReportSettings
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
-from gfscore.workflow.config_files import Mark, Marked, MarkedList, Place, marked, merge, shown
+from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, marked, merge, shown
 from gfscore.workflow.entries import CHECKPOINTS, PlannedDataset
 from gfscore.workflow.plan import zoo_models
 from gfscore.workflow.resolution import Resolution, State
@@ -111,15 +111,15 @@ def resolve(written: Marked) -> Resolution:
     return Resolution(state.config, written)
 
 
-def _measure(state: State, entry: Marked, place: Place) -> dict[str, Any] | None:
-    kind = state.choose("kind", entry, KINDS, place)
-    settings = state.parsed(kind.settings, entry, place) if kind else None
+def _measure(state: State, entry: Marked, key_path: KeyPath) -> dict[str, Any] | None:
+    kind = state.choose("kind", entry, KINDS, key_path)
+    settings = state.parsed(kind.settings, entry, key_path) if kind else None
     return settings.explicit() if settings else None
 
 
-def _mapper(state: State, entry: Marked, place: Place) -> dict[str, Any] | None:
-    kind = state.choose("kind", entry, mapper_kinds(), place)
-    settings = state.parsed(kind.settings, entry, place) if kind else None
+def _mapper(state: State, entry: Marked, key_path: KeyPath) -> dict[str, Any] | None:
+    kind = state.choose("kind", entry, mapper_kinds(), key_path)
+    settings = state.parsed(kind.settings, entry, key_path) if kind else None
     return settings.explicit() if settings else None
 
 
@@ -144,11 +144,11 @@ def resolve_datasets(state: State) -> None:
 
 
 def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> dict[str, Any] | None:
-    place = ("datasets", name)
-    source = state.choose("source", entry, dataset_sources(), place)
+    key_path = ("datasets", name)
+    source = state.choose("source", entry, dataset_sources(), key_path)
     if source is None:
         return None
-    settings = state.parsed(source.settings, {**entry, "source": source.name}, place)
+    settings = state.parsed(source.settings, {**entry, "source": source.name}, key_path)
     if settings is None:
         return None
 
@@ -160,17 +160,17 @@ def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> dict[st
     if "models_of" not in settings.model_fields_set:
         explicit["models_of"] = name if name in zoos else None
     elif explicit["models_of"] not in (None, *zoos):
-        state.add_mistake(unknown("zoo", explicit["models_of"], zoos), *place, "models_of")
+        state.add_mistake(unknown("zoo", explicit["models_of"], zoos), *key_path, "models_of")
         return None
     return explicit
 
 
 def _attributes(state: State, dataset: str) -> dict[str, Any] | None:
-    place = ("datasets", dataset, "attributes")
-    state.require_mapping(*place)
+    key_path = ("datasets", dataset, "attributes")
+    state.require_mapping(*key_path)
     entry = state.written["datasets"][dataset]["attributes"]
-    source = state.choose("source", entry, attribute_sources(), place)
-    settings = state.parsed(source.settings, entry, place) if source else None
+    source = state.choose("source", entry, attribute_sources(), key_path)
+    settings = state.parsed(source.settings, entry, key_path) if source else None
     return settings.explicit() if settings else None
 
 
@@ -240,7 +240,7 @@ def expand_models(state: State) -> None:
             # Entries that an alias shares with another zoo stay without the defaults of this one.
             threats[threat] = Marked(threats[threat], threats[threat].marks)
             for name, entry in state.entries("models", zoo, threat):
-                threats[threat][name] = entry if defaults is None else merge(defaults, entry, whole=REPLACED_KEYS)
+                threats[threat][name] = entry if defaults is None else merge(defaults, entry, replaced=REPLACED_KEYS)
 
 
 def resolve_models(state: State) -> None:
@@ -257,23 +257,23 @@ def resolve_models(state: State) -> None:
 
 
 def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> dict[str, Any] | None:
-    place = ("models", zoo, threat, name)
-    source = state.choose("source", entry, model_sources(), place)
+    key_path = ("models", zoo, threat, name)
+    source = state.choose("source", entry, model_sources(), key_path)
     if source is None:
         return None
     data = {**entry, "source": source.name}
     if source is robustbench.SOURCE:
         data = robustbench.completed(data, zoo, threat, name, folder=CHECKPOINTS)
-    settings = state.parsed(source.settings, data, place)
+    settings = state.parsed(source.settings, data, key_path)
     if settings is None:
         return None
     explicit = settings.explicit()
     if explicit.get("evaluate_on", "") is None:
-        explicit["evaluate_on"] = _evaluating_dataset(state, zoo, place)
+        explicit["evaluate_on"] = _evaluating_dataset(state, zoo, key_path)
     return explicit
 
 
-def _evaluating_dataset(state: State, zoo: str, place: Place) -> str | None:
+def _evaluating_dataset(state: State, zoo: str, key_path: KeyPath) -> str | None:
     # Default of evaluate_on: the dataset of the zoo's name, or the only one that evaluates its models.
     datasets = state.config["datasets"]
     evaluating = [name for name, dataset in datasets.items() if dataset["models_of"] == zoo]
@@ -284,7 +284,7 @@ def _evaluating_dataset(state: State, zoo: str, place: Place) -> str | None:
     # Datasets with mistakes are not among the resolved ones.
     if len(datasets) == len(state.written["datasets"]):
         message = f"is missing, and {len(evaluating)} datasets evaluate the models of {zoo!r}; name one"
-        state.add_mistake(message, *place, "evaluate_on")
+        state.add_mistake(message, *key_path, "evaluate_on")
     return None
 
 
@@ -348,31 +348,31 @@ def _name_measures(state: State, audit: str, entry: Marked) -> None:
         return
     measures = entry["measures"] = MarkedList(measures, measures.marks)
     for position, measure in enumerate(measures):
-        place = ("audits", audit, "measures", position)
+        key_path = ("audits", audit, "measures", position)
         if isinstance(measure, Marked):
-            measures[position] = _name_settings(state, measure, place, measures.marks[position])
+            measures[position] = _name_settings(state, measure, key_path, measures.marks[position])
         elif isinstance(measure, str) and measure not in state.config["measures"]:
-            _add_named(state, measure, place, measures.marks[position])
+            _add_named(state, measure, key_path, measures.marks[position])
 
 
-def _name_settings(state: State, settings: Marked, place: Place, mark: Mark) -> str:
-    explicit = _measure(state, settings, place)
+def _name_settings(state: State, settings: Marked, key_path: KeyPath, mark: Mark) -> str:
+    explicit = _measure(state, settings, key_path)
     if explicit is None:
         # Any name: the mistakes of the settings are listed once, those of the audit with them.
-        return f"measure-{place[-1]}"
+        return f"measure-{key_path[-1]}"
     name = name_of(explicit)
     _add_measure(state, name, explicit, settings, mark)
     return name
 
 
-def _add_named(state: State, name: str, place: Place, mark: Mark) -> None:
+def _add_named(state: State, name: str, key_path: KeyPath, mark: Mark) -> None:
     entry = entry_named(name)
     if entry is None:
         choice = dict.fromkeys([*state.config["measures"], *usual_names()])
-        state.add_mistake(unknown("measure", name, choice), *place)
+        state.add_mistake(unknown("measure", name, choice), *key_path)
         return
     written = marked(entry, mark)
-    _add_measure(state, name, _measure(state, written, place), written, mark)
+    _add_measure(state, name, _measure(state, written, key_path), written, mark)
 
 
 def _add_measure(state: State, name: str, explicit: dict[str, Any] | None, written: Marked, mark: Mark | None) -> None:

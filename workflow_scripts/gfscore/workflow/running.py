@@ -221,15 +221,15 @@ class Display:
         return harmless("; ".join(parts))
 
     def _time_left(self, running: Iterable[Step]) -> list[str]:
-        stated = []
+        seconds_left = []
         for step in running:
             match = SECONDS_LEFT.search(step.progress())
             if match:
-                stated.append(int(match[1]))
-        if self.done < LEAST_DONE and not stated:
+                seconds_left.append(int(match[1]))
+        if self.done < LEAST_DONE and not seconds_left:
             return []
         seconds_per_step = (time.monotonic() - self.started) / max(self.done, 1)
-        seconds = max([seconds_per_step * (self.total - self.done), *stated])
+        seconds = max([seconds_per_step * (self.total - self.done), *seconds_left])
         if seconds >= 90:
             return [f"about {seconds / 60:.0f} min left"]
         return [f"about {seconds:.0f} s left"]

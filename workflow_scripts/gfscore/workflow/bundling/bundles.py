@@ -249,17 +249,17 @@ def _without_folder(verification: Verification, folder: Path) -> Verification:
 
 
 def _other_digests(bundle: Bundle, statement: Any) -> Iterator[str]:
-    stated = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
-    if len(stated) < len(statement["subject"]):
+    recorded_digests = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
+    if len(recorded_digests) < len(statement["subject"]):
         yield f"{STATEMENT}: names a file twice"
-    stated = {name: digest for name, digest in stated.items() if not name.startswith("model:")}
+    recorded_digests = {name: digest for name, digest in recorded_digests.items() if not name.startswith("model:")}
     digests = bundle.stated_digests()
-    for name in sorted(stated.keys() | digests.keys()):
+    for name in sorted(recorded_digests.keys() | digests.keys()):
         if name not in digests:
             yield f"{name}: missing, as {STATEMENT} says"
-        elif name not in stated:
+        elif name not in recorded_digests:
             yield f"{name}: added, as {STATEMENT} says"
-        elif digests[name] != stated[name]:
+        elif digests[name] != recorded_digests[name]:
             yield f"{name}: edited or damaged, as {STATEMENT} says"
 
 

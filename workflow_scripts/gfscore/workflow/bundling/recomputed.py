@@ -203,8 +203,8 @@ class Recomputed:
 
     def selection(self) -> Iterator[str]:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
-        stated = self.bundle.json(self.bundle.of_audit("models.json"))
-        refused = {item["model"]: item["reason"] for item in stated["excluded"]}
+        recorded = self.bundle.json(self.bundle.of_audit("models.json"))
+        refused = {item["model"]: item["reason"] for item in recorded["excluded"]}
         scores = ScoresFile(self._files["scores"])
         measure_of_label = dict(scores.identity["parts"])
         checks = {}
@@ -212,7 +212,7 @@ class Recomputed:
             check = LogitCheck.parse(params)
             model = check.model
             if model.label in refused:
-                accuracy = stated["clean_accuracy"].get(model.label)
+                accuracy = recorded["clean_accuracy"].get(model.label)
                 checks[model] = CheckedModel(0, accuracy, accepted=False, words=refused[model.label])
             elif model.label in measure_of_label:
                 answers = scores.read(model, measure_of_label[model.label])
@@ -229,9 +229,9 @@ class Recomputed:
         expected = selection_of(checks, [model.name for model in self.audit.models])
         # Of some warnings only logits tell.
         warned = list(expected["warned"])
-        warned += [item for item in stated["warned"] if item not in warned]
-        yield from differences("models.json (warned)", _unordered(stated["warned"]), _unordered(warned))
-        yield from differences("models.json", without(stated, ["warned"]), without(expected, ["warned"]))
+        warned += [item for item in recorded["warned"] if item not in warned]
+        yield from differences("models.json (warned)", _unordered(recorded["warned"]), _unordered(warned))
+        yield from differences("models.json", without(recorded, ["warned"]), without(expected, ["warned"]))
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
@@ -355,9 +355,9 @@ def reason_not_to_draw(bundle: Bundle) -> str:
     if installed["changed"]:
         return f"the code of this {version_in_words(installed)}, which is not what its commit holds"
 
-    stated = dict(VERSIONS.findall(_page_of(bundle)))
+    recorded = dict(VERSIONS.findall(_page_of(bundle)))
     for name, version in versions().items():
-        drawn_by = html.unescape(stated.get(name, ""))
+        drawn_by = html.unescape(recorded.get(name, ""))
         if drawn_by != version:
             return f"{name} {printable(drawn_by or 'of no version')} drew it, here is {version}"
     return ""
@@ -446,9 +446,9 @@ def other_labels(path: str, frame: pd.DataFrame, labels: pd.Series) -> Iterator[
 
 def differences(file: str, stored: Any, expected: Any) -> Iterator[str]:
     """Yield the first place at which plain data differ."""
-    place = _first_difference(plain(stored), plain(expected))
-    if place is not None:
-        yield f"{file}: {printable(' > '.join(place)) or 'it'} is not what follows from the other files"
+    key_path = _first_difference(plain(stored), plain(expected))
+    if key_path is not None:
+        yield f"{file}: {printable(' > '.join(key_path)) or 'it'} is not what follows from the other files"
 
 
 def _first_difference(stored: Any, expected: Any) -> list[str] | None:
@@ -462,9 +462,9 @@ def _first_difference(stored: Any, expected: Any) -> list[str] | None:
     else:
         return None if _same(stored, expected) else []
     for key in keys:
-        place = _first_difference(stored[key], expected[key])
-        if place is not None:
-            return [str(key), *place]
+        key_path = _first_difference(stored[key], expected[key])
+        if key_path is not None:
+            return [str(key), *key_path]
     return None
 
 
