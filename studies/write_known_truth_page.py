@@ -31,8 +31,8 @@ if __name__ == "__main__":
         bounds = bounds_table(compare_bounds(data))
     else:
         bounds = bounds_of(PAGE.read_text(encoding="utf-8"))
-    found = {classes: run_suite(classes) for classes in CLASSES}
-    write_text(PAGE, page(found, bounds))
+    suites = {classes: run_suite(classes) for classes in CLASSES}
+    write_text(PAGE, page(suites, bounds))
     with drawing():
-        known_truth_figure(found[max(CLASSES)]).savefig(FIGURE, dpi=PNG_DPI, metadata=PNG_METADATA)
+        known_truth_figure(suites[max(CLASSES)]).savefig(FIGURE, dpi=PNG_DPI, metadata=PNG_METADATA)
     print(f"wrote {PAGE.relative_to(ROOT)} and {FIGURE.relative_to(ROOT)}")

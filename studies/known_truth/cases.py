@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gfscore.images.corruptions.parameters import parameters_of
 from gfscore.measures import KINDS
 from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.proportions import allowed_refutations
@@ -35,10 +36,24 @@ ROUNDING = 1e-6
 class Case:
     """One measure with its settings.
 
-    `kind` a key of gfscore.measures.KINDS, with those of its `settings` that it computes by; `truth(planted)` -> (N,)
-    the true value of each sample, in the measure's unit; `promise` one of those above, with
-    error `alpha` where there is one; `tolerance` within which a value counts as the truth (promises are held to
-    ROUNDING); `expected` says that the truth is an average over noise, which a single measurement scatters around.
+    Attributes
+    ----------
+    name : str
+        Name of the measure on the page.
+    kind : str
+        A key of gfscore.measures.KINDS.
+    settings : dict
+        Those of its settings that it computes by.
+    truth : callable
+        Of Planted: the true value of each sample, (N,), in the measure's unit.
+    promise : str
+        One of NEVER_BELOW, NEVER_ABOVE, ALPHA, NOTHING.
+    alpha : float
+        Error probability of the promise, where there is one.
+    tolerance : float
+        Within which a value counts as the truth; promises are held to ROUNDING.
+    expected : bool
+        Whether the truth is an average over noise, which a single measurement scatters around.
     """
 
     name: str
@@ -59,8 +74,9 @@ class Case:
         seeds = seeds_of_samples(seed, self.kind, range(len(images)))
         columns = kind.load()(classifier, images, labels, settings=settings, seeds=seeds)
         rows = columns.get("row", np.arange(len(labels)))
-        value = np.bincount(rows, columns["value"]) / np.bincount(rows)
-        return {name: column for name, column in columns.items() if len(column) == len(labels)} | {"value": value}
+        by_sample = {name: column for name, column in columns.items() if len(column) == len(labels)}
+        by_sample["value"] = np.bincount(rows, columns["value"]) / np.bincount(rows)
+        return by_sample
 
     def broken_promises(self, columns, truth):
         """How many values contradict the promise, an int."""
@@ -70,8 +86,10 @@ class Case:
         if self.promise == NEVER_ABOVE:
             return int((value > truth + ROUNDING).sum())
         if self.promise == ALPHA:
-            state, robust = columns["state"], truth > 0
-            return int(((state == "robust") & ~robust).sum() + ((state == "not_robust") & robust).sum())
+            robust = truth > 0
+            wrongly_robust = (columns["state"] == "robust") & ~robust
+            wrongly_not_robust = (columns["state"] == "not_robust") & robust
+            return int(wrongly_robust.sum() + wrongly_not_robust.sum())
         return 0
 
     def allowed(self, samples):
@@ -89,11 +107,12 @@ def _targets_resisted(planted):
 
 
 def _right_under_noise(planted):
-    from gfscore.images.corruptions.parameters import parameters_of
-
     side = min(planted.images.shape[2:])
-    sigmas = [parameters_of("gaussian_noise", severity, side) for severity in SEVERITIES]
-    return 1 - np.mean([truth.gaussian_changes(planted, sigma=sigma) for sigma in sigmas], axis=0)
+    changes = []
+    for severity in SEVERITIES:
+        sigma = parameters_of("gaussian_noise", severity, side)
+        changes.append(truth.gaussian_changes(planted, sigma=sigma))
+    return 1 - np.mean(changes, axis=0)
 
 
 SEVERITIES = [1, 3, 5]
@@ -119,8 +138,12 @@ _BALL = {"norm": "linf", "eps": EPS}
 
 
 def _nearest(norm, *, largest_distance):
-    attacks = [{"name": "fmn", "steps": 50}]
-    return {"norm": norm, "largest_distance": largest_distance, "attacks": attacks, "bisection_steps": 12}
+    return {
+        "norm": norm,
+        "largest_distance": largest_distance,
+        "attacks": [{"name": "fmn", "steps": 50}],
+        "bisection_steps": 12,
+    }
 
 
 def _probabilistic(family, **numbers):

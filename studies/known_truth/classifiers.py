@@ -4,6 +4,9 @@
 Distances, certificates and probabilities of change are those of the decisions, so they are the same for all of them.
 """
 
+import torch
+from torch.nn.functional import one_hot
+
 from gfscore.networks.classifier import from_network
 from studies.known_truth.planted import BAND, SHAPE
 
@@ -27,13 +30,13 @@ TWINS = {
 
 def make_classifier(twin, *, classes, weak):
     """Classifier of images (n, 3, 10, 10), by its name in TWINS; `weak` is the planted weak class."""
-    import torch
 
     class Bands(torch.nn.Module):
         """Logits (n, K): brightness of each band above grey, times sqrt(m), then what the twin makes of it."""
 
         def forward(self, images):
-            return _OF_TWIN[twin]((images - 0.5).sum((1, 3))[:, :classes] / BAND**0.5, weak)
+            brightness = (images - 0.5).sum((1, 3))[:, :classes]
+            return _TWIN_LOGITS[twin](brightness / BAND**0.5, weak)
 
     return from_network(Bands(), architecture=f"brightest band, {twin}", image_shape=SHAPE, classes=classes)
 
@@ -53,12 +56,10 @@ def _labels_only(logits, _weak):
 
 
 def _decision(logits):
-    from torch.nn.functional import one_hot
-
     return one_hot(logits.argmax(1), logits.shape[1]).to(logits.dtype)
 
 
-_OF_TWIN = {
+_TWIN_LOGITS = {
     "plain": lambda logits, _weak: logits,
     "surer": lambda logits, _weak: SURE * logits,
     "sure of the weak class": _sure_of_weak,

@@ -68,26 +68,30 @@ equal* where the classes do not differ.
 FOOTER = "Made by `studies/write_known_truth_page.py`; a test fails when this file and the computed numbers differ.\n"
 
 
-def page(found, bounds):
+def page(suites, bounds):
     """The whole page as Markdown.
 
-    Takes `found`, the number of classes K -> list of Twin as run_suite gives them, and `bounds`, what stands between
-    MARKS.
+    Parameters
+    ----------
+    suites : dict of int to list of Twin
+        Results of run_suite by the number of classes K.
+    bounds : str
+        What stands between MARKS.
     """
     twins = "".join(f"- *{name}*: {words}\n" for name, words in TWINS.items())
-    parts = [INTRODUCTION.format(twins=twins), SUMMARY]
-    most = max(found)
-    for classes in sorted(found, reverse=True):
-        parts.append(f"## {classes} classes\n\n{_samples(found[classes])}\n")
-        parts += [_ranking(found[classes])] + [_differences(found[classes])] * (classes == most)
-    parts += [
-        _promises(found),
-        _signs(found),
-        BOUNDS,
-        "\n".join([MARKS[0], "", bounds.strip(), "", MARKS[1], ""]),
-        FOOTER,
-    ]
-    return "\n".join(parts)
+    most = max(suites)
+    sections = [INTRODUCTION.format(twins=twins), SUMMARY]
+    for classes in sorted(suites, reverse=True):
+        sections.append(f"## {classes} classes\n\n{_samples(suites[classes])}\n")
+        sections.append(_ranking(suites[classes]))
+        if classes == most:
+            sections.append(_differences(suites[classes]))
+    sections.append(_promises(suites))
+    sections.append(_signs(suites[most], most))
+    sections.append(BOUNDS)
+    sections.append("\n".join([MARKS[0], "", bounds.strip(), "", MARKS[1], ""]))
+    sections.append(FOOTER)
+    return "\n".join(sections)
 
 
 BOUNDS = """\
@@ -105,7 +109,9 @@ DeepFool find.
 
 def bounds_of(text):
     """The part of an existing page between MARKS; empty where there is none."""
-    return text.split(MARKS[0])[1].split(MARKS[1])[0].strip() if MARKS[0] in text else ""
+    if MARKS[0] not in text:
+        return ""
+    return text.split(MARKS[0])[1].split(MARKS[1])[0].strip()
 
 
 def _samples(twins):
@@ -114,8 +120,9 @@ def _samples(twins):
 
 
 def _by_measure(twins, cell):
-    names = [row.measure for row in twins[0].rows]
-    rows = [[name, *(cell(twin.rows[place]) for twin in twins)] for place, name in enumerate(names)]
+    rows = []
+    for rows_of_measure in zip(*(twin.rows for twin in twins), strict=True):
+        rows.append([rows_of_measure[0].measure, *map(cell, rows_of_measure)])
     return table(["", *(twin.name for twin in twins)], rows)
 
 
@@ -144,15 +151,17 @@ def _difference_cell(row):
     return difference if math.isnan(row.above) else f"{difference} ({row.above:.0f}↑ {row.below:.0f}↓)"
 
 
-def _promises(found):
+def _promises(suites):
     rows = []
-    for place, case in enumerate(cases.CASES):
+    for position, case in enumerate(cases.CASES):
         if case.promise == cases.NOTHING:
             continue
-        of_case = [[twin.rows[place] for twin in twins] for twins in found.values()]
-        # Twins share images and draws, so that only the worst of them counts.
-        broken = sum(max(row.broken for row in rows_of) for rows_of in of_case)
-        samples = sum(rows_of[0].samples for rows_of in of_case)
+        broken = 0
+        samples = 0
+        for twins in suites.values():
+            # Twins share images and draws, so that only the worst of them counts.
+            broken += max(twin.rows[position].broken for twin in twins)
+            samples += twins[0].rows[position].samples
         rows.append([case.name, case.promise, f"{broken} of {samples}", str(case.allowed(samples))])
     header = ["", "promised, relative to the truth", "broken, worst twin", "chance explains"]
     words = (
@@ -163,12 +172,12 @@ def _promises(found):
     return f"## Promises\n\n{words}" + table(header, rows)
 
 
-def _signs(found):
+def _signs(twins, classes):
     rows = []
-    for twin in found[max(found)]:
+    for twin in twins:
         for measure in GRADIENT_BASED:
             signs = [sign for sign in twin.signs if sign.measure == measure]
-            words = "; ".join(f"{'proof' if sign.proof else 'suspicion'}: {sign.text}" for sign in signs)
-            rows.append([twin.name, measure, words or "none"])
-    words = f"What the package itself says of two measures, without knowing the truth, at K = {max(found)}:\n\n"
+            words = [f"{'proof' if sign.proof else 'suspicion'}: {sign.text}" for sign in signs]
+            rows.append([twin.name, measure, "; ".join(words) or "none"])
+    words = f"What the package itself says of two measures, without knowing the truth, at K = {classes}:\n\n"
     return f"## Signs of gradient masking\n\n{words}" + table(["twin", "measure", "sign"], rows)

@@ -9,6 +9,9 @@ so z = W (x - 1/2) with orthonormal rows. With the gaps z_y - z_j >= 0 everythin
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.special import ndtr
+from scipy.stats import irwinhall, norm
 
 SHAPE = (3, 10, 10)
 
@@ -25,14 +28,25 @@ TEXTURE = 0.04
 """Largest change of a pixel that no logit sees."""
 
 _NODES = 501
+"""Points of a quadrature."""
 
 
 @dataclass(frozen=True)
 class Planted:
     """Images whose true class is the brightest band, K classes of equal size.
 
-    `images` (N, 3, 10, 10) float32 in [0, 1]; `labels` (N,) int64; `gaps` (N, K) float64, z_y - z_j, infinite for
-    j = y; `radii` (K,) mean l2 distance of each class; `weak` the class with the smallest.
+    Attributes
+    ----------
+    images : ndarray of shape (N, 3, 10, 10), float32
+        Values in [0, 1].
+    labels : ndarray of shape (N,), int64
+        True classes.
+    gaps : ndarray of shape (N, K), float64
+        z_y - z_j, infinite for j = y.
+    radii : ndarray of shape (K,)
+        Mean l2 distance of each class.
+    weak : int
+        The class with the smallest.
     """
 
     images: np.ndarray
@@ -95,9 +109,6 @@ def linf_to_targets(planted):
 
 def gaussian_changes(planted, *, sigma):
     """Exact probability that unclipped Gaussian noise changes the prediction, (N,), by quadrature to about 1e-12."""
-    from scipy.special import ndtr
-    from scipy.stats import norm
-
     nodes = np.linspace(-9, 9, _NODES)
     return _changes(nodes, norm.pdf(nodes), ndtr, planted.gaps / sigma)
 
@@ -107,18 +118,23 @@ def uniform_changes(planted, *, eps):
 
     The noise of a logit is a scaled sum of m uniform variables (Irwin-Hall), integrated by quadrature to about 1e-8.
     """
-    from scipy.interpolate import CubicSpline
-    from scipy.stats import irwinhall
-
     total = irwinhall(BAND)
     nodes = np.linspace(0, BAND, _NODES)
     # The distribution itself is a spline, but slow to evaluate.
     spline = CubicSpline(nodes, total.cdf(nodes))
     gaps = planted.gaps * np.sqrt(BAND) / (2 * eps)
-    return _changes(nodes, total.pdf(nodes), lambda points: spline(np.minimum(points, BAND)), gaps)
+
+    def distribution(points):
+        return spline(np.minimum(points, BAND))
+
+    return _changes(nodes, total.pdf(nodes), distribution, gaps)
 
 
 def _changes(nodes, density, distribution, gaps):
     # 1 - integral of f(t) prod_j F(t + gap_j) dt; both densities vanish smoothly at the ends.
-    own = np.array([np.prod(distribution(nodes + row[np.isfinite(row), None]), axis=0) for row in gaps])
-    return np.clip(1 - (density * own).sum(axis=1) * (nodes[1] - nodes[0]), 0, 1)
+    unchanged = np.empty((len(gaps), len(nodes)))
+    for row, gaps_of_image in enumerate(gaps):
+        rivals = gaps_of_image[np.isfinite(gaps_of_image), None]
+        unchanged[row] = np.prod(distribution(nodes + rivals), axis=0)
+    integral = (density * unchanged).sum(axis=1) * (nodes[1] - nodes[0])
+    return np.clip(1 - integral, 0, 1)

@@ -19,11 +19,24 @@ SAMPLES = 10
 class Row:
     """What one measure said about one twin of K `classes`.
 
-    `values` and `truth` (K,) class means of the measure and of what it ought to say; `radii` (K,) planted mean l2
-    distances; `rank_agreement` Spearman's correlation of values with radii, NaN where all values are equal;
-    `finds_weak` whether the planted weak class alone has the lowest value; `difference` mean of value minus truth over
-    the samples; `above` and `below`, how many samples are above and below the truth by more than the tolerance, NaN
-    where the truth is an average; `broken` promises, and how many are `allowed` by chance; `censored` samples.
+    Attributes
+    ----------
+    values, truth : ndarray of shape (K,)
+        Class means of the measure, and of what it ought to say.
+    radii : ndarray of shape (K,)
+        Planted mean l2 distances.
+    rank_agreement : float
+        Spearman's correlation of values with radii; NaN where all values are equal.
+    finds_weak : bool
+        Whether the planted weak class alone has the lowest value.
+    difference : float
+        Mean of value minus truth over the samples.
+    above, below : float
+        How many samples are above and below the truth by more than the tolerance; NaN where the truth is an average.
+    broken, allowed : int
+        Broken promises, and how many chance explains.
+    censored, samples : int
+        Censored samples, and all of them.
     """
 
     classes: int
@@ -56,18 +69,18 @@ def run_suite(classes, *, samples=SAMPLES, twins=tuple(TWINS), cases=CASES, seed
     """Every case on every twin of K `classes`, a list of Twin; the same images and random draws for all twins."""
     planted = plant(classes, samples=samples, seed=seed)
     truths = {case.name: case.truth(planted) for case in cases}
-    found = []
+    result = []
     for twin in twins:
         classifier = make_classifier(twin, classes=classes, weak=planted.weak)
-        columns = {case.name: case.measure(classifier, planted.images, planted.labels, seed=seed) for case in cases}
-        rows = [_row(case, columns[case.name], truths[case.name], planted, twin=twin) for case in cases]
-        attacked = {
-            case.name: _attacked(case, columns[case.name], planted.labels)
-            for case in cases
-            if case.kind in ("adversarial", "minimal")
-        }
-        found.append(Twin(twin, rows, masking_warnings(attacked)))
-    return found
+        rows = []
+        attacked = {}
+        for case in cases:
+            columns = case.measure(classifier, planted.images, planted.labels, seed=seed)
+            rows.append(_row(case, columns, truths[case.name], planted, twin=twin))
+            if case.kind in ("adversarial", "minimal"):
+                attacked[case.name] = _attacked(case, columns, planted.labels)
+        result.append(Twin(twin, rows, masking_warnings(attacked)))
+    return result
 
 
 def _attacked(case, columns, labels):
@@ -87,18 +100,20 @@ def _attacked(case, columns, labels):
 
 def _row(case, columns, truth, planted, *, twin):
     value = columns["value"]
-    of_class, of_truth = (class_values(x, planted.labels, planted.classes).mean for x in (value, truth))
-    lowest = np.flatnonzero(of_class <= of_class.min() + 1e-12)
+    class_means = class_values(value, planted.labels, planted.classes).mean
+    true_means = class_values(truth, planted.labels, planted.classes).mean
+    lowest = np.flatnonzero(class_means <= class_means.min() + 1e-12)
     excess = value - truth
-    above, below = (np.nan if case.expected else int((sign * excess > case.tolerance).sum()) for sign in (1, -1))
+    above = np.nan if case.expected else int((excess > case.tolerance).sum())
+    below = np.nan if case.expected else int((-excess > case.tolerance).sum())
     return Row(
         classes=planted.classes,
         twin=twin,
         measure=case.name,
-        values=of_class,
-        truth=of_truth,
+        values=class_means,
+        truth=true_means,
         radii=planted.radii,
-        rank_agreement=float(spearman(of_class, planted.radii)),
+        rank_agreement=float(spearman(class_means, planted.radii)),
         finds_weak=lowest.tolist() == [planted.weak],
         difference=float(excess.mean()),
         above=above,

@@ -8,6 +8,8 @@ import json
 from functools import cache
 from importlib import resources
 
+import pandas as pd
+
 THREAT_OF = {"cifar10": "L2", "imagenet": "Linf"}
 """Threat model under which the GF-Score paper evaluates each dataset."""
 
@@ -88,7 +90,5 @@ def _read(name, package=__name__):
 
 @cache
 def _table(name, package):
-    import pandas as pd
-
     with resources.files(package).joinpath(name).open(encoding="utf-8") as file:
         return pd.read_csv(file)
