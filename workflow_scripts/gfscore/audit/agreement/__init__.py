@@ -1,1 +1,1 @@
-"""Comparison of measures with each other: rank correlations, falsification by attacks, survival over distance."""
+"""Agreement of measures: rank correlations, falsification by attacks, gradient masking, radii, decisions."""

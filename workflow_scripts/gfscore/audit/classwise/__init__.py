@@ -1,1 +1,1 @@
-"""Confusions between classes, similarity of errors, and success of targeted attacks by class."""
+"""Errors by class: confusions, similarity of models, corruptions, targeted attacks."""

@@ -1,5 +1,5 @@
-"""What an audit shows, as data that are ranked, and the one place where words are made of them.
+"""Findings: what an audit or a chart shows, as data that are ranked, and the one place where words are made of them.
 
-`making` reads the tables of an audit and its verdict; titles of charts, page, verdict.json, model cards and terminal
-hold what `words` makes of findings. Imports nothing, because declarations of charts do.
+Charts, the page, verdict.json, model cards and the terminal hold what `words` makes of findings. Those of an audit are
+made in `gfscore.audit.verdicts.findings`. Imports nothing heavy, because declarations of charts do.
 """

@@ -1,7 +1,7 @@
 """Sentences of findings with clauses that depend on the numbers: one function for each kind.
 
-Functions take subject, numbers and confidence of a finding. `low` and `least` are printed rounded down, `high` and
-`most` up, `rho` and the like with their sign.
+Functions take the subject, the numbers and the confidence of a finding. `low` and `least` are printed rounded down,
+`high` and `most` up, `rho` and the like with their sign.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,19 @@ from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened
 from gfscore.core.numbers import count, interval, number, percent, plural, signed
 
-Template = Callable[[Mapping[str, Any], Mapping[str, Any], float | None], str]
+Subject = Mapping[str, Any]
+"""Names of models, classes and measures by their role."""
+
+Numbers = Mapping[str, Any]
+"""Numbers of a finding by their role."""
+
+Template = Callable[[Subject, Numbers, float | None], str]
 
 LONGEST = 40
+"""Longest name of a model in a sentence."""
+
+NEARLY_REVERSED = -0.8
+"""Spearman correlation at most which one order is nearly the reverse of another."""
 
 OBJECTIVES = {
     "cross_model_accuracy": "cross-model accuracy",
@@ -26,150 +36,210 @@ OBJECTIVES = {
 """Objective of calibration.json as it reads in a sentence."""
 
 
+# ---- clauses ----
+
+
 def _name(text: object) -> str:
     return shortened(text, LONGEST)
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.2g}%"
-
-
-def _sure(confidence: float | None) -> str:
+def _with_confidence(confidence: float | None) -> str:
     return "" if confidence is None else f" ({percent(confidence)} confidence)"
 
 
-def _of(part: int, whole: int, what: str = "model") -> str:
-    if whole == 1:
-        return f"the only {what}"
-    every = "both" if whole == 2 else f"all {count(whole)}"
-    share = every if part == whole else f"{count(part)} of {count(whole)}"
-    return f"{share} {plural(what)}"
+def _number_of(counted: int, total: int, noun: str = "model") -> str:
+    # "the only model", "both models", "2 of 3 models".
+    if total == 1:
+        return f"the only {noun}"
+    if counted < total:
+        return f"{count(counted)} of {count(total)} {plural(noun)}"
+    every = "both" if total == 2 else f"all {count(total)}"
+    return f"{every} {plural(noun)}"
 
 
-def _passing_model_falls(who, n, confidence):
-    others = int(n["others"])
-    passing = "that passes falls" if others == 1 else "that pass fall"
-    more = f"; {count(others)} more {passing} below one half" if others else ""
-    bound = f", at most {number(n['high'])} with {percent(confidence)} confidence" if confidence else ""
-    under = f"{_name(who['model'])} passes, yet attacks leave it {_share(n['accuracy'])} of the samples"
-    return f"{under} ({printable(who['source'])}{bound}){more}"
+def _range_of(low: float, high: float) -> str:
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
-def _order_reversed(who, n, _confidence):
-    relation = "is nearly the reverse of" if n["rho"] <= -0.8 else "runs against"
-    what = f"{printable(who['source'])}, Spearman {signed(n['rho'])}, {count(n['models'])} models"
-    return f"The order of the models by {printable(who['measure'])} {relation} their order under attack ({what})"
+def _with_more(names: list[str], total: int) -> str:
+    # Names of some, and how many more there are.
+    if total > len(names):
+        names = [*names, f"{count(total - len(names))} more"]
+    return enumeration(names)
 
 
-def _no_attack(who, _n, _confidence):
-    start = "No measure of this audit attacks"
-    if who["attack_free"]:
-        return f"{start}: {printable(who['measure'])} says how clearly classes are told apart, not what attacks leave"
-    if who["stated"]:
-        return f"{start}: what they leave is known from {printable(who['stated'])} alone, of whole models"
-    return f"{start}, so that nothing here says what attacks would leave"
+# ---- attacks ----
 
 
-def _score_refuted(who, n, confidence):
-    rates = number(n["least"]) if n["least"] == n["most"] else f"{number(n['least'])} to {number(n['most'])}"
-    score, distances = printable(who["score"]), printable(who["distances"])
-    mean = f"; its mean is refuted for {_of(n['refuted'], n['models'])}{_sure(confidence)}" if n["refuted"] else ""
-    nearer = f"{distances} comes nearer on {rates} of the samples"
-    return f"{score} is no lower bound on the distance to an error: {nearer}{mean}"
-
-
-def _certificates_refuted(who, n, _confidence):
-    broken = f"{count(n['refuted'])} of {count(n['n'])} certificates"
-    return f"Attacks broke {broken} of {printable(who['measure'])}, more than chance allows: a defect, not a result"
-
-
-def _gradients_masked(who, n, _confidence):
-    how = "is" if who["proof"] else "may be"
-    more = f"; signs of it in {count(n['models'])} models" if n["models"] > 1 else ""
-    where = f"{printable(who['measure'])}, {count(n['count'])} of {count(n['n'])} samples"
-    return f"Gradients of {_name(who['model'])} {how} masked, so that its attacks fail ({where}){more}"
-
-
-def _classes_without_samples(who, n, _confidence):
-    names = [class_phrase(name) for name in who["classes"]]
-    more = [f"{count(n['count'] - len(names))} more"] if n["count"] > len(names) else []
-    return f"Nothing is known of {enumeration(names + more)}: no samples, and any of them may be the weakest class"
-
-
-def _weakest_class(who, n, confidence):
-    where = f"{class_phrase(who['class'])} is the weakest of {_name(who['model'])}"
-    lead = f"{where} at {number(n['value'])}, {number(n['gap'])} below {class_phrase(who['next'])}"
-    if n["suspects"] == 1:
-        surely = f"surely the weakest{_sure(confidence)}"
-    else:
-        surely = f"{count(n['suspects'])} of {count(n['classes'])} classes may be the weakest{_sure(confidence)}"
-    often = f"; lowest in {_of(n['times'], n['models'])}" if n["models"] > 1 else ""
-    return f"{lead}; {surely}{often}"
-
-
-def _no_weakest_class(who, n, confidence):
-    lead = f"No difference between classes of {_name(who['model'])} can be shown{_sure(confidence)}"
-    return f"{lead}; {class_phrase(who['class'])} scores lowest, {number(n['value'])} ({interval(n['low'], n['high'])})"
-
-
-def _groups_differ(who, n, confidence):
-    low = f"{number(n['low_value'])} on {printable(who['lowest'])}"
-    high = f"{number(n['high_value'])} on {printable(who['highest'])}"
-    attribute, where = printable(who["attribute"]), f"{_name(who['label'])}, {low}, {high}"
-    if n["sure"]:
-        return f"Groups by {attribute} differ most surely: {where}{_sure(confidence)}"
-    return f"No difference between groups can be shown{_sure(confidence)}; the widest is by {attribute} ({where})"
-
-
-def _best_models(who, n, confidence):
-    of = f"of {count(n['models'])} models by {printable(who['measure'])}{_sure(confidence)}"
-    named = [_name(name) for name in who["models"]]
-    if n["best"] == 1:
-        lead = f"{named[0]} is the best {of}"
-    elif n["best"] <= len(named):
-        lead = f"{enumeration(named[: n['best']])} may each be the best {of}"
-    else:
-        lead = f"{count(n['best'])} may each be the best {of}"
-    return f"{lead}; {count(n['different'])} of {count(n['pairs'])} pairs differ significantly"
-
-
-def _no_best_model(who, n, confidence):
-    pairs = f"{count(n['different'])} of {count(n['pairs'])} pairs differ" if n["different"] else "no two differ"
-    which = f"any of the {count(n['models'])} may be the best by {printable(who['measure'])}"
-    return f"No best model can be shown: {which}, {pairs} significantly{_sure(confidence)}"
-
-
-def _metrics_disagree(who, n, _confidence):
-    less, more = ("less", "more") if n["rdi"] > 0 else ("more", "less")
-    other = METRICS[who["metric"]].title
+def _passing_model_falls(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    accuracy = f"{100 * numbers['accuracy']:.2g}%"
+    bound = ""
+    if confidence:
+        bound = f", at most {number(numbers['high'])} with {percent(confidence)} confidence"
+    others = ""
+    if numbers["others"]:
+        verbs = "that passes falls" if numbers["others"] == 1 else "that pass fall"
+        others = f"; {count(int(numbers['others']))} more {verbs} below one half"
     return (
-        f"Whether robustness costs fairness depends on the metric: models with a higher mean are {less} equal by RDI "
-        f"({signed(n['rdi'])}), {more} equal by {other} ({signed(n['other'])})"
+        f"{_name(subject['model'])} passes, yet attacks leave it {accuracy} of the samples "
+        f"({printable(subject['source'])}{bound}){others}"
     )
 
 
-def _few_samples(who, n, _confidence):
-    rest = "rests" if n["count"] == 1 and n["classes"] > 1 else "rest"
-    lead = f"{_of(n['count'], n['classes'], 'class')} {rest} on fewer than {n['below']} samples"
-    return f"{lead[:1].upper()}{lead[1:]} (the fewest: {count(n['least'])}, {printable(who['measure'])})"
-
-
-def _undecided_models(who, n, confidence):
-    named = [_name(name) for name in who["models"]]
-    more = [f"{count(n['count'] - len(named))} more"] if n["count"] > len(named) else []
-    lead = f"{enumeration(named + more)} {'stays' if n['count'] == 1 else 'stay'} undecided{_sure(confidence)}"
-    if n["most"] is None:
-        return f"{lead}: no number of samples is known that would settle it"
-    needed = count(n["most"]) if n["least"] == n["most"] else f"{count(n['least'])} to {count(n['most'])}"
-    which = "it" if n["known"] == n["count"] else f"{count(n['known'])} of them"
-    return f"{lead}: about {needed} samples per class would settle {which}"
-
-
-def _calibration_fails(who, n, _confidence):
-    best = f"Spearman {signed(n['after'])} at best, by {OBJECTIVES.get(who['objective'], who['objective'])}"
+def _order_reversed(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    relation = "is nearly the reverse of" if numbers["rho"] <= NEARLY_REVERSED else "runs against"
     return (
-        f"No temperature makes {printable(who['measure'])} rank models by robust accuracy better than clean accuracy "
-        f"or T = 1 do ({best}; clean accuracy {signed(n['alone'])}, T = 1 {signed(n['before'])})"
+        f"The order of the models by {printable(subject['measure'])} {relation} their order under attack "
+        f"({printable(subject['source'])}, Spearman {signed(numbers['rho'])}, {count(numbers['models'])} models)"
+    )
+
+
+def _no_attack(subject: Subject, _numbers: Numbers, _confidence: float | None) -> str:
+    start = "No measure of this audit attacks"
+    if subject["attack_free"]:
+        measure = printable(subject["measure"])
+        return f"{start}: {measure} says how clearly classes are told apart, not what attacks leave"
+    if subject["stated"]:
+        return f"{start}: what they leave is known from {printable(subject['stated'])} alone, of whole models"
+    return f"{start}, so that nothing here says what attacks would leave"
+
+
+def _score_refuted(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    rates = _range_of(numbers["least"], numbers["most"])
+    mean = ""
+    if numbers["refuted"]:
+        models = _number_of(numbers["refuted"], numbers["models"])
+        mean = f"; its mean is refuted for {models}{_with_confidence(confidence)}"
+    return (
+        f"{printable(subject['score'])} is no lower bound on the distance to an error: "
+        f"{printable(subject['distances'])} comes nearer on {rates} of the samples{mean}"
+    )
+
+
+def _certificates_refuted(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    broken = f"{count(numbers['refuted'])} of {count(numbers['n'])} certificates"
+    measure = printable(subject["measure"])
+    return f"Attacks broke {broken} of {measure}, more than chance allows: a defect, not a result"
+
+
+def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    verb = "is" if subject["proof"] else "may be"
+    samples = f"{count(numbers['count'])} of {count(numbers['n'])} samples"
+    more = ""
+    if numbers["models"] > 1:
+        more = f"; signs of it in {count(numbers['models'])} models"
+    return (
+        f"Gradients of {_name(subject['model'])} {verb} masked, so that its attacks fail "
+        f"({printable(subject['measure'])}, {samples}){more}"
+    )
+
+
+# ---- classes and groups ----
+
+
+def _classes_without_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    names = _with_more([class_phrase(name) for name in subject["classes"]], numbers["count"])
+    return f"Nothing is known of {names}: no samples, and any of them may be the weakest class"
+
+
+def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    sure = _with_confidence(confidence)
+    suspects = f"surely the weakest{sure}"
+    if numbers["suspects"] != 1:
+        suspects = f"{count(numbers['suspects'])} of {count(numbers['classes'])} classes may be the weakest{sure}"
+    often = ""
+    if numbers["models"] > 1:
+        often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
+    return (
+        f"{class_phrase(subject['class'])} is the weakest of {_name(subject['model'])} at {number(numbers['value'])}, "
+        f"{number(numbers['gap'])} below {class_phrase(subject['next'])}; {suspects}{often}"
+    )
+
+
+def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    bounds = interval(numbers["low"], numbers["high"])
+    return (
+        f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
+        f"{class_phrase(subject['class'])} scores lowest, {number(numbers['value'])} ({bounds})"
+    )
+
+
+def _groups_differ(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    low = f"{number(numbers['low_value'])} on {printable(subject['lowest'])}"
+    high = f"{number(numbers['high_value'])} on {printable(subject['highest'])}"
+    values = f"{_name(subject['label'])}, {low}, {high}"
+    attribute = printable(subject["attribute"])
+    sure = _with_confidence(confidence)
+    if numbers["sure"]:
+        return f"Groups by {attribute} differ most surely: {values}{sure}"
+    return f"No difference between groups can be shown{sure}; the widest is by {attribute} ({values})"
+
+
+def _few_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    verb = "rests" if numbers["count"] == 1 and numbers["classes"] > 1 else "rest"
+    classes = _number_of(numbers["count"], numbers["classes"], "class")
+    return (
+        f"{classes[:1].upper()}{classes[1:]} {verb} on fewer than {numbers['below']} samples "
+        f"(the fewest: {count(numbers['least'])}, {printable(subject['measure'])})"
+    )
+
+
+# ---- models ----
+
+
+def _best_models(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    names = [_name(name) for name in subject["models"]]
+    if numbers["best"] == 1:
+        best = f"{names[0]} is the best"
+    elif numbers["best"] <= len(names):
+        best = f"{enumeration(names[: numbers['best']])} may each be the best"
+    else:
+        best = f"{count(numbers['best'])} may each be the best"
+    measure = printable(subject["measure"])
+    return (
+        f"{best} of {count(numbers['models'])} models by {measure}{_with_confidence(confidence)}; "
+        f"{count(numbers['different'])} of {count(numbers['pairs'])} pairs differ significantly"
+    )
+
+
+def _no_best_model(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    pairs = "no two differ"
+    if numbers["different"]:
+        pairs = f"{count(numbers['different'])} of {count(numbers['pairs'])} pairs differ"
+    return (
+        f"No best model can be shown: any of the {count(numbers['models'])} may be the best by "
+        f"{printable(subject['measure'])}, {pairs} significantly{_with_confidence(confidence)}"
+    )
+
+
+def _metrics_disagree(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    by_rdi, by_other = ("less", "more") if numbers["rdi"] > 0 else ("more", "less")
+    other = METRICS[subject["metric"]].title
+    return (
+        "Whether robustness costs fairness depends on the metric: models with a higher mean are "
+        f"{by_rdi} equal by RDI ({signed(numbers['rdi'])}), {by_other} equal by {other} ({signed(numbers['other'])})"
+    )
+
+
+def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    names = _with_more([_name(name) for name in subject["models"]], numbers["count"])
+    verb = "stays" if numbers["count"] == 1 else "stay"
+    undecided = f"{names} {verb} undecided{_with_confidence(confidence)}"
+    if numbers["most"] is None:
+        return f"{undecided}: no number of samples is known that would settle it"
+    needed = count(numbers["most"])
+    if numbers["least"] != numbers["most"]:
+        needed = f"{count(numbers['least'])} to {needed}"
+    settled = "it" if numbers["known"] == numbers["count"] else f"{count(numbers['known'])} of them"
+    return f"{undecided}: about {needed} samples per class would settle {settled}"
+
+
+def _calibration_fails(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    objective = OBJECTIVES.get(subject["objective"], subject["objective"])
+    return (
+        f"No temperature makes {printable(subject['measure'])} rank models by robust accuracy better than clean "
+        f"accuracy or T = 1 do (Spearman {signed(numbers['after'])} at best, by {objective}; clean accuracy "
+        f"{signed(numbers['alone'])}, T = 1 {signed(numbers['before'])})"
     )
 
 

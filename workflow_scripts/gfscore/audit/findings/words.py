@@ -3,7 +3,9 @@
 Imports nothing heavy, because declarations of charts are read by every run of Snakemake.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
@@ -12,42 +14,66 @@ from gfscore.core import numbers
 from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened
 
 LONGEST = 32
+"""Longest name of a model in a sentence made of a format."""
 
 
-def in_words(kind: str, subject: Mapping[str, Any], known: Mapping[str, Any], confidence: float | None) -> str:
-    """The sentence of a finding without a full stop, from its kind, subject, numbers and confidence."""
+def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
+    """The sentence of a finding, without a full stop.
+
+    Parameters
+    ----------
+    kind : str
+        Key of SENTENCES.
+    subject : mapping
+        Names of models, classes and measures by their role.
+    quantities : mapping
+        Numbers by their role, among which `tied` counts others that are equal to the one named.
+    confidence : float or None
+        None where the statement is about the samples at hand.
+    """
     template = SENTENCES[kind]
     if not isinstance(template, str):
-        return capitalised(template(subject, known, confidence))
-    text = _WORDS.format(template, **subject, **known)
-    if others := int(known.get("tied", 0)):
-        text += f" (tied with {others:,} other{'' if others == 1 else 's'})"
+        return capitalised(template(subject, quantities, confidence))
+
+    text = _FORMATTER.format(template, **subject, **quantities)
+    tied = int(quantities.get("tied", 0))
+    if tied:
+        text += f" (tied with {tied:,} other{'' if tied == 1 else 's'})"
     return capitalised(text) if text.startswith("class ") else text
 
 
-class _Words(Formatter):
-    """Formats {role:how}: numbers to three significant digits, names as people read them."""
+class _Formatter(Formatter):
+    """Formats {role:format}: numbers to three significant digits, names as people read them."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """A number or name of a finding as text; `format_spec` is a key of HOW, or empty."""
+        """A number or name of a finding as text; `format_spec` is a key of FORMATS, or empty."""
         if format_spec:
-            return HOW[format_spec](value)
+            return FORMATS[format_spec](value)
         if isinstance(value, str | tuple):
-            return _names(value)
+            return _names(value, _short_name)
         return numbers.count(value) if isinstance(value, int) else numbers.number(value)
 
 
-def _names(value, phrase=lambda name: shortened(name, LONGEST)):
+def _names(value: str | tuple[str, ...], phrase: Callable[[str], str]) -> str:
     names = (value,) if isinstance(value, str) else value
-    return enumeration(map(phrase, names))
+    return enumeration([phrase(name) for name in names])
 
 
-def _counted(noun):
+def _short_name(name: str) -> str:
+    return shortened(name, LONGEST)
+
+
+def _as_title(name: str) -> str:
+    text = printable(name)
+    return text[:1].upper() + text[1:]
+
+
+def _counted(noun: str) -> Callable[[int], str]:
     several = numbers.plural(noun)
     return lambda value: f"{int(value):,} {noun if value == 1 else several}"
 
 
-HOW = {
+FORMATS: dict[str, Callable[[Any], str]] = {
     "low": numbers.lower_bound,
     "high": numbers.upper_bound,
     "signed": numbers.signed,
@@ -55,7 +81,7 @@ HOW = {
     "count": numbers.count,
     "points": lambda value: f"{100 * value:.0f} points",
     "times": lambda value: f"{numbers.number(value)} times",
-    "title": lambda name: printable(name)[:1].upper() + printable(name)[1:],
+    "title": _as_title,
     "size": lambda value: numbers.number(abs(value)),
     "percent": lambda value: f"{100 * value:.3g}%",
     "class": lambda value: _names(value, class_phrase),
@@ -66,7 +92,7 @@ HOW = {
 }
 """How a number or name is written."""
 
-_WORDS = _Words()
+_FORMATTER = _Formatter()
 
 SENTENCES: dict[str, str | Template] = {
     **TEMPLATES,
@@ -194,5 +220,7 @@ SENTENCES: dict[str, str | Template] = {
     "no_attribute_in_common": "No two attributes are both moved and compared between groups",
     "tasks_differ": "Between tasks, {metric:text} differs most, by {mean_gap}, and {least:text} least, by {mean_least}",
 }
-"""Sentence of each kind of finding: a format of its subject and numbers, in which `how` is a key of HOW, or a function
-of them and the confidence. Charts add those of their own."""
+"""Sentence of each kind of finding: a format of its subject and numbers with keys of FORMATS, or a function of them.
+
+Charts add those of their own.
+"""

@@ -1,1 +1,1 @@
-"""Tables of the projections of all models of an audit."""
+"""Projections of classifiers along the latent dimensions of mappers: scores, summaries, tasks."""

@@ -1,1 +1,1 @@
-"""The gate: rules, statistics with bounds, and the verdict."""
+"""The gate: rules and statistics, models at the gate, the verdict, its findings, and plans of samples."""
