@@ -101,7 +101,7 @@ class Attack:
         return f"gfscore.attacks.{self.name.replace('-', '_')}"
 
 
-def forward_passes(arguments: Mapping[str, Any]) -> float:
+def attack_passes(arguments: Mapping[str, Any]) -> float:
     """Forward passes of an image that an attack makes at most, a gradient counted as two more.
 
     Parameters

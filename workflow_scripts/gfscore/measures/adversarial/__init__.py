@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks import declaration
 from gfscore.attacks.apgd_ce import ApgdCe
-from gfscore.attacks.declaration import Norm, Radius, ball_words, beyond_white
+from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words, beyond_white
 from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
 from gfscore.attacks.square import Square
 from gfscore.core.errors import InputError
@@ -67,7 +66,7 @@ def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> I
 def forward_passes(settings: Adversarial, classes: int) -> float:
     """Forward passes of a sample that no attack fools."""
     members = expand(settings.attacks, classes)
-    return 1 + sum(declaration.forward_passes(member) for member in members)
+    return 1 + sum(attack_passes(member) for member in members)
 
 
 KIND = Kind(

@@ -5,14 +5,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks import declaration
-from gfscore.attacks.declaration import NORMS, Distance, Norm, beyond_white
+from gfscore.attacks.declaration import NORMS, Distance, Norm, attack_passes, beyond_white
 from gfscore.attacks.fmn import Fmn
 from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, other_norms
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
 """Default of the largest distance searched, by norm; an invalid norm is an error of its own."""
+
+PASSES_AROUND = 3
+"""Passes of an image beyond those of attack and bisection: before and after the bisection, and for the prediction."""
 
 
 def _default_attacks() -> list[MinimalAttack]:
@@ -77,7 +79,7 @@ def forward_passes(settings: Minimal, _classes: int) -> float:
     """Forward passes of every attack, and of the bisections behind it."""
     passes = 0.0
     for attack in settings.attacks:
-        passes += declaration.forward_passes(attack.model_dump()) + settings.bisection_steps + 3
+        passes += attack_passes(attack.model_dump()) + settings.bisection_steps + PASSES_AROUND
     return passes
 
 

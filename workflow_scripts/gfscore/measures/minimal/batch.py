@@ -12,13 +12,10 @@ from gfscore.attacks.gradient_ascent import correct, misclassified
 from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS
 from gfscore.attacks.search import Attack, confirmed_attack, distances, logits_of, on_device
-from gfscore.measures.minimal import Minimal
+from gfscore.measures.minimal import PASSES_AROUND, Minimal
 from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.margins import predictions
-
-PASSES_AROUND = 3
-"""Passes of an image beyond those of attack and bisection: before and after the bisection, and for the prediction."""
 
 
 def measure_batch(
