@@ -26,7 +26,7 @@ TIMM = "timm/"
 SMALLEST_SIDE = 8
 
 
-class Recipe(TypedDict):
+class NetworkRecipe(TypedDict):
     """Arguments with which a network is built again."""
 
     architecture: str
@@ -61,7 +61,7 @@ def build_network(
     Returns
     -------
     torch.nn.Module
-        Its attribute `recipe` is a Recipe.
+        Its attribute `recipe` is a NetworkRecipe.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def build_network(
         else:
             network = ARCHITECTURES[name](in_channels, (height, width), classes, **arguments)
     # A module takes attributes of any kind, but its type declares tensors and modules only.
-    network.recipe = Recipe(  # type: ignore[assignment]
+    network.recipe = NetworkRecipe(  # type: ignore[assignment]
         architecture=name,
         in_channels=in_channels,
         image_size=[height, width],

@@ -11,14 +11,14 @@ import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import require_regular, unpacks_too_far, write_text
 from gfscore.core.names import without_queries
 from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.model_source import Settings, files_module_of, model_sources
+from gfscore.networks.model_source import Manifest, Settings, files_module_of, model_sources
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
@@ -41,7 +41,7 @@ class CheckedFile(TypedDict):
 # Manifests
 
 
-def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], record: bool = True) -> dict[str, Any]:
+def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], record: bool = True) -> Manifest:
     """Manifest of a checkpoint, a mapping for JSON; missing files are downloaded.
 
     For a network defined in architectures/ the manifest includes the digest of its code.
@@ -78,7 +78,7 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
     if hasattr(functions, "require_usable"):
         functions.require_usable(path)
 
-    manifest = {
+    manifest: dict[str, object] = {
         **identity,
         "source": settings["source"],
         "path": path,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.networks.model_source import Settings
@@ -119,7 +118,7 @@ def require_supported(dataset: str, threat: str, model: str) -> Listing:
     return listing
 
 
-def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> dict[str, Any]:
+def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> Settings:
     """Entry of config.yaml for a supported leaderboard model.
 
     The published robust accuracy is that of AutoAttack, which is listed for every Linf and L2 model and, unlike

@@ -11,18 +11,19 @@ import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
-from gfscore.networks.architectures import Recipe, build_network
+from gfscore.networks.architectures import NetworkRecipe, build_network
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.model_source import Settings
+from gfscore.networks.model_source import Manifest, Settings
 
 HEADER_KEY = "gfscore"
 
@@ -33,7 +34,7 @@ SAVE_EVERY_S = 20.0
 # Trained networks
 
 
-def save_classifier(path: Path | str, network: nn.Module, *, metadata: Mapping[str, Any]) -> str:
+def save_classifier(path: Path | str, network: nn.Module, *, metadata: Manifest) -> str:
     """Write a trained network to a safetensors file, atomically.
 
     Parameters
@@ -65,7 +66,7 @@ def open_classifier(
     """Classifier written by train_model, whose header states image shape and classes; InputError as `load_network`."""
     del settings, image_shape, classes, threads
     network = load_network(path)
-    recipe = cast(Recipe, network.recipe)
+    recipe = cast(NetworkRecipe, network.recipe)
     height, width = recipe["image_size"]
     return from_network(
         network,
@@ -109,11 +110,11 @@ def load_network(path: Path | str) -> nn.Module:
             f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
             f"({str(error).splitlines()[0]}); train the model again with this version"
         ) from error
-    network.metadata = metadata
+    network.metadata = metadata  # type: ignore[assignment]
     return network.eval()
 
 
-def _header(content: bytes, path: Path | str) -> tuple[Recipe, Any]:
+def _header(content: bytes, path: Path | str) -> tuple[NetworkRecipe, Manifest]:
     # safetensors: 8 bytes little-endian length of the JSON header, then the header.
     try:
         end = 8 + int.from_bytes(content[:8], "little")
@@ -129,14 +130,8 @@ def _header(content: bytes, path: Path | str) -> tuple[Recipe, Any]:
 # Progress of a training
 
 
-class Stateful(Protocol):
-    """A network, an optimiser or a schedule."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Its state."""
-
-    def load_state_dict(self, state_dict: Any, /) -> object:
-        """Restore a state."""
+Stateful = nn.Module | torch.optim.Optimizer | LRScheduler | torch.amp.GradScaler
+"""What a training changes: networks, optimisers, schedules."""
 
 
 class TrainingProgress:

@@ -14,8 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR
 from gfscore.core.errors import InputError
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.sources.trained import Augmentation, Recipe
-
-Stateful = Module | torch.optim.Optimizer | LRScheduler | torch.amp.GradScaler
+from gfscore.networks.trained import Stateful
 
 RISING_SHARE = 0.2
 """Share of the steps in which the learning rate of one cycle rises."""
