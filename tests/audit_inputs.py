@@ -37,7 +37,7 @@ SETTINGS = {
     "label_error_rate": None,
     "costs": [],
 }
-"""What layout.table_settings gives of an audit, but for what it says of each model."""
+"""The table_settings of a PlannedAudit, but for what it says of each model."""
 
 SEARCH = {
     "objectives": ["cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood"],
@@ -205,7 +205,7 @@ class ScoredAudit:
 
     @property
     def subject(self):
-        """What plan.subject_of says of the audit."""
+        """Subject of the audit, as params of a PlannedAudit."""
         named = {"models": self.models, "measures": self.measures, "calibrated_measure": self.calibrated}
         return named | {"given": self.given, "logits": self.logits}
 

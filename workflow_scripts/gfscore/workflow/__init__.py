@@ -1,4 +1,12 @@
-"""Configuration checks and defaults, paths of files for Snakemake's rules, and logging and errors of jobs.
+"""The workflow around the package: its configuration, the plan of a run, what a job does around its step, the command.
+
+From the file to the plan: `config_files` reads YAML with the line of every value, `resolving` completes it (its state
+is a `resolution`), `configuration` checks that it is consistent, `plan` makes a `Run` of it,
+whose audits, models, datasets and mappers (`entries`) know their files and the params of their steps. `resolved_file`
+writes and reads the complete configuration of an audit.
+
+Around a step: `jobs`, `job_devices`, `sources` (its code), `user_files` and `replaced_files`. What a user calls:
+`command`, `running`, `gate`, `audit_check`, `new_audit` and `bundling`.
 
 What the Snakefile imports, here and in other layers, imports neither numpy nor pandas nor torch; a test asserts it.
 """

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -36,6 +36,18 @@ BOUNDS = {
     "less_than_equal": ("le", "above", "at most"),
 }
 """Key of the bound in the context of pydantic's error, fault and remedy, by the type of the error."""
+
+
+class Declaration(Protocol):
+    """A kind or source that an entry may be of."""
+
+    @property
+    def name(self) -> str:
+        """Value of `kind` or `source` in entries."""
+
+
+M = TypeVar("M", bound=BaseModel)
+D = TypeVar("D", bound=Declaration)
 
 
 class ConfigMistake(NamedTuple):
@@ -129,7 +141,7 @@ class State:
             self.require_mapping(*key_path, name)
             yield name, section[name]
 
-    def parsed(self, model: type[BaseModel], entry: Any, key_path: KeyPath) -> Any:
+    def parsed(self, model: type[M], entry: Any, key_path: KeyPath) -> M | None:
         """Settings of an entry, an object of `model`; None if the entry has mistakes."""
         try:
             return model.model_validate(entry)
@@ -137,7 +149,7 @@ class State:
             self.mistakes += mistakes_of(error, model, entry, key_path)
         return None
 
-    def choose(self, key: str, entry: Mapping[str, Any], choice: Mapping[str, Any], key_path: KeyPath) -> Any:
+    def choose(self, key: str, entry: Mapping[str, Any], choice: Mapping[str, D], key_path: KeyPath) -> D | None:
         """Kind or source of an entry.
 
         Parameters
