@@ -75,9 +75,9 @@ def test_a_curve_of_many_points_keeps_its_ends_its_extremes_its_best_and_what_is
     value = np.sin(40 * np.log(t))
     part = pd.DataFrame({"temperature": t, "value": value, "best": False, "optimal": (t > 2) & (t < 2.0005)})
     part.loc[777, "best"] = True
-    kept = calibration_curves._thinned(part)
+    kept = calibration_curves.thinned(part)
     assert len(kept) <= 2 * calibration_curves.BINS + 10 and kept["temperature"].is_monotonic_increasing
     assert {0, 777, len(t) - 1, part["value"].idxmax(), part["value"].idxmin()} <= set(kept.index)
     shaded = part[part["optimal"]].index
     assert {shaded[0], shaded[-1], shaded[0] - 1, shaded[-1] + 1} <= set(kept.index)
-    pd.testing.assert_frame_equal(calibration_curves._thinned(part[:100]), part[:100])
+    pd.testing.assert_frame_equal(calibration_curves.thinned(part[:100]), part[:100])

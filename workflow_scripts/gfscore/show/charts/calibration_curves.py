@@ -28,82 +28,92 @@ BINS = 400
 
 
 def searched(subject: Subject) -> pd.DataFrame | None:
-    """Each objective against the temperature; `best` marks T*, `optimal` the temperatures as good as it.
+    """Each objective against the temperature.
 
-    Where each model has its own T* (likelihood), the share of models whose T* is at most T. An objective without an
-    optimum has no rows. `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye
-    can tell apart.
+    Returns
+    -------
+    DataFrame or None
+        `best` marks T*, `optimal` the temperatures as good as it; where each model has its own T* (likelihood), the
+        share of models whose T* is at most T. An objective without an optimum has no rows. `edge`: the optimum reaches
+        the end of the search. Of a curve of many points those that an eye can tell apart.
     """
-
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
-    table, results = subject.tables.calibration, subject.tables.calibration_results
+    table = subject.tables.calibration
+    results = subject.tables.calibration_results
     if table is None or not results:
         return None
     parts = []
     for objective, result in results.items():
-        if own := result["t_star_by_model"]:
-            stars = np.sort(list(own.values()))
-            t = np.repeat(np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]]), 2)[1:-1]
-            share = np.repeat(np.arange(len(stars) + 1) / len(stars), 2)
-            part = pd.DataFrame({"temperature": t, "value": share, "best": False, "optimal": False})
+        if result["t_star_by_model"]:
+            curve = _shares_of_models(result["t_star_by_model"])
         elif result["t_star"] is not None:
-            part = table[table["objective"] == objective].sort_values("temperature", kind="stable")
-            t = part["temperature"].to_numpy()
-            stretches = result.get("stretches") or [result["interval"]]
-            inside = [(t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9)) for low, high in stretches]
-            nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
-            part = part[["temperature", "value"]].assign(
-                best=np.arange(len(t)) == nearest, optimal=np.logical_or.reduce(inside)
-            )
-            part = _thinned(part)
+            curve = _curve(table[table["objective"] == objective], result)
         else:
             continue
-        after = result["agreement"].get(ROBUST, {})
-        named = {"objective": objective, "panel": TITLES.get(objective, objective), "edge": bool(result["edge"])}
+        agreement = result["agreement"].get(ROBUST, {})
         parts.append(
-            part.assign(
-                **named,
-                after=after.get("after"),
-                before=after.get("before"),
+            curve.assign(
+                objective=objective,
+                panel=TITLES.get(objective, objective),
+                edge=bool(result["edge"]),
+                after=agreement.get("after"),
+                before=agreement.get("before"),
                 alone=result["baseline"].get(alone(ROBUST)),
             )
         )
     if not parts:
         return None
-    models = subject.tables.model_summary
-    return (
-        pd.concat(parts, ignore_index=True)
-        .assign(models=model_count(models))
-        .astype({"after": float, "before": float, "alone": float})
-    )
+    frame = pd.concat(parts, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
+    return frame.astype({"after": float, "before": float, "alone": float})
 
 
-def _thinned(part):
-    # Least and largest value of each bin, T*, and both ends of what is shaded.
+def _shares_of_models(t_star_by_model):
+    # Steps of the share of models whose T* is at most T.
+    stars = np.sort(list(t_star_by_model.values()))
+    edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
+    share = np.arange(len(stars) + 1) / len(stars)
+    steps = {"temperature": np.repeat(edges, 2)[1:-1], "value": np.repeat(share, 2)}
+    return pd.DataFrame({**steps, "best": False, "optimal": False})
 
-    if len(part) <= 2 * BINS:
-        return part
-    t, value, optimal = (part[name].to_numpy() for name in ("temperature", "value", "optimal"))
-    place = (BINS * (np.log(t) - np.log(t[0])) / (np.log(t[-1]) - np.log(t[0]))).astype(int)
-    order = np.lexsort((value, place))
-    first = np.flatnonzero(np.diff(place[order], prepend=-1))
-    turns = np.flatnonzero(np.diff(optimal))
-    kept = [order[first], order[np.append(first[1:], len(order)) - 1], turns, turns + 1, np.flatnonzero(part["best"])]
-    return part.iloc[np.unique(np.concatenate([[0, len(part) - 1], *kept]))]
+
+def _curve(rows, result):
+    rows = rows.sort_values("temperature", kind="stable")
+    t = rows["temperature"].to_numpy()
+    optimal = np.zeros(len(t), dtype=bool)
+    for low, high in result.get("stretches") or [result["interval"]]:
+        optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
+    nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
+    curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
+    return thinned(curve)
+
+
+def thinned(curve: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a curve that an eye tells apart: extremes of each bin of log T, T*, and both ends of what is shaded."""
+    if len(curve) <= 2 * BINS:
+        return curve
+    t = curve["temperature"].to_numpy()
+    position = (np.log(t) - np.log(t[0])) / (np.log(t[-1]) - np.log(t[0]))
+    bins = (BINS * position).astype(int)
+    order = np.lexsort((curve["value"].to_numpy(), bins))
+    starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
+    ends = np.append(starts[1:], len(order)) - 1
+    turns = np.flatnonzero(np.diff(curve["optimal"].to_numpy()))
+    best = np.flatnonzero(curve["best"])
+    rows = np.concatenate([[0, len(curve) - 1], order[starts], order[ends], turns, turns + 1, best])
+    return curve.iloc[np.unique(rows)]
 
 
 def best_objective(frame: pd.DataFrame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
     objectives = frame.drop_duplicates("objective")
-    known = objectives[objectives["after"].notna() & objectives["alone"].notna()]
-    if known.empty:
+    compared = objectives[objectives["after"].notna() & objectives["alone"].notna()]
+    if compared.empty:
         edges = int(objectives["edge"].sum())
-        return Finding(
-            "optimum_at_edge" if edges else "optimum_inside", numbers={"times": edges, "objectives": len(objectives)}
-        )
-    best = known.loc[known["after"].idxmax()]
-    numbers = {name: float(best[name]) for name in ("after", "before", "alone")}
+        kind = "optimum_at_edge" if edges else "optimum_inside"
+        return Finding(kind, numbers={"times": edges, "objectives": len(objectives)})
+
+    best = compared.loc[compared["after"].idxmax()]
     if best["after"] <= 0:
         kind = "calibration_useless"
     elif best["alone"] >= best["after"]:
@@ -112,7 +122,9 @@ def best_objective(frame: pd.DataFrame) -> Finding:
         kind = "calibration_no_gain"
     else:
         kind = "calibration_helps"
-    return Finding(kind, {"objective": str(best["objective"]).replace("_", " ")}, numbers)
+    names = {"objective": str(best["objective"]).replace("_", " ")}
+    numbers = {"after": float(best["after"]), "before": float(best["before"]), "alone": float(best["alone"])}
+    return Finding(kind, names, numbers)
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

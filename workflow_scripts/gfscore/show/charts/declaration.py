@@ -46,10 +46,10 @@ class Subject:
     measured: Mapping[str, Sequence[SampleValues]] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
     seed: int = 0
-    found: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(
+    cache: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(
         default_factory=dict, repr=False, compare=False
     )
-    """What `rows` has found, of every measure: several charts look at the same rows."""
+    """What `rows` has selected, of every measure: several charts look at the same rows."""
 
     def about(self, measure: str | None) -> Subject:
         """The same audit, and another measure."""
@@ -78,14 +78,15 @@ class Subject:
         models, shortly where that is unambiguous; `class` holds readable names of classes.
         """
         key = (self.measure, table, tasks)
-        if key not in self.found:
-            self.found[key] = self._rows(table, tasks)
-        frame = self.found[key]
+        if key not in self.cache:
+            self.cache[key] = self._rows(table, tasks)
+        frame = self.cache[key]
         return None if frame is None else frame.copy()
 
     def _rows(self, table, tasks):
         frame = getattr(self.tables, table, None)
-        frame = self.tables.measures.get(table) if frame is None else frame
+        if frame is None:
+            frame = self.tables.measures.get(table)
         if frame is None:
             return None
         if self.measure is not None and "measure" in frame:
@@ -96,30 +97,32 @@ class Subject:
             frame = frame[frame["dataset"] == self.tables.class_scores["dataset"].iloc[0]]
         if frame.empty:
             return None
+
         frame = frame.reset_index(drop=True)
         if {"dataset", "threat", "model"} <= set(frame):
-            known = frame["model"].notna()
+            of_model = frame["model"].notna()
             frame = frame.assign(label=None)
             # Models of tasks have the names of those of the dataset.
-            frame.loc[known, "label"] = model_labels(frame[known].assign(dataset=""))
+            frame.loc[of_model, "label"] = model_labels(frame[of_model].assign(dataset=""))
         if {"class_index", "class_name"} <= set(frame):
-            named = frame[frame["class_index"].notna() & (frame["class_index"] >= 0)].drop_duplicates("class_index")
-            readable = readable_classes(named["class_name"].astype(str))
-            frame["class"] = frame["class_index"].map(dict(zip(named["class_index"], readable, strict=True)))
+            of_class = frame["class_index"].notna() & (frame["class_index"] >= 0)
+            classes = frame[of_class].drop_duplicates("class_index")
+            readable = readable_classes(classes["class_name"].astype(str))
+            names = dict(zip(classes["class_index"], readable, strict=True))
+            frame["class"] = frame["class_index"].map(names)
         return frame
 
     def facts(self) -> dict[str, str]:
         """What titles and notes of charts are formats of."""
         scores = self.tables.class_scores
-        known: dict[str, str] = {"dataset": printable(scores["dataset"].iloc[0]), "fp_lambda": f"{self.fp_lambda:g}"}
+        facts = {"dataset": printable(scores["dataset"].iloc[0]), "fp_lambda": f"{self.fp_lambda:g}"}
         if self.measure is not None:
-            known |= {
-                "measure": printable(self.measure),
-                "measure_title": self.meaning.title,
-                "unit": self.meaning.unit,
-                "short_unit": self.meaning.unit.split(",")[0],
-            }
-        return known
+            unit = self.meaning.unit
+            facts["measure"] = printable(self.measure)
+            facts["measure_title"] = self.meaning.title
+            facts["unit"] = unit
+            facts["short_unit"] = unit.split(",")[0]
+        return facts
 
 
 @dataclass(frozen=True, kw_only=True)

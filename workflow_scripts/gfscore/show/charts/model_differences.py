@@ -23,33 +23,35 @@ def differences(subject: Subject) -> pd.DataFrame | None:
     rows = subject.rows("model_comparisons")
     if rows is None:
         return None
-    threats = rows[["first_threat", "second_threat"]].stack().nunique() > 1
-    names = [
-        rows[f"{side}_threat"] + "/" + rows[f"{side}_model"] if threats else rows[f"{side}_model"]
-        for side in ("first", "second")
-    ]
-    less = rows["difference"] < 0
+    first = rows["first_model"]
+    second = rows["second_model"]
+    threats = rows[["first_threat", "second_threat"]].stack().nunique()
+    if threats > 1:
+        first = rows["first_threat"] + "/" + first
+        second = rows["second_threat"] + "/" + second
+
+    turned = rows["difference"] < 0
     frame = rows[["n", "confidence"]].assign(
-        better=names[0].where(~less, names[1]),
-        worse=names[1].where(~less, names[0]),
+        better=first.where(~turned, second),
+        worse=second.where(~turned, first),
         difference=rows["difference"].abs(),
-        low=rows["low"].where(~less, -rows["high"]),
-        high=rows["high"].where(~less, -rows["low"]),
+        low=rows["low"].where(~turned, -rows["high"]),
+        high=rows["high"].where(~turned, -rows["low"]),
     )
     frame["sure"] = frame["low"] > 0
     frame["pair"] = frame["better"] + " over " + frame["worse"]
-    frame = frame.assign(
-        pairs=len(frame), decided=int(frame["sure"].sum()), models=frame[["better", "worse"]].stack().nunique()
-    )
+    models = frame[["better", "worse"]].stack().nunique()
+    frame = frame.assign(pairs=len(frame), decided=int(frame["sure"].sum()), models=models)
     return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
 
 
 def decided(frame: pd.DataFrame) -> Finding:
     """How many pairs of models differ beyond their joint bounds."""
     first = frame.iloc[0]
-    numbers = {"times": int(first["decided"]), "pairs": int(first["pairs"]), "difference": float(first["difference"])}
+    times = int(first["decided"])
     names = {"better": str(first["better"]), "worse": str(first["worse"])}
-    return Finding("models_differ" if numbers["times"] else "models_alike", names, numbers, float(first["confidence"]))
+    numbers = {"times": times, "pairs": int(first["pairs"]), "difference": float(first["difference"])}
+    return Finding("models_differ" if times else "models_alike", names, numbers, float(first["confidence"]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

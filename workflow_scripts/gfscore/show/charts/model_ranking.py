@@ -17,18 +17,26 @@ def ranked(subject: Subject) -> pd.DataFrame | None:
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
     """
-    rows, scores, ranks = (subject.rows(name) for name in ("model_summary", "class_scores", "rank_intervals"))
+    rows = subject.rows("model_summary")
+    scores = subject.rows("class_scores")
+    ranks = subject.rows("rank_intervals")
     if rows is None or scores is None:
         return None
-    rows = rows.assign(model=rows["label"], n=rows["label"].map(scores.groupby("label")["n"].sum()), ranks="")
+    samples = scores.groupby("label")["n"].sum()
+    rows = rows.assign(model=rows["label"], n=rows["label"].map(samples))
     for name in ("rank_best", "rank_worst"):
         allowed = {} if ranks is None else ranks.set_index("label")[name].to_dict()
         rows[name] = rows["label"].map(allowed).astype("Int64")
-    known = rows["rank_best"].notna()
-    rows.loc[known, "ranks"] = [
-        f"rank {best}" if best == worst else f"rank {best} to {worst}"
-        for best, worst in rows.loc[known, ["rank_best", "rank_worst"]].itertuples(index=False)
-    ]
+
+    texts = []
+    for best, worst in rows[["rank_best", "rank_worst"]].itertuples(index=False):
+        if pd.isna(best):
+            texts.append("")
+        elif best == worst:
+            texts.append(f"rank {best}")
+        else:
+            texts.append(f"rank {best} to {worst}")
+    rows = rows.assign(ranks=texts)
     rows = rows.sort_values(["value", "model"], ascending=[False, True], ignore_index=True)
     columns = ["model", "value", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
     return rows[[*columns, "n", "confidence"]]
@@ -36,20 +44,22 @@ def ranked(subject: Subject) -> pd.DataFrame | None:
 
 def leader(frame: pd.DataFrame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
-    first, others = frame.iloc[0], frame.iloc[1:]
-    names, numbers = {"model": str(first["model"])}, {"value": float(first["value"]), "models": len(frame)}
-    if others.empty:
-        return Finding(
-            "only_model", names, numbers | {"low": float(first["value_low"]), "high": float(first["value_high"])}
-        )
+    first = frame.iloc[0]
+    rivals = frame.iloc[1:]
+    confidence = float(first["confidence"])
+    names = {"model": str(first["model"])}
+    numbers = {"value": float(first["value"]), "models": len(frame)}
+    if rivals.empty:
+        numbers |= {"low": float(first["value_low"]), "high": float(first["value_high"])}
+        return Finding("only_model", names, numbers)
+
     numbers |= others_equal(frame["value"], first["value"])
     if frame["rank_worst"].notna().all():
         numbers["times"] = int(first["rank_worst"]) - 1
-        kind = "best_model_open" if numbers["times"] else "best_model"
-        return Finding(kind, names, numbers, float(first["confidence"]))
-    apart = first["value_low"] > others["value_high"].max()
-    numbers["times"] = int((others["value_high"] >= first["value_low"]).sum())
-    return Finding("best_model_apart" if apart else "best_model_overlaps", names, numbers, float(first["confidence"]))
+        return Finding("best_model_open" if numbers["times"] else "best_model", names, numbers, confidence)
+    apart = first["value_low"] > rivals["value_high"].max()
+    numbers["times"] = int((rivals["value_high"] >= first["value_low"]).sum())
+    return Finding("best_model_apart" if apart else "best_model_overlaps", names, numbers, confidence)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

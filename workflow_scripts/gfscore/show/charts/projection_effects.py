@@ -16,42 +16,42 @@ if TYPE_CHECKING:
 def effects(subject: Subject) -> pd.DataFrame | None:
     """Standardised change of each trait of a decoded image from one side of a dimension to the other.
 
-    Tolerance stands beside the names of the dimensions; attributes change by probability.
+    Tolerance stands in brackets behind the names of the dimensions; attributes change by probability.
     """
     rows = subject.rows("projection_effects")
     if rows is None:
         return None
+    rows = rows.sort_values("dimension_index", kind="stable").sort_values("mapper", kind="stable")
     measured = rows["how"] == "measured"
+    trait = rows["trait"].where(~measured, rows["trait"].str.replace("_", " "))
     # Names of attributes and of latent dimensions tell mappers apart, unless two have the same.
-    several = rows.groupby("dimension")["mapper"].nunique().max() > 1
-    rows = (
-        rows.sort_values("dimension_index", kind="stable")
-        .sort_values("mapper", kind="stable")
-        .assign(
-            named=rows["mapper"] + " " + rows["dimension"] if several else rows["dimension"],
-            trait=rows["trait"].str.replace("_", " ").where(measured, rows["trait"]),
-            measured=measured,
-        )
-    )
-    shares = ["n/a" if is_missing(share) else percent(round(float(share), 3)) for share in rows["censored"]]
-    beside = zip(rows["named"], rows["tolerance"].map(number), shares, strict=True)
-    rows["row"] = [f"{name}  ({tolerance}; {share})" for name, tolerance, share in beside]
-    rows["shift"] = rows["shift"].astype(float)
-    columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
+    dimension = rows["dimension"]
+    if rows.groupby("dimension")["mapper"].nunique().max() > 1:
+        dimension = rows["mapper"] + " " + dimension
+
+    names = []
+    for name, tolerance, censored in zip(dimension, rows["tolerance"], rows["censored"], strict=True):
+        share = "n/a" if is_missing(censored) else percent(round(float(censored), 3))
+        names.append(f"{name}  ({number(tolerance)}; {share})")
     # One fact of the whole chart, though each mapper has its own models that are not constant.
-    ends = rows["accuracy"].astype(float).agg(["min", "max"]).map(number).unique()
-    return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(ends))
+    accuracy = rows["accuracy"].astype(float).agg(["min", "max"]).map(number).unique()
+    shift = rows["shift"].astype(float)
+    rows = rows.assign(row=names, trait=trait, shift=shift, measured=measured)
+    columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
+    return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(accuracy))
 
 
 def strongest_effect(frame: pd.DataFrame) -> Finding:
     """The dimension that changes a trait most."""
-    known = frame[frame["shift"].notna()]
-    if known.empty or not known["shift"].abs().max():
+    valued = frame[frame["shift"].notna()]
+    if valued.empty or not valued["shift"].abs().max():
         return Finding("nothing_moves")
-    most = known.loc[known["shift"].abs().idxmax()]
-    names = {"dimension": str(most["dimension"]), "trait": str(most["trait"])}
+    most = valued.loc[valued["shift"].abs().idxmax()]
     kind = "effect_raises" if most["shift"] > 0 else "effect_lowers"
-    return Finding(kind if most["measured"] else f"{kind}_probability", names, {"shift": float(most["shift"])})
+    if not most["measured"]:
+        kind += "_probability"
+    names = {"dimension": str(most["dimension"]), "trait": str(most["trait"])}
+    return Finding(kind, names, {"shift": float(most["shift"])})
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

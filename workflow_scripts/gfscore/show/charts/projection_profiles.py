@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.projection_tasks import OF_GROUPS, influences
+from gfscore.show.charts.projection_tasks import OF_GROUPS, OF_MAPPER, influences
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -24,28 +24,34 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
         compared = frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"]
-        owner = frame["mapper"].where((frame["dimensions"] > 0) & ~frame["attribute"].isin(compared), "")
-        frame = frame.assign(attribute=(owner + " " + frame["attribute"]).str.strip())
-    found = frame.groupby(["task", "attribute", "influence"], sort=False)
-    values = found.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
+        of_mapper = (frame["dimensions"] > 0) & ~frame["attribute"].isin(compared)
+        prefix = frame["mapper"].where(of_mapper, "")
+        frame = frame.assign(attribute=(prefix + " " + frame["attribute"]).str.strip())
+    groups = frame.groupby(["task", "attribute", "influence"], sort=False)
+    values = groups.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
     return values.reset_index().assign(models=frame["model"].nunique())
 
 
 def largest_of_task(frame: pd.DataFrame) -> Finding:
     """In how many tasks projections and equal opportunity name the same attribute as the most influential."""
-    same, tasks = 0, 0
-    for _, own in frame.groupby("task", sort=False):
-        both = [own[own["influence"] == name] for name in ("1 \u2212 Tol", "EOpp")]
-        shared = set(both[0]["attribute"]) & set(both[1]["attribute"])
-        first = [part[part["attribute"].isin(shared)] for part in both]
-        if len(shared) > 1:
-            names = [part.loc[part["value"].idxmax(), "attribute"] for part in first]
-            same, tasks = same + (names[0] == names[1]), tasks + 1
-    return (
-        Finding("same_attributes", numbers={"times": same, "kinds": tasks})
-        if tasks
-        else Finding("no_attribute_in_common")
-    )
+    same = 0
+    tasks = 0
+    for _, rows in frame.groupby("task", sort=False):
+        by_projection = rows[rows["influence"] == OF_MAPPER["tolerance"]]
+        by_groups = rows[rows["influence"] == OF_GROUPS["eopp"]]
+        shared = set(by_projection["attribute"]) & set(by_groups["attribute"])
+        if len(shared) < 2:
+            continue
+        tasks += 1
+        same += _first_of(by_projection, shared) == _first_of(by_groups, shared)
+    if not tasks:
+        return Finding("no_attribute_in_common")
+    return Finding("same_attributes", numbers={"times": same, "kinds": tasks})
+
+
+def _first_of(rows, attributes):
+    rows = rows[rows["attribute"].isin(attributes)]
+    return rows.loc[rows["value"].idxmax(), "attribute"]
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

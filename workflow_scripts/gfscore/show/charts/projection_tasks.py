@@ -22,25 +22,25 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
     Columns `metric`, `value` and `shown`, the number's name, with that of the mapper where there are several and the
     number depends on it; `influence` is its name alone. Without constant classifiers; None for an audit of one task.
     """
-
     rows = subject.rows(table, tasks=True)
     if rows is None or rows["dataset"].nunique() == 1:
         return None
     rows = rows[~rows["constant"].astype(bool)].assign(task=rows["dataset"], model=rows["label"])
     several = rows["mapper"].nunique() > 1
     parts = []
-    for mapper, own in rows.groupby("mapper", sort=False):
+    for mapper, of_mapper in rows.groupby("mapper", sort=False):
         for metric, name in OF_MAPPER.items():
-            value = 1 - own[metric] if metric == "tolerance" else own[metric]
+            value = 1 - of_mapper[metric] if metric == "tolerance" else of_mapper[metric]
             shown = f"{mapper}: {name}" if several else name
-            parts.append(own.assign(metric=metric, value=value, influence=name, shown=shown))
-    # The same whatever the mapper.
+            parts.append(of_mapper.assign(metric=metric, value=value, influence=name, shown=shown))
+
+    # Differences between groups are the same whatever the mapper.
     keys = [name for name in ("dataset", "threat", "model", "attribute") if name in rows]
     for metric, name in OF_GROUPS.items():
         once = rows[rows[metric].notna()].drop_duplicates(keys)
         parts.append(once.assign(metric=metric, value=once[metric], influence=name, shown=name))
-    found = pd.concat(parts, ignore_index=True)
-    return found[found["value"].notna()].astype({"value": float})
+    frame = pd.concat(parts, ignore_index=True)
+    return frame[frame["value"].notna()].astype({"value": float})
 
 
 def by_attribute(subject: Subject) -> pd.DataFrame | None:
@@ -51,10 +51,10 @@ def by_attribute(subject: Subject) -> pd.DataFrame | None:
     frame = influences(subject)
     if frame is None:
         return None
-    keys = ["shown", "influence", "metric", "task", "attribute"]
-    of_models = {"own": ("own", "max"), "n": ("n", "max"), "models": ("model", "nunique")}
-    found = frame.groupby(keys, sort=False).agg(value=("value", "mean"), **of_models).reset_index()
-    return found.assign(itself=found["own"].map({True: "sure", False: None}))
+    groups = frame.groupby(["shown", "influence", "metric", "task", "attribute"], sort=False)
+    means = groups.agg(value=("value", "mean"), own=("own", "max"), n=("n", "max"), models=("model", "nunique"))
+    means = means.reset_index()
+    return means.assign(itself=means["own"].map({True: "sure", False: None}))
 
 
 def strongest_influence(frame: pd.DataFrame) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.numbers import percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -22,61 +23,52 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
     Attributes have no Deviation.
     """
-
-    from gfscore.core.numbers import percent
     from gfscore.tables.table import ALL
 
     rows = subject.rows("projection_scores")
-    rows = None if rows is None else rows[rows["class_index"] == ALL]
-    if rows is None or rows.empty:
+    if rows is None:
         return None
-    whole = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
-    shown = whole.drop_duplicates("label").head(MOST_ROWS)
-    place = {label: index for index, label in enumerate(shown["label"])}
-    beside = {
-        row.label: f"{row.label}  ({percent(round(row.accuracy, 3))}{', constant' if row.constant else ''})"
-        for row in shown.itertuples()
-    }
+    rows = rows[rows["class_index"] == ALL]
+    if rows.empty:
+        return None
+
+    summary = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
+    summary = summary.drop_duplicates("label").head(MOST_ROWS)
+    place = {label: index for index, label in enumerate(summary["label"])}
+    names = {}
+    for row in summary.itertuples():
+        remark = ", constant" if row.constant else ""
+        names[row.label] = f"{row.label}  ({percent(round(row.accuracy, 3))}{remark})"
     rows = rows[rows["label"].isin(place)].sort_values("dimension_index", kind="stable")
-    rows = rows.sort_values("label", key=lambda names: names.map(place), kind="stable")
-    known = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
-    mean = known.groupby(["mapper", "dimension"])["tolerance"].mean().rename("mean")
-    rows = rows.assign(model=rows["label"].map(beside)).join(mean, on=["mapper", "dimension"])
+    rows = rows.sort_values("label", key=lambda labels: labels.map(place), kind="stable")
+
+    moved = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
+    keys = ["mapper", "dimension"]
+    means = moved.groupby(keys)["tolerance"].mean().rename("mean")
+    rows = rows.assign(model=rows["label"].map(names)).join(means, on=keys)
     several = rows["mapper"].nunique() > 1
-    parts = [
-        own.assign(value=own[name].astype(float), metric=name, panel=f"{mapper}: {title}" if several else title)
-        for mapper, own in rows.groupby("mapper", sort=False)
-        for name, title in BETTER.items()
-        if own[name].notna().any()
-    ]
-    columns = [
-        "panel",
-        "metric",
-        "model",
-        "dimension",
-        "value",
-        "mean",
-        "accuracy",
-        "censored",
-        "constant",
-        "n",
-        "mapper",
-    ]
-    return pd.concat(parts, ignore_index=True)[columns]
+    parts = []
+    for mapper, of_mapper in rows.groupby("mapper", sort=False):
+        for metric, title in BETTER.items():
+            if of_mapper[metric].isna().all():
+                continue
+            panel = f"{mapper}: {title}" if several else title
+            parts.append(of_mapper.assign(value=of_mapper[metric].astype(float), metric=metric, panel=panel))
+    columns = ["panel", "metric", "model", "dimension", "value", "mean", "accuracy", "censored", "constant", "n"]
+    return pd.concat(parts, ignore_index=True)[[*columns, "mapper"]]
 
 
 def least_tolerated(frame: pd.DataFrame) -> Finding:
     """The latent dimension that predictions depend on most."""
-    known = frame[frame["mean"].notna()]
-    if known.empty:
+    valued = frame[frame["mean"].notna()]
+    if valued.empty:
         return Finding("all_constant")
-    least = known.loc[known["mean"].idxmin()]
+    least = valued.loc[valued["mean"].idxmin()]
     if least["mean"] == 1:
         return Finding("all_tolerated")
     models = frame.loc[~frame["constant"].astype(bool), "model"].nunique()
-    return Finding(
-        "least_tolerated", {"dimension": str(least["dimension"])}, {"mean": float(least["mean"]), "models": models}
-    )
+    names = {"dimension": str(least["dimension"])}
+    return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": models})
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-DRAWS, MOST_MODELS = 400, 30
+DRAWS = 400
+MOST_MODELS = 30
 BOUND = "bound (Eq. 12)"
 
 
@@ -22,43 +23,52 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
     Of more than MOST_MODELS models those of the largest distance have a line. The audit's own samples are the
     population, so the bound has to hold for every line; `beyond` counts draws beyond it.
     """
-
     from gfscore.audit.values import row_generator
     from gfscore.statistics.intervals import rdi_bound, rdi_deviations, sample_sizes
 
-    measured, scores = subject.measured.get(str(subject.measure)), subject.rows("class_scores")
-    if not measured or scores is None:
+    models = subject.measured.get(str(subject.measure))
+    scores = subject.rows("class_scores")
+    if not models or scores is None:
         return None
-    counts = [np.unique(item.labels, return_counts=True)[1] for item in measured]
-    confidence, (lowest, highest) = float(scores["confidence"].iloc[0]), subject.meaning.value_range
-    sizes = sample_sizes(int(min(count.min() for count in counts)))
-    classes = max(map(len, counts))
+    counts = [np.unique(values.labels, return_counts=True)[1] for values in models]
+    classes = max(len(count) for count in counts)
+    smallest = min(int(count.min()) for count in counts)
+    confidence = float(scores["confidence"].iloc[0])
+    lowest, highest = subject.meaning.value_range
+    sizes = sample_sizes(smallest)
     bound = np.asarray(rdi_bound(sizes, classes=classes, alpha=1 - confidence, width=highest - lowest))
-    whole = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
-    parts = []
-    for item in measured:
-        rng = row_generator(subject.seed, item.columns())
-        found = rdi_deviations(item.low, item.labels, sizes=sizes, draws=DRAWS, rng=rng)
-        beyond = (found > bound[:, None]).sum(axis=1)
-        distance = np.quantile(found, confidence, axis=1, method="inverted_cdf")
-        line = {"line": item.model.model, "n": sizes, "distance": distance, "bound": False}
-        parts.append(pd.DataFrame(line | {"beyond": beyond}))
+
+    lines = []
+    for values in models:
+        rng = row_generator(subject.seed, values.columns())
+        draws = rdi_deviations(values.low, values.labels, sizes=sizes, draws=DRAWS, rng=rng)
+        line = {
+            "line": values.model.model,
+            "n": sizes,
+            "distance": np.quantile(draws, confidence, axis=1, method="inverted_cdf"),
+            "bound": False,
+            "beyond": (draws > bound[:, None]).sum(axis=1),
+        }
+        lines.append(pd.DataFrame(line))
     # The line of a model ends with the largest number of samples. Stable, so that equal ones keep their order.
-    widest = np.argsort([-part["distance"].iloc[-1] for part in parts], kind="stable")[:MOST_MODELS]
-    frame = pd.concat([whole, *(parts[place] for place in sorted(widest))], ignore_index=True)
-    return frame.assign(models=len(measured), draws=DRAWS, confidence=confidence)
+    ends = [-line["distance"].iloc[-1] for line in lines]
+    widest = sorted(np.argsort(ends, kind="stable")[:MOST_MODELS])
+
+    of_bound = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
+    frame = pd.concat([of_bound, *(lines[place] for place in widest)], ignore_index=True)
+    return frame.assign(models=len(models), draws=DRAWS, confidence=confidence)
 
 
 def width_of_bound(frame: pd.DataFrame) -> Finding:
     """How much wider the bound is than draws of the largest size are spread."""
     last = frame[frame["n"] == frame["n"].max()]
-    bound, found = (float(last.loc[last["bound"] == flag, "distance"].max()) for flag in (True, False))
-    numbers = {"n": int(frame["n"].max()), "found": found, "bound": bound}
-    if not found:
+    bound = float(last.loc[last["bound"], "distance"].max())
+    spread = float(last.loc[~last["bound"], "distance"].max())
+    numbers = {"n": int(frame["n"].max()), "found": spread, "bound": bound}
+    if not spread:
         return Finding("rdi_does_not_vary", numbers=numbers)
-    return Finding(
-        "rdi_bound_is_wide", numbers=numbers | {"ratio": bound / found}, confidence=float(frame["confidence"].iloc[0])
-    )
+    numbers["ratio"] = bound / spread
+    return Finding("rdi_bound_is_wide", numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.numbers import number
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -17,17 +18,20 @@ def claims(subject: Subject) -> pd.DataFrame | None:
 
     The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
     """
-
     from gfscore.audit.agreement.falsification import mean_scores_against_distances
-    from gfscore.core.numbers import number
     from gfscore.tables.table import ALL
 
     rows = subject.rows("falsification")
-    if rows is None or (rows := rows[rows["class_index"] == ALL]).empty:
+    if rows is None:
         return None
-    parts = [own.assign(state=mean_scores_against_distances(own)) for _, own in rows.groupby("distances", sort=False)]
+    rows = rows[rows["class_index"] == ALL]
+    if rows.empty:
+        return None
+    parts = []
+    for _, models in rows.groupby("distances", sort=False):
+        parts.append(models.assign(state=mean_scores_against_distances(models)))
     frame = pd.concat(parts, ignore_index=True)
-    frame["name"] = [f"{label}  {number(rate)}" for label, rate in zip(frame["label"], frame["rate"], strict=True)]
+    frame["name"] = frame["label"] + "  " + frame["rate"].map(number)
     frame["model"] = frame["label"]
     columns = ["distances", "model", "name", "mean_score", "mean_distance", "rate", "low", "high", "state", "censored"]
     return frame[[*columns, "n", "confidence"]]
@@ -39,8 +43,16 @@ def refuted(frame: pd.DataFrame) -> Finding:
     if rates.empty:
         return Finding("nothing_to_refute")
     models = frame["model"].nunique()
+    if not rates.max():
+        return Finding("score_stands", numbers={"models": models})
+
     times = frame.loc[frame["state"] == "refuted", "model"].nunique()
     unsettled = frame.loc[frame["state"] == "not settled", "model"].nunique()
+    kind = "score_violated"
+    if times:
+        kind = "mean_score_refuted"
+    elif unsettled:
+        kind = "score_open"
     numbers = {
         "models": models,
         "times": times,
@@ -48,9 +60,6 @@ def refuted(frame: pd.DataFrame) -> Finding:
         "low": float(rates.min()),
         "high": float(rates.max()),
     }
-    if not rates.max():
-        return Finding("score_stands", numbers={"models": models})
-    kind = "mean_score_refuted" if times else "score_open" if unsettled else "score_violated"
     return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 

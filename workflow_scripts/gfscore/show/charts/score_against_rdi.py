@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
     """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
-    rows, scores = subject.rows("model_summary"), subject.rows("class_scores")
+    rows = subject.rows("model_summary")
+    scores = subject.rows("class_scores")
     if rows is None or scores is None:
         return None
-    rows = rows.assign(model=rows["label"], n=rows["label"].map(scores.groupby("label")["n"].sum()))
+    samples = scores.groupby("label")["n"].sum()
+    rows = rows.assign(model=rows["label"], n=rows["label"].map(samples))
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
 
 

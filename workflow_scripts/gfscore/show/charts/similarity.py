@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import product
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.names import without_threat
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 
 
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
+NO_PAIR = {"cosine": None, "what": None, "p": None, "n": None}
+"""Cell of a model with itself."""
 
 
 def similarities(subject: Subject) -> pd.DataFrame | None:
@@ -20,8 +25,6 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
 
     `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere.
     """
-
-    from gfscore.core.names import without_threat
     from gfscore.statistics.multiple_tests import false_discovery
 
     rows = subject.rows("similarities")
@@ -31,47 +34,57 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
     rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = dict(zip(models, without_threat(models), strict=True))
+
     parts = []
     for kind, title in KINDS.items():
-        own = rows[rows["similarity"] == kind]
-        known = own["p_value"].notna()
-        p = pd.Series(float("nan"), index=own.index)
-        if known.any():
-            p[known] = false_discovery(own.loc[known, "p_value"], family=int(known.sum()), method="bh")
-        cells = {}
-        for row, adjusted in zip(own.itertuples(), p, strict=True):
-            a, b = sorted((row.first, row.second), key=models.index)
-            cells[b, a], cells[a, b] = (row.value, "pair", adjusted, row.n), (row.baseline, "chance", None, row.n)
-        parts += [
-            {"kind": title, "first": names[a], "second": names[b], "errors_alone": kind == "error_cosine"}
-            | dict(zip(("cosine", "what", "p", "n"), cells.get((a, b), (None, None, None, None)), strict=True))
-            for a in models for b in models
-        ]  # fmt: skip
-    return pd.DataFrame(parts).astype({"cosine": float, "p": float}).assign(models=len(models), classes=classes)
+        pairs = rows[rows["similarity"] == kind]
+        tested = pairs["p_value"].notna()
+        p = pd.Series(math.nan, index=pairs.index)
+        if tested.any():
+            p[tested] = false_discovery(pairs.loc[tested, "p_value"], family=int(tested.sum()), method="bh")
+        cells = _cells_of_pairs(pairs.assign(p=p), models)
+        for first, second in product(models, models):
+            cell = cells.get((first, second), NO_PAIR)
+            names_of_pair = {"first": names[first], "second": names[second]}
+            parts.append({"kind": title, **names_of_pair, "errors_alone": kind == "error_cosine", **cell})
+    frame = pd.DataFrame(parts).astype({"cosine": float, "p": float})
+    return frame.assign(models=len(models), classes=classes)
+
+
+def _cells_of_pairs(pairs, models):
+    cells = {}
+    for row in pairs.itertuples():
+        left, right = sorted((row.first, row.second), key=models.index)
+        cells[right, left] = {"cosine": row.value, "what": "pair", "p": row.p, "n": row.n}
+        cells[left, right] = {"cosine": row.baseline, "what": "chance", "p": None, "n": row.n}
+    return cells
 
 
 def alike(frame: pd.DataFrame) -> Finding:
     """How many pairs of models err significantly more alike than by chance, and which pair most."""
-    import math
-
     from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     errors = frame[frame["errors_alone"] & frame["cosine"].notna()]
-    pairs, chance = errors[errors["what"] == "pair"], errors[errors["what"] == "chance"]
+    pairs = errors[errors["what"] == "pair"]
+    chance = errors[errors["what"] == "chance"]
     if pairs.empty:
         return Finding("no_errors_to_compare")
-    found = pairs[pairs["p"] <= SIGNIFICANT].sort_values("cosine", ascending=False, kind="stable")
     numbers = {
         "mean": float(pairs["cosine"].mean()),
         "mean_chance": float(chance["cosine"].mean()),
         "pairs": len(pairs),
     }
-    if 1 / math.factorial(int(frame["classes"].iloc[0])) > SIGNIFICANT:
-        return Finding("alike_not_settled", numbers=numbers | {"classes": int(frame["classes"].iloc[0])})
-    if found.empty:
+    classes = int(frame["classes"].iloc[0])
+    smallest_p = 1 / math.factorial(classes)
+    if smallest_p > SIGNIFICANT:
+        return Finding("alike_not_settled", numbers={**numbers, "classes": classes})
+
+    significant = pairs[pairs["p"] <= SIGNIFICANT].sort_values("cosine", ascending=False, kind="stable")
+    if significant.empty:
         return Finding("not_alike", numbers=numbers)
-    names = {"models": (str(found["second"].iloc[0]), str(found["first"].iloc[0]))}
-    return Finding("alike", names, numbers | {"times": len(found)}, 1 - SIGNIFICANT)
+    most = significant.iloc[0]
+    names = {"models": (str(most["second"]), str(most["first"]))}
+    return Finding("alike", names, {**numbers, "times": len(significant)}, 1 - SIGNIFICANT)
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

@@ -14,41 +14,60 @@ if TYPE_CHECKING:
 
 
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
-    """Share of samples that stay right at each radius, of all samples or of each class, the smallest mean first.
+    """Share of samples that stay right at each radius.
 
-    Takes the subject and the kind of curves, "minimal" or "certified". `weakest` marks the line of the smallest mean,
-    of each model where it is `by_class`. Radii beyond which every share is 0 are left out.
+    Parameters
+    ----------
+    subject : Subject
+    kind : {"minimal", "certified"}
+        By attacks or by proofs.
+    by_class : bool
+        Whether there is a line for each class of each model, or one for all samples of each model.
+
+    Returns
+    -------
+    DataFrame or None
+        Lines of the smallest mean first. `weakest` marks the line of the smallest mean, of each model where it is
+        `by_class`. Radii beyond which every share is 0 are left out.
     """
-
-    from gfscore.tables.table import ALL
-
-    rows, scores = subject.rows("radius_curves"), subject.rows("class_scores")
+    rows = subject.rows("radius_curves")
+    scores = subject.rows("class_scores")
     if rows is None or scores is None or rows["kind"].iloc[0] != kind:
         return None
-    standing = rows.loc[rows["share"] > 0, "radius"].max()
-    following = rows.loc[rows["radius"] > standing, "radius"]
-    rows = rows[rows["radius"] <= (following.min() if len(following) else standing)]
-    rows = rows[rows["share"].notna()]
-    if by_class:
-        means = scores.set_index(["label", "class_index"])["value"]
-        rows = rows[rows["class_index"] != ALL]
-        keys = list(zip(rows["label"], rows["class_index"], strict=True))
-    else:
-        known = scores[scores["n"] > 0]
-        means = known.groupby("label").apply(
-            lambda own: float(np.average(own["value"], weights=own["n"])), include_groups=False
-        )
-        rows = rows[rows["class_index"] == ALL]
-        keys = list(rows["label"])
+    last_standing = rows.loc[rows["share"] > 0, "radius"].max()
+    beyond = rows.loc[rows["radius"] > last_standing, "radius"]
+    end = beyond.min() if len(beyond) else last_standing
+    rows = rows[(rows["radius"] <= end) & rows["share"].notna()]
+    rows = rows.assign(model=rows["label"])
+    rows = _lines_of_classes(rows, scores) if by_class else _lines_of_models(rows, scores)
     if rows.empty:
         return None
-    rows = rows.assign(mean=means.loc[keys].to_numpy(), model=rows["label"])
-    least = rows.groupby("label")["mean"].transform("min") if by_class else rows["mean"].min()
-    several = rows["label"].nunique() > 1 or by_class
-    rows["weakest"] = (rows["mean"] == least) & several
     columns = ["model", *(["class"] if by_class else []), "radius", "share", "low", "high", "mean", "weakest", "n"]
     order = ["model", "mean", "class", "radius"] if by_class else ["mean", "model", "radius"]
     return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
+
+
+def _lines_of_classes(rows, scores):
+    from gfscore.tables.table import ALL
+
+    means = scores.set_index(["label", "class_index"])["value"]
+    rows = rows[rows["class_index"] != ALL]
+    keys = list(zip(rows["label"], rows["class_index"], strict=True))
+    rows = rows.assign(mean=means.loc[keys].to_numpy())
+    least = rows.groupby("label")["mean"].transform("min")
+    return rows.assign(weakest=rows["mean"] == least)
+
+
+def _lines_of_models(rows, scores):
+    from gfscore.tables.table import ALL
+
+    means = {}
+    for label, classes in scores[scores["n"] > 0].groupby("label"):
+        means[label] = float(np.average(classes["value"], weights=classes["n"]))
+    rows = rows[rows["class_index"] == ALL]
+    rows = rows.assign(mean=rows["label"].map(means).astype(float))
+    several = rows["label"].nunique() > 1
+    return rows.assign(weakest=(rows["mean"] == rows["mean"].min()) & several)
 
 
 def extremes(frame: pd.DataFrame) -> Finding:

@@ -20,15 +20,21 @@ MOST_MODELS = 20
 def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
     frame = radius_curves(subject, kind, by_class=True)
-    return None if frame is None or frame["model"].nunique() > MOST_MODELS else frame
+    if frame is None or frame["model"].nunique() > MOST_MODELS:
+        return None
+    return frame
 
 
 def weakest_of_models(frame: pd.DataFrame) -> Finding:
     """Class of the smallest mean in most models."""
-    weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])["class"].value_counts()
-    numbers = {"times": int(weakest.iloc[0]), "models": frame["model"].nunique()}
-    numbers |= others_equal(weakest, weakest.iloc[0])
-    return Finding("smallest_radius", {"cls": str(weakest.index[0])}, numbers)
+    weakest = frame[frame["weakest"]].drop_duplicates(["model", "class"])
+    times = weakest["class"].value_counts()
+    numbers = {
+        "times": int(times.iloc[0]),
+        "models": frame["model"].nunique(),
+        **others_equal(times, times.iloc[0]),
+    }
+    return Finding("smallest_radius", {"cls": str(times.index[0])}, numbers)
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

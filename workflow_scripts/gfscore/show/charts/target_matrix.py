@@ -21,34 +21,40 @@ def successes(subject: Subject) -> pd.DataFrame | None:
 
     Of at most 40 classes. `n` of a row of EVERY are the samples of all other classes.
     """
-
-    cells, targets = subject.rows("target_matrix"), subject.rows("target_success")
+    cells = subject.rows("target_matrix")
+    targets = subject.rows("target_success")
     if cells is None or targets is None or targets["class_index"].nunique() > MOST_CLASSES:
         return None
-    names = targets.drop_duplicates("class_index").sort_values("class_index").set_index("class_index")["class"]
+    classes = targets.drop_duplicates("class_index").sort_values("class_index").set_index("class_index")["class"]
     mean = cells.groupby(["source_index", "target_index"])["success"].mean()
-    every = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))
-    rows = [
-        {"true": names[a], "target": names[b], "success": mean.get((a, b)) if a != b else None, "n": None}
-        for a in names.index for b in names.index
-    ]  # fmt: skip
-    rows += [
-        {"true": EVERY, "target": names[k], "success": every["success"][k], "n": every["n"][k]} for k in names.index
-    ]
-    return pd.DataFrame(rows).astype({"success": float, "n": float}).assign(models=targets["label"].nunique())
+    of_target = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))
+
+    rows = []
+    for source, true in classes.items():
+        for index, target in classes.items():
+            success = mean.get((source, index)) if source != index else None
+            rows.append({"true": true, "target": target, "success": success, "n": None})
+    for index, target in classes.items():
+        rows.append({"true": EVERY, "target": target, **of_target.loc[index].to_dict()})
+    frame = pd.DataFrame(rows).astype({"success": float, "n": float})
+    return frame.assign(models=targets["label"].nunique())
 
 
 def easiest_target(frame: pd.DataFrame) -> Finding:
     """Which class is the easiest target, and which turns into which most often."""
-    pairs, every = frame[frame["true"] != EVERY], frame[frame["true"] == EVERY]
+    pairs = frame[frame["true"] != EVERY]
+    all_others = frame[frame["true"] == EVERY]
     if not pairs["success"].max() > 0:
         return Finding("no_target_reached")
-    easiest, most = every.loc[every["success"].idxmax()], pairs.loc[pairs["success"].idxmax()]
+    easiest = all_others.loc[all_others["success"].idxmax()]
+    most = pairs.loc[pairs["success"].idxmax()]
     names = {"easiest": str(easiest["target"]), "true": str(most["true"]), "target": str(most["target"])}
-    equal = others_equal(every["success"].dropna(), easiest["success"])
-    return Finding(
-        "easiest_target", names, {"share": float(easiest["success"]), "most": float(most["success"])} | equal
-    )
+    numbers = {
+        "share": float(easiest["success"]),
+        "most": float(most["success"]),
+        **others_equal(all_others["success"].dropna(), easiest["success"]),
+    }
+    return Finding("easiest_target", names, numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

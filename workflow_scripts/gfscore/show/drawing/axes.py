@@ -241,7 +241,7 @@ def _ticks_between(low, high, *, most):
 # ---- names beside a plot ----
 
 
-def beside(axes: Axes, distance: float) -> Transform:
+def right_of(axes: Axes, distance: float) -> Transform:
     """Coordinates of axes, from 0 to 1, moved to the right by a number of pixels."""
     return axes.transAxes + ScaledTranslation(distance / INCH, 0, axes.figure.dpi_scale_trans)
 
@@ -264,7 +264,7 @@ def name_points(
     leaders = [[tuple(point), (1.0, place)] for point, place in zip(inside, places, strict=True)]
     lines = LineCollection(leaders, colors=MUTED, linewidths=0.6, transform=axes.transAxes, zorder=1.5)
     axes.add_collection(lines, autolim=False)
-    behind = beside(axes, 5)
+    behind = right_of(axes, 5)
     for index, name in enumerate(short):
         colour = CONTRAST if bold is not None and bool(bold[index]) else INK
         write(axes, 1, places[index], name, transform=behind, size=11, va="center", color=colour)

@@ -15,7 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.numbers import MINUS, number
-from gfscore.show.drawing.axes import beside, categories, name_columns, name_rows, panel_width, ticks_within
+from gfscore.show.drawing.axes import categories, name_columns, name_rows, panel_width, right_of, ticks_within
 from gfscore.show.drawing.images import decoded
 from gfscore.show.drawing.layout import (
     INCH,
@@ -269,7 +269,7 @@ def _frame_cells(axes, frame, names, rows, columns):
 def _write_aside(axes, frame, row, aside, rows, *, step):
     first = frame.drop_duplicates(row)
     values = dict(zip(first[row].astype(str), first[aside], strict=True))
-    behind = beside(axes, 7)
+    behind = right_of(axes, 7)
     for line in range(0, len(rows), step):
         text = number(values[rows[line]]) if rows[line] in values else ""
         height = 1 - (line + 0.5) / len(rows)

@@ -38,7 +38,7 @@ NARROW = 500
 
 LETTER_BOLD = 8.4
 """Width of a bold letter of 12 pixels."""
-MOST_TITLE_LINES = 3
+MOST_TITLE_LINES = 4
 """Lines of the name of a panel."""
 PANEL_GAP = 22
 """Between panels."""
@@ -106,7 +106,7 @@ def root_of(axes: Axes) -> Figure:
     return figure
 
 
-def columns_beside(axes: Axes) -> int:
+def panel_columns(axes: Axes) -> int:
     """Number of panels side by side in the figure of axes."""
     place = axes.get_subplotspec()
     return place.get_gridspec().ncols if place is not None else 1
@@ -114,9 +114,9 @@ def columns_beside(axes: Axes) -> int:
 
 def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
     """Estimated width of a plot with room for its labels, on the left of all panels or of the first alone."""
-    figure, columns = root_of(axes), columns_beside(axes)
-    beside = left / columns if one_row_axis else left
-    return max(40.0, (pixels(figure) - PANEL_GAP * (columns - 1)) / columns - beside - right - 10)
+    figure, columns = root_of(axes), panel_columns(axes)
+    labels = left / columns if one_row_axis else left
+    return max(40.0, (pixels(figure) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
 
 
 def plot_of(axes: Axes) -> Plot:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame
 
 from gfscore.core.names import shortened_all
 from gfscore.core.numbers import end_of_range, interval, number
-from gfscore.show.drawing.axes import beside, categories, name_points, name_rows, outermost
+from gfscore.show.drawing.axes import categories, name_points, name_rows, outermost, right_of
 from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import (
     INCH,
@@ -29,9 +31,6 @@ from gfscore.show.drawing.layout import (
     write,
 )
 from gfscore.show.drawing.theme import ACCENT, CATEGORIES, CONTRAST, INK, LINE, MARKERS, MUTED, PAPER
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 ROW = 22
 """Pixels of a row."""
@@ -100,59 +99,73 @@ def intervals(
     if rule is not None:
         axes.axvline(rule, color=MUTED, linewidth=1)
 
-    line_of = {name: place for place, name in enumerate(rows)}
-    for index, kind in enumerate(kinds):
-        part = frame[frame[colour].astype(str) == kind] if colour else frame
-        offset = (index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
-        heights = part[row].astype(str).map(line_of).to_numpy(dtype=float) + offset
-        marker = MARKERS[index % len(MARKERS)] if colour else "o"
-        hue = CATEGORIES[index % len(CATEGORIES)]
-        stands_out = part[bold].to_numpy(dtype=bool) if bold else np.zeros(len(part), dtype=bool)
-        for chosen, paint, sign in ((~stands_out, hue, marker), (stands_out, CONTRAST, "D")):
-            if chosen.any():
-                _intervals_of(
-                    axes, part[chosen], heights[chosen], (value, low, high), names=(row, colour), paint=paint,
-                    marker=sign, hollow=hollow,
-                )  # fmt: skip
-        if tick:
-            axes.scatter(part[tick], heights, marker="|", s=200, linewidths=2.5, color=CONTRAST, zorder=4)
-        _say_undefined(axes, heights[part[value].isna().to_numpy()])
-
+    marks = _interval_marks(frame, rows, row=row, value=value, low=low, high=high)
     if colour:
+        _tell_apart(marks, frame[colour].astype(str), kinds)
         _legend(axes, [(kind, *_look_of(index)) for index, kind in enumerate(kinds)])
+    if bold:
+        marks.loc[frame[bold].to_numpy(dtype=bool), ["paint", "marker"]] = CONTRAST, "D"
+    if hollow:
+        marks["hollow"] = frame[hollow].to_numpy(dtype=bool)
+    for (paint, marker), group in marks.groupby(["paint", "marker"], sort=False):
+        _draw_intervals(axes, group, paint=paint, marker=marker, width=2 if colour else 4)
+    if tick:
+        axes.scatter(frame[tick], marks["y"], marker="|", s=200, linewidths=2.5, color=CONTRAST, zorder=4)
+    _say_undefined(axes, marks.loc[marks["value"].isna(), "y"])
+
     if aside:
-        behind = beside(axes, 8)
-        texts = frame.drop_duplicates(row)
-        for name, text in zip(texts[row].astype(str), texts[aside].astype(str), strict=True):
-            height = 1 - (line_of[name] + 0.5) / len(rows)
+        behind = right_of(axes, 8)
+        first = frame.drop_duplicates(row)
+        texts = first[aside].astype(str).tolist()
+        for name, text in zip(first[row].astype(str), texts, strict=True):
+            height = 1 - (rows.index(name) + 0.5) / len(rows)
             write(axes, 1, height, text, transform=behind, size=11, va="center", color=INK)
-        surround(axes, right=12 + widest_of(texts[aside].astype(str), 11))
+        surround(axes, right=12 + widest_of(texts, 11))
+
+
+def _interval_marks(frame, rows, *, row, value, low, high):
+    # One row for each mark: its place, ends, look and name.
+    names = frame[row].astype(str).to_numpy()
+    line_of = {name: place for place, name in enumerate(rows)}
+    marks = pd.DataFrame(
+        {
+            "name": names,
+            "y": [float(line_of[name]) for name in names],
+            "value": frame[value].to_numpy(dtype=float),
+            "low": frame[low].to_numpy(dtype=float),
+            "high": frame[high].to_numpy(dtype=float),
+        }
+    )
+    return marks.assign(paint=ACCENT, marker="o", hollow=False)
+
+
+def _tell_apart(marks, categories_of_marks, kinds):
+    # Categories that share a row lie one below the other.
+    names = categories_of_marks.to_numpy()
+    place = np.array([kinds.index(name) for name in names])
+    looks = [_look_of(index) for index in place]
+    marks["y"] += (place - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
+    marks["paint"] = [colour for colour, _ in looks]
+    marks["marker"] = [marker for _, marker in looks]
+    marks["name"] += ", " + names
 
 
 def _look_of(index):
     return CATEGORIES[index % len(CATEGORIES)], MARKERS[index % len(MARKERS)]
 
 
-def _intervals_of(axes, part, heights, columns, *, names, paint, marker, hollow):
-    value, low, high = columns
-    row, colour = names
-    ends = part[[low, high]].to_numpy(dtype=float)
-    segments = [[(start, y), (stop, y)] for (start, stop), y in zip(ends, heights, strict=True) if start <= stop]
-    axes.add_collection(LineCollection(segments, colors=paint, linewidths=2 if colour else 4, alpha=0.45, zorder=2))
+def _draw_intervals(axes, marks, *, paint, marker, width):
+    ordered = marks[marks["low"] <= marks["high"]]
+    axes.hlines(ordered["y"], ordered["low"], ordered["high"], colors=paint, linewidths=width, alpha=0.45, zorder=2)
 
-    valued = part[value].notna().to_numpy()
-    drawn, heights = part[valued], heights[valued]
-    fill = np.where(drawn[hollow].to_numpy(dtype=bool), PAPER, paint) if hollow else paint
-    points = axes.scatter(
-        drawn[value], heights, s=48, marker=marker, edgecolors=paint, linewidths=1.2, zorder=3,
-        facecolors=list(fill) if hollow else fill,
-    ) if marker != "_" else axes.scatter(drawn[value], heights, s=60, marker=marker, color=paint, zorder=3)  # fmt: skip
-    about = [
-        f"{', '.join(str(text) for text in key)}: {number(middle)} ({interval(start, stop)})"
-        for *key, middle, start, stop in drawn[[*filter(None, (row, colour)), value, low, high]].itertuples(index=False)
-    ]
-    points.set_gid(tooltips(axes, about))
-    points.set_clip_on(False)
+    valued = marks[marks["value"].notna()]
+    fill = np.where(valued["hollow"], PAPER, paint).tolist()
+    style = {"color": paint} if marker == "_" else {"facecolors": fill, "edgecolors": paint, "linewidths": 1.2}
+    points = axes.scatter(valued["value"], valued["y"], s=48, marker=marker, zorder=3, clip_on=False, **style)
+    texts = []
+    for mark in valued.itertuples():
+        texts.append(f"{mark.name}: {number(mark.value)} ({interval(mark.low, mark.high)})")
+    points.set_gid(tooltips(axes, texts))
 
 
 def _say_undefined(axes, heights):
@@ -175,8 +188,8 @@ def _legend(axes: Axes, looks: Sequence[tuple[str, str, str]], *, columns: int |
         shift = ScaledTranslation((right + 5) / INCH, up / INCH, axes.figure.dpi_scale_trans)
         sign = axes.scatter(0, 1, s=44, marker=marker, color=colour, transform=axes.transAxes + shift, clip_on=False)
         sign.set_in_layout(False)
-        beside_sign = ScaledTranslation((right + 14) / INCH, up / INCH, axes.figure.dpi_scale_trans)
-        write(axes, 0, 1, name, transform=axes.transAxes + beside_sign, va="center_baseline", color=INK)
+        behind_sign = ScaledTranslation((right + 14) / INCH, up / INCH, axes.figure.dpi_scale_trans)
+        write(axes, 0, 1, name, transform=axes.transAxes + behind_sign, va="center_baseline", color=INK)
 
 
 def bars(
@@ -343,8 +356,8 @@ def scatter(
             continue
         colour, marker = LOOKS[look]
         drawn = axes.scatter(part[x], part[y], s=62, marker=marker, color=colour, linewidths=0, zorder=3, clip_on=False)
-        about = [f"{a}: {number(b)}, {number(c)}" for a, b, c in part[[name, x, y]].itertuples(index=False)]
-        drawn.set_gid(tooltips(axes, about))
+        tips = [f"{a}: {number(b)}, {number(c)}" for a, b, c in part[[name, x, y]].itertuples(index=False)]
+        drawn.set_gid(tooltips(axes, tips))
     if state:
         _legend(axes, [(key, *LOOKS[look]) for key, look in looks.items()], columns=1)
     named = outermost(frame[frame[[x, y]].notna().all(axis=1)], y)
