@@ -24,10 +24,15 @@ ELEMENTS = 1 << 22
 class NoiseFloor:
     """What the disparity would be if classes did not matter.
 
-    `permuted` maps each metric that is compared with chance to its mean under shuffled class membership; `p_value` to
-    the share of shuffles (the observed one included) with at least the observed disparity; both are NaN where the
-    metric is undefined. `between_class_sd` is the spread of the true class values, corrected for noise, in the unit of
-    the measure.
+    Parameters
+    ----------
+    permuted : dict
+        Mean of each metric of AGAINST_CHANCE under shuffled class membership, by name.
+    p_value : dict
+        Share of shuffles (the observed one included) with at least the observed disparity, by metric. Both are NaN
+        where the metric is undefined.
+    between_class_sd : float
+        Spread of the true class values, corrected for noise, in the unit of the measure.
     """
 
     permuted: dict[str, float]
@@ -44,39 +49,67 @@ def noise_floors(
     rng: np.random.Generator,
     lam: float | None = None,
 ) -> list[NoiseFloor]:
-    """Disparity under shuffled class membership, of R measures or models on the same N samples.
+    """Disparity under shuffled class membership, of several measures or models on the same samples.
 
-    Takes `values` (R, N), `labels` (N,), the number of classes, how many shuffles, a numpy Generator, and lambda of the
-    metrics that have one. All R are shuffled alike, so that each shuffle is drawn once.
-    The p-values are valid for the null that values are exchangeable between classes, for every N and K: that they have
-    the same distribution in all. They are not for equal class means alone, since classes of other spreads and sizes
-    differ by more than shuffled ones; for those there are the intervals.
-    Source: permutation p-value with the +1 of Phipson and Smyth 2010.
+    All of them are shuffled alike, so that each shuffle is drawn once. The p-values are valid for the null that values
+    are exchangeable between classes, for every N and K: that they have the same distribution in all. They are not for
+    equal class means alone, since classes of other spreads and sizes differ by more than shuffled ones; for those there
+    are the intervals.
+
+    Parameters
+    ----------
+    values : array-like (R, N)
+        Values of R measures or models.
+    labels : array-like (N,)
+        Classes of the samples, 0..K-1.
+    classes : int
+        Number of classes K.
+    permutations : int
+        Number of shuffles.
+    rng : Generator
+        Draws the shuffles.
+    lam : float, optional
+        Lambda of the metrics that have one.
+
+    Returns
+    -------
+    list of R NoiseFloor
+
+    References
+    ----------
+    Permutation p-value with the +1 of Phipson and Smyth 2010.
     """
-    values, labels = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    values = np.asarray(values, dtype=np.float64)
+    labels = np.asarray(labels)
     observed = [class_values(row, labels, classes) for row in values]
-    n = np.bincount(labels, minlength=classes)
-    sums, reached = (np.zeros((len(AGAINST_CHANCE), len(values))) for _ in range(2))
-    extent = np.array(
-        [[metric.compute(row.mean, counts=row.n, lam=lam) for row in observed] for metric in AGAINST_CHANCE]
-    ).reshape(sums.shape)
-    # More disparity is the worse value.
-    sides = [-metric.direction for metric in AGAINST_CHANCE]
-    for means in _shuffled_means(values, n[n > 0], permutations, rng):
-        for place, (metric, side) in enumerate(zip(AGAINST_CHANCE, sides, strict=True)):
-            numbers = metric.compute_many(means, counts=n[n > 0], lam=lam)
-            sums[place] += numbers.sum(axis=0)
-            reached[place] += (side * numbers >= side * extent[place] - 1e-12).sum(axis=0)
+    present = np.bincount(labels, minlength=classes)
+    present = present[present > 0]
+
+    extent = np.empty((len(AGAINST_CHANCE), len(values)))
+    for index, metric in enumerate(AGAINST_CHANCE):
+        extent[index] = [metric.compute(row.mean, counts=row.n, lam=lam) for row in observed]
+    sums = np.zeros(extent.shape)
+    reached = np.zeros(extent.shape)
+    for means in _shuffled_means(values, present, permutations, rng):
+        for index, metric in enumerate(AGAINST_CHANCE):
+            numbers = metric.compute_many(means, counts=present, lam=lam)
+            # More disparity is the worse value.
+            side = -metric.direction
+            sums[index] += numbers.sum(axis=0)
+            reached[index] += (side * numbers >= side * extent[index] - 1e-12).sum(axis=0)
     p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))
+
     names = [metric.name for metric in AGAINST_CHANCE]
-    return [
-        NoiseFloor(
-            permuted=dict(zip(names, (sums[:, row] / permutations).tolist(), strict=True)),
-            p_value=dict(zip(names, p_value[:, row].tolist(), strict=True)),
-            between_class_sd=between_class_sd(observed[row]),
+    floors = []
+    for row, row_values in enumerate(observed):
+        floors.append(
+            NoiseFloor(
+                permuted=dict(zip(names, (sums[:, row] / permutations).tolist(), strict=True)),
+                p_value=dict(zip(names, p_value[:, row].tolist(), strict=True)),
+                between_class_sd=between_class_sd(row_values),
+            )
         )
-        for row in range(len(values))
-    ]
+    return floors
 
 
 def _shuffled_means(
@@ -86,7 +119,8 @@ def _shuffled_means(
     # the smallest of the classes is that of K long rows.
     rows, samples = values.shape
     step = max(1, ELEMENTS // max(1, rows * len(n), samples))
-    columns, starts = np.ascontiguousarray(values.T), np.concatenate([[0], np.cumsum(n)])
+    columns = np.ascontiguousarray(values.T)
+    starts = np.concatenate([[0], np.cumsum(n)])
     for start in range(0, permutations, step):
         block = min(step, permutations - start)
         # Each class of each shuffle is a row that holds 1 at its samples; a shuffle deals out the samples in its order.
@@ -100,8 +134,17 @@ def _shuffled_means(
 def between_class_sd(values: ClassValues) -> float:
     """Standard deviation of the true class values, sqrt(max(0, s2_between - mean(s2_k / n_k))).
 
-    Takes ClassValues; in the unit of the measure, 0 when the classes differ by no more than their noise, NaN when
-    fewer than two classes have two samples. Comparable between 10 and 1,000 classes, unlike RDI.
+    Comparable between 10 and 1,000 classes, unlike RDI.
+
+    Parameters
+    ----------
+    values : ClassValues
+
+    Returns
+    -------
+    float
+        In the unit of the measure, 0 when the classes differ by no more than their noise, NaN when fewer than two
+        classes have two samples.
     """
     known = values.n > 1
     if known.sum() < 2:

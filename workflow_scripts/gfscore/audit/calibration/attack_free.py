@@ -5,10 +5,13 @@ a separate name. Here they are defined as functions of the temperature; rank_obj
 are constant, and largest.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.statistics.margins import BLOCK_ELEMENTS, require_temperature
@@ -24,17 +27,36 @@ STABILITY_STEPS = 10
 def cross_model_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
     """Eq. 8 as written: Spearman over models between aggregate score at T and clean accuracy.
 
-    `curves` are M ScoreCurves, `class_accuracy` (M, K) clean accuracy per class, NaN for a class without samples.
-    Returns a function from temperatures (T,) to values (T,) in [-1, 1]. For softmax it tends to +1 as T -> 0 by
-    construction, since the score tends to B times accuracy (docs/what-reproduces.md).
+    For softmax it tends to +1 as T -> 0 by construction, since the score tends to B times accuracy
+    (docs/what-reproduces.md).
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    class_accuracy : ndarray (M, K) of float64
+        Clean accuracy of each class, NaN for a class without samples.
+
+    Returns
+    -------
+    Objective
+        Values in [-1, 1].
     """
-    scores, accuracy = aggregates(curves), aggregate_accuracy(curves, class_accuracy)
-    return lambda temperatures: np.asarray(spearman(scores(temperatures), accuracy))
+    scores = aggregates(curves)
+    accuracy = aggregate_accuracy(curves, class_accuracy)
+
+    def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(spearman(scores(temperatures), accuracy))
+
+    return objective
 
 
 def aggregates(curves: Sequence[ScoreCurves]) -> Objective:
-    """Function from temperatures (T,) to the aggregate score of each of M ScoreCurves, (T, M)."""
-    return lambda temperatures: np.stack([_aggregate(curve(temperatures), curve.n) for curve in curves], axis=1)
+    """Aggregate scores of M models over the temperature: a function from temperatures (T,) to values (T, M)."""
+
+    def scores(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.stack([_aggregate(curve(temperatures), curve.n) for curve in curves], axis=1)
+
+    return scores
 
 
 def aggregate_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,16 +67,27 @@ def aggregate_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np
 def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64]) -> Objective:
     """Mean over models of the Spearman over classes between class scores at T and class accuracies.
 
-    This is what the numbers reported in the GF-Score paper are (docs/what-reproduces.md). Arguments as in
-    cross_model_accuracy; models whose class accuracies are all equal are left out.
+    This is what the numbers reported in the GF-Score paper are (docs/what-reproduces.md). Models whose class accuracies
+    are all equal do not count.
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    class_accuracy : ndarray (M, K) of float64
+        Clean accuracy of each class, NaN for a class without samples.
+
+    Returns
+    -------
+    Objective
+        Values in [-1, 1], NaN where no model counts.
     """
 
     def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
-        agreement = []
+        correlations = []
         for curve, accuracy in zip(curves, class_accuracy, strict=True):
             present = curve.n > 0
-            agreement.append(spearman(curve(temperatures)[:, present], accuracy[present]))
-        return _mean_of_known(np.array(agreement))
+            correlations.append(spearman(curve(temperatures)[:, present], accuracy[present]))
+        return _mean_without_nan(np.array(correlations))
 
     return objective
 
@@ -64,11 +97,27 @@ def ranking_stability(
 ) -> Objective:
     """Eq. 9: mean over models of the stability of the ranking of classes under small changes of T.
 
-    For each model the smallest Spearman between its class scores at T and at any T' in [T - delta, T + delta],
-    clipped to [low, high]; the window is sampled at 2 * STABILITY_STEPS + 1 points, or at its two ends only with
-    `endpoints_only`, which is what the authors ran.
+    For each model the smallest Spearman between its class scores at T and at any T' in [T - delta, T + delta].
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    delta : float
+        Half-width of the window.
+    low, high : float
+        Range of temperatures, to which the window is clipped.
+    endpoints_only : bool
+        Whether the window is sampled at its two ends, which is what the authors ran, rather than at
+        2 * STABILITY_STEPS + 1 points.
+
+    Returns
+    -------
+    Objective
+        Values in [-1, 1].
     """
-    steps = np.array([-1.0, 1.0]) if endpoints_only else np.linspace(-1, 1, 2 * STABILITY_STEPS + 1)
+    steps = np.linspace(-1, 1, 2 * STABILITY_STEPS + 1)
+    if endpoints_only:
+        steps = np.array([-1.0, 1.0])
 
     def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
         window = np.clip(np.asarray(temperatures)[:, None] + delta * steps, low, high)
@@ -76,33 +125,56 @@ def ranking_stability(
         for curve in curves:
             present = curve.n > 0
             center = curve(temperatures)[:, None, present]
-            around = curve(window.ravel())[:, present].reshape(*window.shape, -1)
-            stability.append(spearman(center, around).min(axis=1))
-        return _mean_of_known(np.array(stability))
+            neighbours = curve(window.ravel())[:, present].reshape(*window.shape, -1)
+            stability.append(spearman(center, neighbours).min(axis=1))
+        return _mean_without_nan(np.array(stability))
 
     return objective
 
 
 def log_loss(logits: NDArray[np.floating], labels: NDArray[np.integer], temperature: float) -> float:
-    """Mean negative log-likelihood of the true class under softmax(z / T), in nats, lower is better."""
+    """Mean negative log-likelihood of the true class under softmax(z / T).
+
+    Parameters
+    ----------
+    logits : ndarray (N, K)
+    labels : ndarray (N,) of int
+    temperature : float
+        Above 0.
+
+    Returns
+    -------
+    float
+        In nats, lower is better.
+    """
     require_temperature(temperature)
-    total, own = np.empty(len(labels)), np.empty(len(labels))
-    for rows, shifted in _shifted(logits, temperature):
-        own[rows] = np.take_along_axis(shifted, labels[rows, None], axis=1)[:, 0]
+    total = np.empty(len(labels))
+    true_class = np.empty(len(labels))
+    for rows, shifted in _shifted_blocks(logits, temperature):
+        true_class[rows] = np.take_along_axis(shifted, labels[rows, None], axis=1)[:, 0]
         total[rows] = np.exp(shifted, out=shifted).sum(axis=1)
-    return float(np.mean(np.log(total) - own))
+    return float(np.mean(np.log(total) - true_class))
 
 
 def likelihood_temperature(
     logits: NDArray[np.floating], labels: NDArray[np.integer], *, low: float, high: float
 ) -> float:
-    """Temperature in [low, high] that minimises the log-loss of one model on held-out samples (temperature scaling).
+    """Temperature that minimises the log-loss of one model on held-out samples (temperature scaling).
 
-    Takes `logits` (N, K) and `labels` (N,) of the held-out samples. The log-loss is convex in 1/T, so a bounded search
-    finds the minimum. Source: Guo et al. 2017.
+    The log-loss is convex in 1/T, so a bounded search finds the minimum.
+
+    Parameters
+    ----------
+    logits : ndarray (N, K)
+        Logits of the held-out samples.
+    labels : ndarray (N,) of int
+    low, high : float
+        Range of temperatures.
+
+    References
+    ----------
+    Guo et al. 2017.
     """
-    from scipy.optimize import minimize_scalar
-
     minimum = minimize_scalar(
         lambda log_t: log_loss(logits, labels, float(np.exp(log_t))),
         bounds=(np.log(low), np.log(high)),
@@ -115,15 +187,32 @@ def likelihood_temperature(
 def class_calibration_error(
     logits: NDArray[np.floating], labels: NDArray[np.integer], *, temperature: float, bins: int = 15
 ) -> NDArray[np.float64]:
-    """Expected calibration error of each class's predicted probability, (K,) in [0, 1], 0 is calibrated.
+    """Expected calibration error of each class's predicted probability.
 
     For class k: mean over samples of |mean predicted probability of k - share of label k| within equal-width bins.
-    NaN for a class without samples. Source: class-wise ECE, Kull et al. 2019.
+
+    Parameters
+    ----------
+    logits : ndarray (N, K)
+    labels : ndarray (N,) of int
+    temperature : float
+        Above 0.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    ndarray (K,) of float64
+        In [0, 1], 0 is calibrated; NaN for a class without samples.
+
+    References
+    ----------
+    Class-wise ECE, Kull et al. 2019.
     """
     require_temperature(temperature)
     classes = logits.shape[1]
     gap = np.zeros(classes * bins)
-    for rows, shifted in _shifted(logits, temperature):
+    for rows, shifted in _shifted_blocks(logits, temperature):
         probability = np.exp(shifted, out=shifted)
         probability /= probability.sum(axis=1, keepdims=True)
         cell = np.minimum((probability * bins).astype(np.intp), bins - 1) + bins * np.arange(classes)
@@ -134,9 +223,9 @@ def class_calibration_error(
     return error
 
 
-def _shifted(logits, temperature):
-    # Yields blocks: rows as a slice, and z / T minus its row maximum, a float64 copy. Blocks keep time and memory low,
-    # since the likelihood objective passes over all logits hundreds of times.
+def _shifted_blocks(logits: NDArray[np.floating], temperature: float) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    # Rows as a slice, and z / T minus its row maximum, a float64 copy. Blocks keep time and memory low, since the
+    # likelihood objective passes over all logits hundreds of times.
     step = max(1, BLOCK_ELEMENTS // logits.shape[1])
     for start in range(0, len(logits), step):
         rows = slice(start, start + step)
@@ -146,13 +235,13 @@ def _shifted(logits, temperature):
         yield rows, shifted
 
 
-def _aggregate(class_scores, n):
+def _aggregate(class_scores: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     present = n > 0
     return class_scores[:, present] @ (n[present] / n.sum())
 
 
-def _mean_of_known(rows):
-    known = ~np.isnan(rows)
-    total = np.where(known, rows, 0).sum(axis=0)
-    count = known.sum(axis=0)
+def _mean_without_nan(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    defined = ~np.isnan(rows)
+    total = np.where(defined, rows, 0).sum(axis=0)
+    count = defined.sum(axis=0)
     return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)

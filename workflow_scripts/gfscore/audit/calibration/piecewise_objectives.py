@@ -1,9 +1,12 @@
-"""Objectives of the temperature that are constant on the stretches between crossings, as arrays.
+"""Objectives of the temperature that are constant on the stretches between crossings, and uncertainty of their optima.
 
-Each has values for weighted models, for leaving out or resampling models, and the largest
-value for permuted accuracies.
+Each has values for weighted models, for leaving out or resampling models, and the largest value for permuted
+accuracies.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +22,18 @@ ELEMENTS = 1 << 22
 
 @dataclass(frozen=True)
 class AcrossModels:
-    """Spearman over models between scores on each stretch and accuracies.
+    """Spearman over models between scores and accuracies.
 
-    `ranks` (S, M) of the models' scores, `accuracy_ranks` (M,).
+    Parameters
+    ----------
+    stretches : Stretches
+        S stretches, on each of which the ranking of the models is constant.
+    ranks : ndarray (S, M) of float64
+        Ranks of the models' scores on each stretch.
+    accuracy_ranks : ndarray (M,) of float64
+        Ranks of the models' accuracies.
+    exact : bool
+        Whether the stretches lie between crossings, rather than on the paper's grid.
     """
 
     stretches: Stretches
@@ -50,19 +62,31 @@ class AcrossModels:
 
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest value over the stretches for each permutation `orders` (R, M) of the accuracies, (R,)."""
-        scores, accuracy = centred(self.ranks), centred(self.accuracy_ranks)
-        squares = (scores**2).sum(axis=1)[:, None]
         # Repeated rankings are computed once.
-        scores, kept = np.unique(scores, axis=0, return_index=True)
-        squares = squares[kept]
-        return _largest(
-            lambda block: correlation(scores @ accuracy[block].T, squares, (accuracy**2).sum()), orders, len(scores)
-        )
+        scores = np.unique(centred(self.ranks), axis=0)
+        squares = (scores**2).sum(axis=1)[:, None]
+        accuracy = centred(self.accuracy_ranks)
+        accuracy_squares = (accuracy**2).sum()
+
+        def correlations(block: NDArray[np.integer]) -> NDArray[np.float64]:
+            return correlation(scores @ accuracy[block].T, squares, accuracy_squares)
+
+        return _largest(correlations, orders, len(scores))
 
 
 @dataclass(frozen=True)
 class MeanOverModels:
-    """Mean over models of a value of each model on each stretch, `by_model` (M, S), NaN where undefined."""
+    """Mean over models of a value of each model.
+
+    Parameters
+    ----------
+    stretches : Stretches
+        S stretches, on each of which the values are constant.
+    by_model : ndarray (M, S) of float64
+        Value of each model on each stretch, NaN where undefined.
+    exact : bool
+        Whether the stretches lie between crossings, rather than on the paper's grid.
+    """
 
     stretches: Stretches
     by_model: NDArray[np.float64]
@@ -76,24 +100,36 @@ class MeanOverModels:
     def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
         """Objective (W, S) with `weights` (W, M) of the models; NaN where no model has a value."""
         # As floating point numbers, so that BLAS computes the products.
-        weights, known = np.asarray(weights, dtype=np.float64), ~np.isnan(self.by_model)
-        total = weights @ np.where(known, self.by_model, 0)
-        everywhere = np.broadcast_to(weights.sum(axis=1)[:, None], total.shape)
-        count = everywhere if known.all() else weights @ known.astype(np.float64)
+        weights = np.asarray(weights, dtype=np.float64)
+        defined = ~np.isnan(self.by_model)
+        total = weights @ np.where(defined, self.by_model, 0)
+        if defined.all():
+            count = np.broadcast_to(weights.sum(axis=1)[:, None], total.shape)
+        else:
+            count = weights @ defined.astype(np.float64)
         return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
 @dataclass(frozen=True)
 class WithinModels(MeanOverModels):
-    """MeanOverModels of the Spearman over classes between class scores and class accuracies.
+    """Mean over models of the Spearman over classes between class scores and class accuracies.
 
-    `ranks`: for each model (S_m, K) on its own S_m stretches; `own` (M, S): index of the model's stretch that contains
-    each common stretch; `accuracy_ranks` (M, K), over the classes with samples. `fixed` (S,): stretches that do not
-    depend on the accuracies, which permutations search.
+    Parameters
+    ----------
+    stretches, by_model, exact
+        As in MeanOverModels.
+    ranks : list of M ndarray (S_m, K) of float64
+        Ranks of the class scores of each model on its own S_m stretches.
+    stretch_of_model : ndarray (M, S) of int64
+        Index of the model's stretch that contains each common stretch.
+    accuracy_ranks : ndarray (M, K) of float64
+        Ranks of the class accuracies, of the classes with samples.
+    fixed : ndarray (S,) of bool
+        Stretches that do not depend on the accuracies, which permutations search.
     """
 
     ranks: list[NDArray[np.float64]]
-    own: NDArray[np.int64]
+    stretch_of_model: NDArray[np.int64]
     accuracy_ranks: NDArray[np.float64]
     fixed: NDArray[np.bool_]
 
@@ -107,8 +143,10 @@ class WithinModels(MeanOverModels):
         count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
         share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
         models = []
-        for ranks, accuracy_ranks, where in zip(self.ranks, self.accuracy_ranks, self.own[:, self.fixed], strict=True):
-            scores, accuracy = centred(ranks), centred(accuracy_ranks)
+        fixed_stretches = self.stretch_of_model[:, self.fixed]
+        for ranks, accuracy_ranks, where in zip(self.ranks, self.accuracy_ranks, fixed_stretches, strict=True):
+            scores = centred(ranks)
+            accuracy = centred(accuracy_ranks)
             norm = np.sqrt((scores**2).sum(axis=1) * (accuracy**2).sum())[:, None]
             changes = np.flatnonzero(np.diff(where)) + 1
             models.append((scores, accuracy, norm, where[0], changes, where[changes], where[changes - 1]))
@@ -133,15 +171,6 @@ def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values - values.mean(axis=-1, keepdims=True)
 
 
-def _weighted_ranks(ranks, weights):
-    # Twice the centred rank (M, W) of each model among models of weights (M, W), from ranks (M,): the weight of those
-    # below it minus that of those above it. Whole numbers for whole weights, so exact.
-    order = np.argsort(ranks, kind="stable")
-    total = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[order], axis=0)])
-    below, through = (np.searchsorted(ranks[order], ranks, side=side) for side in ("left", "right"))
-    return total[below] + total[through] - total[-1]
-
-
 def correlation(
     covariance: NDArray[np.float64], squares: NDArray[np.float64], other_squares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -153,11 +182,26 @@ def correlation(
     return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
 
 
-def _largest(values_of, orders, rows):
+def _weighted_ranks(ranks: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Twice the centred rank (M, W) of each model among models of weights (M, W), from ranks (M,): the weight of those
+    # below it minus that of those above it. Whole numbers for whole weights, so exact.
+    order = np.argsort(ranks, kind="stable")
+    total = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[order], axis=0)])
+    below = np.searchsorted(ranks[order], ranks, side="left")
+    through = np.searchsorted(ranks[order], ranks, side="right")
+    return total[below] + total[through] - total[-1]
+
+
+def _largest(
+    values_of: Callable[[NDArray[np.integer]], NDArray[np.float64]], orders: NDArray[np.integer], rows: int
+) -> NDArray[np.float64]:
     # Largest value over the rows, computed for blocks of permutations to bound the memory.
     step = max(1, ELEMENTS // max(1, rows))
-    blocks = [values_of(orders[start : start + step]) for start in range(0, len(orders), step)]
-    return np.concatenate([np.nanmax(block, axis=0) for block in blocks])
+    largest = []
+    for start in range(0, len(orders), step):
+        block = values_of(orders[start : start + step])
+        largest.append(np.nanmax(block, axis=0))
+    return np.concatenate(largest)
 
 
 # ---- Uncertainty of a searched temperature: bootstrap, leave-one-out, permutation of accuracies.
@@ -168,21 +212,41 @@ def bootstrap(
 ) -> dict[str, Any]:
     """Percentile bootstrap over models of T* and of the objective there: approximate, without a guarantee.
 
-    Takes a piecewise objective, the number of models M, the number of resamples, and the confidence. Each
-    resample draws M models with replacement and searches the stretches of the objective again; on the paper's grid, the
-    fine part is that of all models. Returns a mapping: `interval` (the method), `confidence`, `draws`, `undefined`
-    (resamples where the objective is undefined, left out), `t_star` and `best` as [low, high], or None if all resamples
-    are undefined. `best`, the maximum of a search, is biased upwards.
+    Each resample draws M models with replacement and searches the stretches of the objective again; on the paper's
+    grid, the fine phase is that of all models.
+
+    Parameters
+    ----------
+    objective : AcrossModels or MeanOverModels
+    models : int
+        Number of models M.
+    draws : int
+        Number of resamples.
+    confidence : float
+    rng : Generator
+
+    Returns
+    -------
+    dict
+        `interval` (the method), `confidence`, `draws`, `undefined` (resamples where the objective is undefined, which
+        do not count), `t_star` and `best` as [low, high], or None if all resamples are undefined. `best`, the maximum
+        of a search, is biased upwards.
     """
     optima = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
-    known = [optimum for optimum in optima if optimum is not None]
-    tail = (1 - confidence) / 2
-    ends = {
-        name: np.quantile([getattr(item, name) for item in known], [tail, 1 - tail]).tolist() if known else None
-        for name in ("t_star", "best")
+    defined = [best for best in optima if best is not None]
+    result: dict[str, Any] = {
+        "interval": "percentile bootstrap over models, approximate",
+        "confidence": confidence,
+        "draws": draws,
+        "undefined": draws - len(defined),
+        "t_star": None,
+        "best": None,
     }
-    described = {"interval": "percentile bootstrap over models, approximate", "confidence": confidence}
-    return described | {"draws": draws, "undefined": draws - len(known)} | ends
+    if defined:
+        tail = (1 - confidence) / 2
+        result["t_star"] = np.quantile([best.t_star for best in defined], [tail, 1 - tail]).tolist()
+        result["best"] = np.quantile([best.best for best in defined], [tail, 1 - tail]).tolist()
+    return result
 
 
 def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> list[Optimum | None]:
@@ -196,33 +260,41 @@ def permutation_p_value(
     """Permutation p-value of the largest agreement with the accuracies.
 
     The maximum over T is computed for each permutation, which accounts for the search: if accuracies are exchangeable,
-    P(p <= a) <= a for every a. Of the paper's grid only the coarse part is searched, since the fine part depends on the
-    observed accuracies. Up to EXACT_UP_TO accuracies all permutations are enumerated; beyond, `draws` random ones are
-    used with (1 + reached) / (1 + draws). Returns a mapping with `p`, `orders` (number of permutations) and `method`,
-    or None for an objective without accuracies (ranking stability).
+    P(p <= a) <= a for every a. Of the paper's grid only the coarse phase is searched, since the fine one depends on the
+    observed accuracies. Up to EXACT_UP_TO accuracies all permutations are enumerated; beyond, random ones are used with
+    (1 + reached) / (1 + draws).
+
+    Parameters
+    ----------
+    objective : AcrossModels or MeanOverModels
+    draws : int
+        Number of random permutations.
+    rng : Generator
+
+    Returns
+    -------
+    dict or None
+        `p`, `orders` (number of permutations) and `method`; None for an objective without accuracies (ranking
+        stability).
     """
     items = objective.permuted_items
-    if items < 2:
+    if items < 2 or not isinstance(objective, AcrossModels | WithinModels):
         return None
-    # Objectives without accuracies have no items and returned above.
-    with_accuracies: Any = objective
     enumerated = items <= EXACT_UP_TO
-    orders = every_order(items) if enumerated else rng.permuted(np.tile(np.arange(items), (draws, 1)), axis=1)
-    observed = with_accuracies.permuted(np.arange(items)[None])[0]
-    reached = int((with_accuracies.permuted(orders) >= observed - EQUAL).sum())
-    return {
-        "p": reached / len(orders) if enumerated else (1 + reached) / (1 + draws),
-        "orders": len(orders),
-        "method": "all orders" if enumerated else "random orders",
-    }
+    unpermuted = np.arange(items)
+    orders = every_order(items) if enumerated else rng.permuted(np.tile(unpermuted, (draws, 1)), axis=1)
+    observed = objective.permuted(unpermuted[None])[0]
+    reached = int((objective.permuted(orders) >= observed - EQUAL).sum())
+    if enumerated:
+        return {"p": reached / len(orders), "orders": len(orders), "method": "all orders"}
+    return {"p": (1 + reached) / (1 + draws), "orders": len(orders), "method": "random orders"}
 
 
-def _optima(objective, weights):
-    return [_optimum_or_none(objective.stretches, values) for values in objective.values(weights)]
-
-
-def _optimum_or_none(stretches, values):
-    try:
-        return optimum(stretches, values)
-    except UndefinedObjectiveError:
-        return None
+def _optima(objective: AcrossModels | MeanOverModels, weights: NDArray[np.number]) -> list[Optimum | None]:
+    optima: list[Optimum | None] = []
+    for values in objective.values(weights):
+        try:
+            optima.append(optimum(objective.stretches, values))
+        except UndefinedObjectiveError:
+            optima.append(None)
+    return optima

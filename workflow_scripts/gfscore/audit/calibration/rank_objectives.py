@@ -31,9 +31,16 @@ them the paper's grid is searched."""
 def cross_model_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
 ) -> AcrossModels:
-    """Eq. 8 as written, attack_free.cross_model_accuracy, as AcrossModels.
+    """Eq. 8 as written, attack_free.cross_model_accuracy.
 
-    On exact stretches for up to MOST_RANKED models; for more on the paper's grid and at T = 1.
+    Exact for up to MOST_RANKED models; for more of them on the paper's grid and at T = 1.
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    class_accuracy : ndarray (M, K) of float64
+        Clean accuracy of each class, NaN for a class without samples.
+    settings : SearchSettings
     """
     return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
@@ -41,10 +48,21 @@ def cross_model_accuracy(
 def attack_distance(
     curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: SearchSettings
 ) -> AcrossModels:
-    """Spearman over models of the aggregate score and the mean attack distance (M,), as AcrossModels.
+    """Spearman over models of the aggregate score and the mean attack distance.
 
-    It corresponds to the attack-based calibration of the GF-Score paper. Raises InputError for a model without a
-    distance.
+    It corresponds to the attack-based calibration of the GF-Score paper.
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    distances : ndarray (M,) of float64
+        Mean distance of each model.
+    settings : SearchSettings
+
+    Raises
+    ------
+    InputError
+        For a model without a distance.
     """
     if np.isnan(distances).any():
         raise InputError(
@@ -53,52 +71,80 @@ def attack_distance(
     return _across_models(curves, distances, settings)
 
 
-def _across_models(curves, against, settings):
-    aggregates, exact = attack_free.aggregates(curves), len(curves) <= MOST_RANKED
+def _across_models(
+    curves: Sequence[ScoreCurves], quantity: NDArray[np.float64], settings: SearchSettings
+) -> AcrossModels:
+    aggregates = attack_free.aggregates(curves)
+    exact = len(curves) <= MOST_RANKED
     if exact:
         stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
     else:
-        stretches = Stretches.at(_on_grid(lambda each: np.asarray(spearman(aggregates(each), against)), settings))
-    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(against), exact)
+
+        def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(spearman(aggregates(temperatures), quantity))
+
+        stretches = Stretches.at(_grid(objective, settings))
+    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(quantity), exact)
 
 
 def within_model_class_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
 ) -> WithinModels:
-    """attack_free.within_model_class_accuracy as WithinModels.
+    """Agreement of class scores with class accuracies, attack_free.within_model_class_accuracy.
 
-    On exact stretches for up to MOST_RANKED classes; for more on the paper's grid and at T = 1.
+    Exact for up to MOST_RANKED classes; for more of them on the paper's grid and at T = 1.
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    class_accuracy : ndarray (M, K) of float64
+        Clean accuracy of each class, NaN for a class without samples.
+    settings : SearchSettings
     """
     present = curves[0].n > 0
-    families = [_present(curve) for curve in curves]
-    exact = present.sum() <= MOST_RANKED
+    exact = bool(present.sum() <= MOST_RANKED)
     if exact:
-        own = [Stretches.between(_boundaries(curve, settings.low, settings.high)) for curve in curves]
-        stretches = _common(own, settings)
+        stretches_of_models = [Stretches.between(_boundaries(curve, settings.low, settings.high)) for curve in curves]
+        stretches = _common(stretches_of_models, settings)
         fixed = np.ones(len(stretches.first), dtype=bool)
     else:
-        temperatures = _on_grid(attack_free.within_model_class_accuracy(curves, class_accuracy), settings)
+        temperatures = _grid(attack_free.within_model_class_accuracy(curves, class_accuracy), settings)
         stretches = Stretches.at(temperatures)
-        own = [stretches] * len(curves)
+        stretches_of_models = [stretches] * len(curves)
         # The position of the fine grid depends on the accuracies.
         fixed = np.isin(temperatures, settings.coarse())
-    class_ranks = [ranks(each(part.middle)) for each, part in zip(families, own, strict=True)]
+
     accuracy_ranks = ranks(class_accuracy[:, present])
-    where = np.array([part.holding(stretches.middle) for part in own])
-    by_model = [
-        _between(centred(scores), centred(accuracy))[index]
-        for scores, accuracy, index in zip(class_ranks, accuracy_ranks, where, strict=True)
-    ]
-    return WithinModels(stretches, np.array(by_model), exact, class_ranks, where, accuracy_ranks, fixed)
+    class_ranks = []
+    stretch_of_model = []
+    by_model = []
+    for curve, stretches_of_model, accuracy in zip(curves, stretches_of_models, accuracy_ranks, strict=True):
+        scores = ranks(_present(curve)(stretches_of_model.middle))
+        position = stretches_of_model.holding(stretches.middle)
+        class_ranks.append(scores)
+        stretch_of_model.append(position)
+        by_model.append(_between(centred(scores), centred(accuracy))[position])
+    return WithinModels(
+        stretches, np.array(by_model), exact, class_ranks, np.array(stretch_of_model), accuracy_ranks, fixed
+    )
 
 
 def ranking_stability(
     curves: Sequence[ScoreCurves], settings: SearchSettings, *, delta: float, endpoints_only: bool = False
 ) -> MeanOverModels:
-    """Eq. 9, attack_free.ranking_stability, as MeanOverModels.
+    """Eq. 9, attack_free.ranking_stability.
 
-    On exact stretches, with all temperatures of the window, for up to MOST_RANKED classes; for more on the paper's grid
-    and at T = 1, with a sampled window.
+    Exact, with all temperatures of the window, for up to MOST_RANKED classes; for more of them on the paper's grid and
+    at T = 1, with a sampled window.
+
+    Parameters
+    ----------
+    curves : sequence of M ScoreCurves
+    settings : SearchSettings
+    delta : float
+        Half-width of the window.
+    endpoints_only : bool
+        Whether the window is its two ends, which is what the authors ran.
     """
     if (curves[0].n > 0).sum() > MOST_RANKED:
         objective = partial(
@@ -108,38 +154,48 @@ def ranking_stability(
             high=settings.high,
             endpoints_only=endpoints_only,
         )
-        temperatures = _on_grid(objective(curves), settings)
+        temperatures = _grid(objective(curves), settings)
         by_model = [objective([curve])(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)
-    least = _ends_of_window if endpoints_only else _least_in_window
-    parts = [_stability(curve, settings, delta, least) for curve in curves]
-    stretches = _common([part for part, _ in parts], settings)
-    by_model = [values[part.holding(stretches.middle)] for part, values in parts]
+
+    smallest = _ends_of_window if endpoints_only else _smallest_in_window
+    stability = [_stability(curve, settings, delta, smallest) for curve in curves]
+    stretches = _common([stretches_of_model for stretches_of_model, _ in stability], settings)
+    by_model = []
+    for stretches_of_model, values in stability:
+        by_model.append(values[stretches_of_model.holding(stretches.middle)])
     return MeanOverModels(stretches, np.array(by_model), exact=True)
 
 
-def _on_grid(objective, settings):
+def _grid(objective: attack_free.Objective, settings: SearchSettings) -> NDArray[np.float64]:
     # The paper's grid and T = 1, the temperature before calibration, which may not be on the grid.
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
-def _stability(curve, settings, delta, least):
+def _stability(curve, settings, delta, smallest):
     # Stretches of one model's stability, which changes where a crossing meets T or an end of the window, and values.
-    low, high = settings.low, settings.high
+    low = settings.low
+    high = settings.high
     boundaries = _boundaries(curve, low, high)
     rankings = Stretches.between(boundaries)
     shifted = np.concatenate([boundaries, boundaries - delta, boundaries + delta])
-    own = Stretches.between(joined(shifted[(shifted > low) & (shifted < high)], low=low, high=high))
-    at = [rankings.holding(np.clip(own.middle + step, low, high)) for step in (-delta, 0, delta)]
-    return own, least(centred(ranks(_present(curve)(rankings.middle))), *at)
+    inside = shifted[(shifted > low) & (shifted < high)]
+    stretches = Stretches.between(joined(inside, low=low, high=high))
+    rows = centred(ranks(_present(curve)(rankings.middle)))
+    first = rankings.holding(np.clip(stretches.middle - delta, low, high))
+    center = rankings.holding(np.clip(stretches.middle, low, high))
+    last = rankings.holding(np.clip(stretches.middle + delta, low, high))
+    return stretches, smallest(rows, first, center, last)
 
 
-def _least_in_window(rows, first, center, last):
+def _smallest_in_window(rows, first, center, last):
     squares = (rows**2).sum(axis=1)
     result = np.empty(len(center))
     for group in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
-        start, stop, own = first[group].min(), last[group].max() + 1, center[group[0]]
-        rho = correlation(rows[start:stop] @ rows[own], squares[start:stop], squares[own])
+        start = first[group].min()
+        stop = last[group].max() + 1
+        middle = center[group[0]]
+        rho = correlation(rows[start:stop] @ rows[middle], squares[start:stop], squares[middle])
         for index in group:
             result[index] = rho[first[index] - start : last[index] + 1 - start].min()
     return result
@@ -154,8 +210,8 @@ def _between(rows, others):
     return correlation((rows * others).sum(axis=-1), (rows**2).sum(axis=-1), (others**2).sum(axis=-1))
 
 
-def _common(parts, settings):
-    boundaries = np.concatenate([part.last[:-1] for part in parts])
+def _common(stretches_of_models: Sequence[Stretches], settings: SearchSettings) -> Stretches:
+    boundaries = np.concatenate([stretches.last[:-1] for stretches in stretches_of_models])
     return Stretches.between(joined(boundaries, low=settings.low, high=settings.high))
 
 

@@ -21,7 +21,17 @@ class UndefinedObjectiveError(InputError):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Search range [low, high], and the paper's two-phase grid: coarse, then fine around the best coarse point."""
+    """Search range [low, high], and the paper's two-phase grid: coarse, then fine around the best coarse point.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range.
+    coarse_step, fine_step : float
+        Steps of the two phases.
+    fine_radius : float
+        The second phase searches this far on both sides of the best coarse temperature.
+    """
 
     low: float
     high: float
@@ -44,9 +54,14 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Intervals [`first`, `last`] of temperatures, each (S,) ascending, on each of which an objective is constant.
+    """Intervals of temperatures on each of which an objective is constant.
 
     They are adjacent, or single temperatures (first = last) of a grid.
+
+    Parameters
+    ----------
+    first, last : ndarray (S,) of float64
+        Ends of the intervals, ascending.
     """
 
     first: NDArray[np.float64]
@@ -76,9 +91,18 @@ class Stretches:
 class Optimum:
     """Maximum of an objective and the temperatures where it is attained.
 
-    `stretches`: (first, last) of all connected ranges of optimal temperatures, ascending; `interval`: the widest of
-    them in log T; `t_star`: its middle, or the nearest temperature that is no crossing; `edge`: whether a range touches
-    an end of the search range, which makes the optimum unreliable; `best`: the maximum.
+    Parameters
+    ----------
+    t_star : float
+        Middle of `interval` in log T, or the nearest temperature that is no crossing.
+    interval : (float, float)
+        The widest of the stretches in log T.
+    stretches : list of (float, float)
+        All connected ranges of optimal temperatures, ascending.
+    edge : bool
+        Whether a range touches an end of the search range, which makes the optimum unreliable.
+    best : float
+        The maximum.
     """
 
     t_star: float
@@ -89,9 +113,18 @@ class Optimum:
 
 
 def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
-    """Optimum of an objective with `values` (S,) on Stretches, NaN where undefined.
+    """Optimum of an objective that is constant on each of some stretches.
 
-    Raises UndefinedObjectiveError if all values are NaN.
+    Parameters
+    ----------
+    stretches : Stretches
+    values : ndarray (S,) of float64
+        Values of the objective, NaN where undefined.
+
+    Raises
+    ------
+    UndefinedObjectiveError
+        If all values are NaN.
     """
     # NaN only if all values are.
     best = float(np.fmax.reduce(values))
@@ -99,14 +132,14 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
         raise UndefinedObjectiveError(
             "the calibration objective is undefined at every temperature (constant accuracies?)"
         )
+    # Runs of optimal stretches: from a start to before a stop.
     optimal = values >= best - EQUAL
-    steps = np.flatnonzero(optimal[1:] != optimal[:-1]) + 1
-    starts, stops = steps[optimal[steps]], steps[~optimal[steps]]
-    if optimal[0]:
-        starts = np.concatenate([[0], starts])
-    if optimal[-1]:
-        stops = np.concatenate([stops, [len(values)]])
-    first, last = stretches.first[starts], stretches.last[stops - 1]
+    changes = np.diff(np.concatenate([[False], optimal, [False]]).astype(np.int8))
+    starts = np.flatnonzero(changes == 1)
+    stops = np.flatnonzero(changes == -1)
+
+    first = stretches.first[starts]
+    last = stretches.last[stops - 1]
     widest = np.argmax(np.log(last / first))
     return Optimum(
         t_star=_middle_of(stretches, starts[widest], stops[widest]),
@@ -119,27 +152,47 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
 
 def _middle_of(stretches, start, stop):
     # Temperature nearest to the middle of the range that is no boundary within it, where scores are tied.
-    run = slice(start, stop)
-    first, last = stretches.first[run], stretches.last[run]
+    first = stretches.first[start:stop]
+    last = stretches.last[start:stop]
     middle = np.sqrt(first[0] * last[-1])
     nearest = np.abs(np.log(np.clip(middle, first, last) / middle)).argmin()
-    low, high = first[nearest], last[nearest]
+    low = first[nearest]
+    high = last[nearest]
     if low * (1 + RESOLUTION) < middle < high / (1 + RESOLUTION):
         return float(middle)
-    return float(np.sqrt(low * high)) if low < high else float(low)
+    if low < high:
+        return float(np.sqrt(low * high))
+    return float(low)
 
 
 def two_phase_grid(
     objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: SearchSettings
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Temperatures (T,) of the paper's two-phase grid, ascending, and an objective's values (T,) there.
+    """Search the paper's two-phase grid, whose fine phase refines only the first best coarse temperature.
 
-    `objective` maps temperatures (T,) to values (T,), NaN where undefined. As in the paper, the fine phase refines only
-    the first best coarse temperature. Raises UndefinedObjectiveError if the objective is undefined on the coarse grid.
-    Source: GF-Score, section 3.4.
+    Parameters
+    ----------
+    objective : callable
+        Maps temperatures (T,) to values (T,), NaN where undefined.
+    settings : SearchSettings
+
+    Returns
+    -------
+    temperatures, values : ndarray (T,) of float64
+        All temperatures of the grid, ascending, and the objective's values there.
+
+    Raises
+    ------
+    UndefinedObjectiveError
+        If the objective is undefined on the coarse grid.
+
+    References
+    ----------
+    GF-Score, section 3.4.
     """
     coarse = settings.coarse()
     coarse_values = objective(coarse)
     fine = settings.fine(optimum(Stretches.at(coarse), coarse_values).stretches[0][0])
-    temperatures, kept = np.unique(np.concatenate([coarse, fine]), return_index=True)
-    return temperatures, np.concatenate([coarse_values, objective(fine)])[kept]
+    temperatures, rows = np.unique(np.concatenate([coarse, fine]), return_index=True)
+    values = np.concatenate([coarse_values, objective(fine)])
+    return temperatures, values[rows]

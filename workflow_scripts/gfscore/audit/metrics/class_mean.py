@@ -12,7 +12,22 @@ if TYPE_CHECKING:
 
 
 def class_mean(values: np.ndarray) -> np.ndarray:
-    """Unweighted mean of class values (..., K)."""
+    """Unweighted mean of the class values.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, higher is better.
+
+    References
+    ----------
+    GF-Score, Definition 5.
+    """
     return values.mean(axis=-1)
 
 
@@ -22,9 +37,10 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of the aggregate if all classes have equal size, since it is the class mean then.
+    """Bounds of the class mean, each with confidence at least 1 - alpha.
 
-    Otherwise the mean of class bounds, with a union bound over the classes on each side.
+    Classes of equal size have the bounds of the aggregate, which is the class mean then; others the mean of their
+    bounds, with a union bound over the classes on each side.
     """
     if (classes.n == classes.n[0]).all():
         return bounds_of_aggregate(classes, alpha)

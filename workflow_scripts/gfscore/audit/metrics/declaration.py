@@ -126,19 +126,36 @@ class Metric:
     """False for a metric that always ranks models like another one."""
 
     def compute(self, values: ArrayLike, *, counts: ArrayLike | None = None, lam: float | None = None) -> float:
-        """Value for class values (K,), NaN where undefined.
+        """Value of the metric for one set of class values.
 
-        `values` are NaN for classes without samples, which are left out; `counts` (K,) and `lam` are for metrics that
-        need them. Raises InputError if fewer than two classes remain, or none for a level.
+        Parameters
+        ----------
+        values : array-like (K,)
+            Class values, NaN for classes without samples, which do not count.
+        counts : array-like (K,), optional
+            Samples of each class, for metrics that need them.
+        lam : float, optional
+            Weight lambda of the disparity, for metrics that need it.
+
+        Returns
+        -------
+        float
+            NaN where undefined.
+
+        Raises
+        ------
+        InputError
+            If fewer than two classes have samples, or none for a level.
         """
         import numpy as np
 
         values = np.asarray(values, dtype=np.float64)
-        known = ~np.isnan(values)
-        if (present := np.count_nonzero(known)) < (least := 1 if self.kind == "level" else 2):
-            raise InputError(f"{self.title} needs at least {least} classes with samples, got {present}")
-        counts = None if counts is None else np.asarray(counts)[known]
-        return float(self.compute_many(values[known], counts=counts, lam=lam))
+        present = ~np.isnan(values)
+        least = 1 if self.kind == "level" else 2
+        if present.sum() < least:
+            raise InputError(f"{self.title} needs at least {least} classes with samples, got {present.sum()}")
+        present_counts = None if counts is None else np.asarray(counts)[present]
+        return float(self.compute_many(values[present], counts=present_counts, lam=lam))
 
     def compute_many(
         self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None
@@ -148,24 +165,52 @@ class Metric:
         return self.value(values, **{name: arguments[name] for name in self.needs})
 
     def interval(self, low: ArrayLike, high: ArrayLike, *, counts: ArrayLike, lam: float) -> Interval:
-        """Interval of the metric from simultaneous bounds `low`, `high` (K,) of class values, with their confidence.
+        """Interval of the metric from simultaneous bounds of the class values.
 
-        Classes without samples have the whole range as bounds. (NaN, NaN) if the metric is undefined in the whole box.
-        Raises InputError for a metric without an interval.
+        Parameters
+        ----------
+        low, high : array-like (K,)
+            Bounds of the class values; the whole range for classes without samples.
+        counts : array-like (K,)
+            Samples of each class.
+        lam : float
+            Weight lambda of the disparity.
+
+        Returns
+        -------
+        low, high : float
+            With the confidence of the bounds; (NaN, NaN) if the metric is undefined in the whole box.
+
+        Raises
+        ------
+        InputError
+            For a metric without an interval.
         """
         import numpy as np
 
         if self.over_box is None:
             raise InputError(self.refusal)
         arguments = {"counts": counts, "lam": lam}
-        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        low = np.asarray(low, dtype=np.float64)
+        high = np.asarray(high, dtype=np.float64)
         lowest, highest = self.over_box(low, high, **{name: arguments[name] for name in self.needs})
         return float(lowest), float(highest)
 
     def bounds_at(self, classes: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:
         """Lower and upper bound, each with confidence at least 1 - alpha, not simultaneously.
 
-        Raises InputError for a metric without bounds.
+        Parameters
+        ----------
+        classes : BoundsOfClasses
+            Bounds of the class values.
+        alpha : float
+        lam : float
+            Weight lambda of the disparity.
+
+        Raises
+        ------
+        InputError
+            For a metric without bounds.
         """
         if self.at_level is not None:
             return self.at_level(classes, alpha)

@@ -13,9 +13,28 @@ if TYPE_CHECKING:
 
 
 def fp(values: np.ndarray, *, lam: float) -> np.ndarray:
-    """Mean of class values (..., K) minus lambda times their RDI; may be negative.
+    """Class mean minus lambda times RDI.
 
-    Raises InputError for a lambda below 0, which would reward disparity.
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values.
+    lam : float
+        Weight lambda of RDI, at least 0.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, higher is better; may be negative.
+
+    Raises
+    ------
+    InputError
+        For a lambda below 0, which would reward disparity.
+
+    References
+    ----------
+    GF-Score, Definition 5 (Eq. 7).
     """
     if not lam >= 0:
         raise InputError(f"lambda of FP must be at least 0, got {lam!r}")
@@ -27,7 +46,7 @@ def over_box(low: np.ndarray, high: np.ndarray, *, lam: float) -> Interval:
     return _lowest(low, high, lam), _highest(low, high, lam)
 
 
-def _lowest(low, high, lam):
+def _lowest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # FP is concave, so its minimum is at a vertex: all classes low, except perhaps the largest one, i.
     # Raising class i to its upper end changes the mean by +w/K and the penalised range by -lam * w.
     import numpy as np
@@ -42,7 +61,7 @@ def _lowest(low, high, lam):
     return float(min(candidate.min(), both_low.min()))
 
 
-def _highest(low, high, lam):
+def _highest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # For a given largest value u, FP is largest if every class is raised to min(U, u).
     import numpy as np
 

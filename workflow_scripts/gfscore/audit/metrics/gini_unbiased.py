@@ -12,7 +12,22 @@ if TYPE_CHECKING:
 
 
 def gini_unbiased(values: np.ndarray) -> np.ndarray:
-    """NRGC of class values (..., K) >= 0 times K / (K - 1); NaN when every value is 0."""
+    """NRGC times K / (K - 1), so that its maximum is 1 for every number of classes.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values, at least 0.
+
+    Returns
+    -------
+    ndarray (...)
+        In [0, 1], 0 for equal classes; NaN when every value is 0.
+
+    References
+    ----------
+    Deltas 2003.
+    """
     k = values.shape[-1]
     return nrgc(values) * k / (k - 1)
 

@@ -12,7 +12,22 @@ if TYPE_CHECKING:
 
 
 def ihdi(values: np.ndarray) -> np.ndarray:
-    """Class mean of values (..., K) >= 0 times (1 - NRGC); 0 when every value is 0."""
+    """Class mean times (1 - NRGC), Sen's welfare function.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values, at least 0.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, higher is better; 0 when every value is 0.
+
+    References
+    ----------
+    Sen 1976.
+    """
     import numpy as np
 
     mean = values.mean(axis=-1)

@@ -13,7 +13,22 @@ if TYPE_CHECKING:
 
 
 def rdi(values: np.ndarray) -> np.ndarray:
-    """Largest minus smallest class value, of (..., K)."""
+    """Largest minus smallest class value.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, at least 0; 0 for equal classes.
+
+    References
+    ----------
+    GF-Score, Definition 2 (Eq. 4).
+    """
     return values.max(axis=-1) - values.min(axis=-1)
 
 

@@ -12,7 +12,18 @@ if TYPE_CHECKING:
 
 
 def rdi_over_mean(values: np.ndarray) -> np.ndarray:
-    """RDI of class values (..., K) >= 0 over their mean; NaN when every value is 0."""
+    """RDI over the class mean: the range without the scale of the measure.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values, at least 0.
+
+    Returns
+    -------
+    ndarray (...)
+        In [0, K], 0 for equal classes; NaN when every value is 0.
+    """
     import numpy as np
 
     mean = values.mean(axis=-1)

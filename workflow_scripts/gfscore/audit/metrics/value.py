@@ -11,7 +11,24 @@ if TYPE_CHECKING:
 
 
 def aggregate(values: np.ndarray, *, counts: np.ndarray) -> np.ndarray:
-    """Mean of class values (..., K) weighted by the samples of each class (K,): the mean over all samples."""
+    """Mean over all samples: class values weighted by the samples of each class.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values.
+    counts : ndarray (K,) of int
+        Samples of each class.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, higher is better.
+
+    References
+    ----------
+    GF-Score, Eq. 3.
+    """
     import numpy as np
 
     return np.average(values, weights=counts, axis=-1)

@@ -11,7 +11,22 @@ if TYPE_CHECKING:
 
 
 def wcr(values: np.ndarray) -> np.ndarray:
-    """Smallest class value, of (..., K)."""
+    """Smallest class value.
+
+    Parameters
+    ----------
+    values : ndarray (..., K) of float64
+        Class values.
+
+    Returns
+    -------
+    ndarray (...)
+        In the unit of the measure, higher is better.
+
+    References
+    ----------
+    GF-Score, Definition 4 (Eq. 6).
+    """
     return values.min(axis=-1)
 
 
