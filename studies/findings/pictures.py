@@ -6,18 +6,26 @@ from gfscore.show.drawing.theme import ACCENT, CATEGORIES, CONTRAST, INK, MUTED
 from studies.drawing import drawing, framed_figure, laid_out, quiet
 from studies.findings.numbers import DEFINITIONS, average, class_orders, standing
 from studies.reproduction.classwise_networks import miss_rate_order
-from studies.reproduction.real_networks import CHECKPOINTS, PUBLISHED, TARGETED, class_order, networks, per_network
+from studies.reproduction.real_networks import (
+    CHECKPOINTS,
+    PUBLISHED,
+    TARGETED,
+    class_order,
+    family_of,
+    networks,
+    per_network,
+)
 
 
 def looks():
     """Colour and shape of each family of the checkpoints, in the order of the table."""
-    families = dict.fromkeys(own["family"].iloc[0] for own in networks(CHECKPOINTS).values())
+    families = dict.fromkeys(family_of(classes) for classes in networks(CHECKPOINTS).values())
     return dict(zip(families, zip(CATEGORIES, "osD^vPX", strict=True), strict=False))
 
 
 def order_picture(title):
     """Models and classes by the attack-free score against what attacks leave."""
-    found = networks(CHECKPOINTS)
+    checkpoints = networks(CHECKPOINTS).values()
     with drawing():
         figure = framed_figure(
             3.9,
@@ -28,18 +36,21 @@ def order_picture(title):
         )
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
         for family, (colour, shape) in looks().items():
-            own = [classes for classes in found.values() if classes["family"].iloc[0] == family]
-            x, y = ([average(classes, column) for classes in own] for column in ("great_softmax", "attacked_recall"))
-            left.scatter(x, y, color=colour, marker=shape, label=family, s=34)
+            members = [classes for classes in checkpoints if family_of(classes) == family]
+            score = [average(classes, "great_softmax") for classes in members]
+            attacked = [average(classes, "attacked_recall") for classes in members]
+            left.scatter(score, attacked, color=colour, marker=shape, label=family, s=34)
         left.set_xlabel("mean attack-free score (softmax), 0 to 1.25")
         left.set_ylabel("accuracy under attack")
         left.set_ylim(bottom=-0.02)
         left.set_title("Networks")
         left.legend()
         quiet(left, grid="both")
-        names = list(standing())
-        columns = {"great_softmax": ("attack-free score", ACCENT, "o"), "recall": ("undisturbed recall", CONTRAST, "s")}
-        _rows(right, names, {words: (class_orders(column)[0], c, m) for column, (words, c, m) in columns.items()})
+        by_score, _ = class_orders("great_softmax")
+        by_recall, _ = class_orders("recall")
+        _markers(right, by_score, label="attack-free score", colour=ACCENT, marker="o")
+        _markers(right, by_recall, label="undisturbed recall", colour=CONTRAST, marker="s")
+        _name_rows(right, list(standing()))
         right.set_xlabel("rank correlation over classes with recall under attack")
         right.set_title("Classes, network by network")
         right.legend(loc="lower left")
@@ -60,15 +71,18 @@ def shared_picture(title):
             subtitle="Recall of each class, less the network's mean over classes, in standard deviations over classes.",
             note="A thin line is a network, its colour the family as in the picture above; the thick line the mean.",
         )
-        for axes, (words, (found, column)) in zip(figure.subplots(1, 3, sharey=True), panels.items(), strict=True):
-            profiles = np.array([(own[column] - own[column].mean()) / own[column].std() for own in found.values()])
-            classes = list(next(iter(found.values())).index)
-            for own, profile in zip(found.values(), profiles, strict=True):
-                colour, _ = looks().get(own["family"].iloc[0], (MUTED, ""))
-                axes.plot(profile, color=colour, linewidth=0.9, alpha=0.7)
-            axes.plot(profiles.mean(axis=0), color=INK, linewidth=2.4)
-            axes.set_xticks(range(len(classes)), classes, rotation=60, ha="right", rotation_mode="anchor")
-            axes.set_title(words)
+        grid = figure.subplots(1, 3, sharey=True)
+        for axes, (title_of_panel, (frames, column)) in zip(grid, panels.items(), strict=True):
+            profiles = []
+            for classes in frames.values():
+                recall = classes[column]
+                profile = (recall - recall.mean()) / recall.std()
+                colour, _ = looks().get(family_of(classes), (MUTED, ""))
+                axes.plot(profile.to_numpy(), color=colour, linewidth=0.9, alpha=0.7)
+                profiles.append(profile)
+            axes.plot(np.mean(profiles, axis=0), color=INK, linewidth=2.4)
+            axes.set_xticks(range(len(recall)), list(recall.index), rotation=60, ha="right", rotation_mode="anchor")
+            axes.set_title(title_of_panel)
             quiet(axes, grid="y")
     return laid_out(figure)
 
@@ -87,23 +101,25 @@ def predictors_picture(title):
         names = list(networks(TARGETED))
         grid = figure.subplots(1, 3, sharey=True)
         for axes, (definition, words) in zip(grid, DEFINITIONS.items(), strict=True):
-            by = {
-                "CFPS": (class_order("cfps", f"target_{definition}"), ACCENT, "o"),
-                "1 - recall": (miss_rate_order(definition), CONTRAST, "s"),
-            }
-            _rows(axes, names, {name: (per_network(f, TARGETED)[0], c, m) for name, (f, c, m) in by.items()})
+            by_cfps, _ = per_network(class_order("cfps", f"target_{definition}"), TARGETED)
+            by_miss_rate, _ = per_network(miss_rate_order(definition), TARGETED)
+            _markers(axes, by_cfps, label="CFPS", colour=ACCENT, marker="o")
+            _markers(axes, by_miss_rate, label="1 - recall", colour=CONTRAST, marker="s")
+            _name_rows(axes, names)
             axes.set_title(words)
             axes.set_xlim(-1.05, 1.05)
         grid[0].legend(loc="lower left")
     return laid_out(figure)
 
 
-def _rows(axes, names, series):
-    # One row per network, the first on top.
-    places = np.arange(len(names))[::-1]
-    for words, (values, colour, marker) in series.items():
-        axes.scatter(values, places, color=colour, marker=marker, label=words, s=26, alpha=0.85)
-        axes.axvline(float(np.mean(values)), color=colour, linewidth=1, linestyle="--")
+def _markers(axes, values, *, label, colour, marker):
+    # One row per network, the first on top, and the mean.
+    rows = np.arange(len(values))[::-1]
+    axes.scatter(values, rows, color=colour, marker=marker, label=label, s=26, alpha=0.85)
+    axes.axvline(float(np.mean(values)), color=colour, linewidth=1, linestyle="--")
+
+
+def _name_rows(axes, names):
     axes.axvline(0, color=MUTED, linewidth=0.8)
-    axes.set_yticks(places, names)
+    axes.set_yticks(np.arange(len(names))[::-1], names)
     quiet(axes, grid="x")

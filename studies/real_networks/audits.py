@@ -61,9 +61,12 @@ def checkpoints_audits(data):
     folder = data / "cifar10"
     facts = json.loads((folder / "models/models.json").read_text(encoding="utf-8"))
     models = {"none": {}, "Linf": {}}
+    without_resnets = []
     for name, fact in facts.items():
         threat = "none" if fact["training"] == "standard" else "Linf"
         models[threat][name] = torch_entry(name, fact, folder / "models")
+    for threat, entries in models.items():
+        without_resnets += [f"real/{threat}/{name}" for name in entries if "resnet" not in name]
     return {
         "datasets": {
             "cifar10-real": {
@@ -87,7 +90,7 @@ def checkpoints_audits(data):
             TARGETED: _audit(
                 "Thirteen small CIFAR-10 checkpoints, attacked towards each class",
                 "cifar10-real",
-                [f"real/{threat}/{name}" for threat, own in models.items() for name in own if "resnet" not in name],
+                without_resnets,
                 ["clean", *TARGETED_MEASURES],
             ),
             SMOOTHED: _audit(
@@ -103,6 +106,7 @@ def checkpoints_audits(data):
 def logits_audit(data):
     """Configuration of the audit of eight published files of CIFAR-10 logits, 10,000 images."""
     paths = sorted((data / "cifar10/logits").glob("*.npz"))
+    models = {path.stem: {"source": "logits", "path": str(path)} for path in paths}
     return {
         "datasets": {
             "cifar10-labels": {
@@ -112,7 +116,7 @@ def logits_audit(data):
                 "models_of": "published",
             }
         },
-        "models": {"published": {"none": {path.stem: {"source": "logits", "path": str(path)} for path in paths}}},
+        "models": {"published": {"none": models}},
         "audits": {
             LOGITS: _audit(
                 "Eight published CIFAR-10 networks", "cifar10-labels", ["published/none/*"], ["clean", *SCORES]
@@ -123,15 +127,23 @@ def logits_audit(data):
 
 def classifiers_of_faces(data):
     """Configuration of the audit of two classifiers of real faces, without its projection; `data` as above."""
-    found = faces_audit(data)
-    del found["mappers"]
-    found["audits"][FACES] |= {"measures": ["clean"], "projection": None}
-    return found
+    configuration = faces_audit(data)
+    del configuration["mappers"]
+    configuration["audits"][FACES]["measures"] = ["clean"]
+    configuration["audits"][FACES]["projection"] = None
+    return configuration
 
 
 def _audit(title, dataset, models, measures):
-    nothing_else = {"calibration": None, "groups": None, "projection": None}
-    return {"title": title, "dataset": dataset, "models": models, "measures": measures, **nothing_else}
+    return {
+        "title": title,
+        "dataset": dataset,
+        "models": models,
+        "measures": measures,
+        "calibration": None,
+        "groups": None,
+        "projection": None,
+    }
 
 
 AUDITS = {
