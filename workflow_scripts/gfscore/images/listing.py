@@ -271,7 +271,11 @@ def _lines_of_list(path: Path | str) -> list[tuple[int, str]]:
         raise InputError(f"{path}: the list cannot be read ({error}); save it as UTF-8") from error
     except OSError as error:
         raise InputError(f"{path}: the list cannot be read ({error}); check `list` of this dataset") from error
-    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+    numbered = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            numbered.append((number, line.strip()))
+    return numbered
 
 
 def _is(kind: Callable[[], bool]) -> bool:

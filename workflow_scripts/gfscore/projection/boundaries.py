@@ -10,7 +10,7 @@ compared with that of the unperturbed reconstruction, f(U(z)), as in Eq. 1, not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch.nn.functional import interpolate
 
 from gfscore.core.errors import InputError
+from gfscore.images.manifests import Manifest
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.devices import out_of_memory
 from gfscore.networks.passes import refusing_nan
@@ -52,7 +53,9 @@ class MovableMapper(Protocol):
     def image_shape(self) -> tuple[int, int, int]:
         """(C, H, W) of its images."""
 
-    def encode(self, images: Images, conditions: NDArray[np.float32] | None = None) -> tuple[Codes, NDArray[Any]]:
+    def encode(
+        self, images: Images, conditions: NDArray[np.float32] | None = None
+    ) -> tuple[Codes, NDArray[np.float32]]:
         """Codes (n, Z), and posterior standard deviations (n, D)."""
 
     def decode(self, codes: Codes) -> Images:
@@ -145,9 +148,7 @@ def resized(images: Images, size: Sequence[int]) -> Images:
     return result.clamp(0, 1).numpy()
 
 
-def require_same_shape(
-    manifest: Mapping[str, Any], dataset: Mapping[str, Any], *, source: object, axes: slice = slice(None)
-) -> None:
+def require_same_shape(manifest: Manifest, dataset: Manifest, *, source: object, axes: slice = slice(None)) -> None:
     """Raise InputError, naming `source`, if the image shapes in the manifests of a mapper and a dataset differ.
 
     `axes` are those compared of (C, H, W), by default all; the first alone where images are resized.

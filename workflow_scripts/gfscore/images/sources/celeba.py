@@ -71,13 +71,18 @@ def open_source(settings: CelebA, path: Path | str) -> ImageSet:
         raise InputError(f"{path_to_attributes}: {unknown('attribute', task, list(attributes.columns))}")
 
     partition = read_partition(path_to_partition)
-    absent = [name for name in attributes.index if name not in partition]
+    names = []
+    absent = []
+    for name in attributes.index:
+        if name not in partition:
+            absent.append(name)
+        elif partition[name] == PARTITION[settings.split]:
+            names.append(name)
     if absent:
         raise InputError(
             f"{path_to_partition}: {absent[0]} and {len(absent) - 1} other images of list_attr_celeba.txt "
             "are in no part; restore the file"
         )
-    names = [name for name in attributes.index if partition[name] == PARTITION[settings.split]]
     if not names:
         raise InputError(f"{path_to_partition}: no image of the split {settings.split}; restore the file")
 

@@ -18,6 +18,9 @@ LabelledImages = tuple[NDArray[np.float32], NDArray[np.float32] | None]
 Classifier = Callable[[NDArray[np.float32]], NDArray[np.float64]]
 """Function of images (n, C, H, W), which gives the probability (n,) of an attribute."""
 
+Effect = dict[str, str | float | None]
+"""Effect of a dimension on a trait, a mapping for JSON."""
+
 MOST_DESCRIBED = 512
 """Images of the test data set that a mapper is described on: large ones by the thousands take hours and gigabytes."""
 
@@ -76,7 +79,7 @@ def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages)
 
 def effects_of(
     mapper: Mapper, images: NDArray[np.float32], codes: NDArray[np.float32], train: LabelledImages
-) -> list[dict[str, Any]]:
+) -> list[Effect]:
     """Effect of moving each dimension from -sigma to +sigma on decoded images: one mapping per dimension and trait.
 
     Conditions are moved from their lowest to their highest value. `shift` is the mean change of the trait and
@@ -111,7 +114,7 @@ def _spread(values: NDArray[np.float64]) -> float:
     return float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
 
 
-def _effect(dimension: str, trait: str, method: str, changes: NDArray[np.float64]) -> dict[str, Any]:
+def _effect(dimension: str, trait: str, method: str, changes: NDArray[np.float64]) -> Effect:
     defined = changes[~np.isnan(changes)]
     return {
         "dimension": dimension,

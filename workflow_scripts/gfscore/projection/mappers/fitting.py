@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.files import atomic
 from gfscore.images.image_set import ImageSet
-from gfscore.images.manifests import open_described
+from gfscore.images.manifests import Manifest, open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import require_device
 from gfscore.networks.precision import reproducible_arithmetic
@@ -41,7 +41,7 @@ def conditioned_images(
     *,
     most: int | None = None,
     seed: int = 0,
-) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, dict[str, Any]]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, Manifest]:
     """Images of a dataset, and the conditions of a mapper for them.
 
     Parameters
