@@ -33,16 +33,17 @@ def judge_audit(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        given, settings = snakemake.input, snakemake.params
+        inputs, params = snakemake.input, snakemake.params
+        rates = resolve_label_error_rates(params.label_error_rate, inputs.manifest, inputs.generator)
         judge_audit(
             # Without calibrations: no rule judges a temperature that was chosen on the same samples.
-            AuditValues.from_params(settings.subject, given),
-            given,
+            AuditValues.from_params(params.subject, inputs),
+            inputs,
             snakemake.output.verdict,
-            tables=read_audit_tables(dict(given.items()), audit=snakemake.wildcards.audit),
-            measures=settings.measures,
-            rules=parsed_rules(settings.rules),
-            intervals=settings.intervals,
-            label_error_rates=resolve_label_error_rates(settings.label_error_rate, given.manifest, given.generator),
-            fp_lambda=settings.fp_lambda,
+            tables=read_audit_tables(dict(inputs.items()), audit=snakemake.wildcards.audit),
+            measures=params.measures,
+            rules=parsed_rules(params.rules),
+            intervals=params.intervals,
+            label_error_rates=rates,
+            fp_lambda=params.fp_lambda,
         )
