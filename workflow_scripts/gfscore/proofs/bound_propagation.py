@@ -242,9 +242,9 @@ def _back_through_relu(coefficients: Tensor, low: Tensor, high: Tensor) -> tuple
 def _margin_coefficients(labels: Tensor, classes: int) -> Tensor:
     # z_y - z_j for every other class j, (n, K - 1, K).
     every_class = torch.arange(classes, device=labels.device)
-    others = torch.stack([every_class[every_class != label] for label in labels])
+    rivals = torch.stack([every_class[every_class != label] for label in labels])
     label_rows = functional.one_hot(labels, classes)[:, None]
-    return (label_rows - functional.one_hot(others, classes)).float()
+    return (label_rows - functional.one_hot(rivals, classes)).float()
 
 
 def _split(network: nn.Module) -> tuple[nn.Module, list[nn.Module]]:
@@ -254,7 +254,7 @@ def _split(network: nn.Module) -> tuple[nn.Module, list[nn.Module]]:
     while start < len(flat) and not isinstance(flat[start], LAYERS):
         start += 1
     first, layers = flat[:start], flat[start:]
-    learned = [layer for layer in first if any(True for _ in layer.parameters())]
+    learned = [layer for layer in first if next(layer.parameters(), None) is not None]
     _require_bounds([*learned, *layers])
     if not layers or not isinstance(layers[-1], nn.Linear):
         raise InputError("the network must end with a linear layer that returns the logits; give another network")
