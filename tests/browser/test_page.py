@@ -22,8 +22,8 @@ CASES = {
     "one model": {"models": 1, "classes": 10},
     "two classes": {"models": 4, "classes": 2},
     "a class without samples": {"models": 4, "classes": 6, "empty_class": 2},
-    "1,000 classes": {"models": 5, "classes": 1000, "per_class": 5, "permutations": 9},
-    "190 models": {"models": 190, "classes": 10, "calibrated": False, "permutations": 9},
+    "1,000 classes": {"models": 5, "classes": 1000, "per_class": 5, "permutations": 19},
+    "190 models": {"models": 190, "classes": 10, "calibrated": False, "permutations": 19},
 }
 LARGE = {"1,000 classes", "190 models"}
 MEGABYTE = 1_000_000
