@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from gfscore.audit.samples import ScoresFile, write_scores
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import sha256_of_file, without_checksums, write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
@@ -278,7 +279,7 @@ def page_of_another_audit(folder, other):
 
 def page_of_another_time(folder, _):
     page = folder / AUDIT / "report.html"
-    said = time_of(read_json(folder / AUDIT / "verdict.json"))
+    said = time_of(read_verdict(folder / AUDIT / "verdict.json"))
     page.write_text(page.read_text().replace(said, "1 January 2020, 12:00 UTC"))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import changed_bundles as bundles
 from finished_audit import finished_audit
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
@@ -114,9 +115,9 @@ def test_a_page_of_another_version_is_not_drawn_again_and_that_is_said(bundle, c
 def test_only_a_signature_shows_a_time_that_all_files_agree_on(bundle):
     """What the documents say that no check of a folder can find."""
     page, verdict = (bundle / f"audits/toy/{name}" for name in ("report.html", "verdict.json"))
-    said = time_of(read_json(verdict))
+    said = time_of(read_verdict(verdict))
     bundles.verdict_of_another_time(bundle, None)
-    page.write_text(page.read_text().replace(said, time_of(read_json(verdict))))
+    page.write_text(page.read_text().replace(said, time_of(read_verdict(verdict))))
     assert verify_bundle(bundle).faults
     bundles.restated(bundle)
     assert verify_bundle(bundle).faults == []
