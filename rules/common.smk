@@ -17,8 +17,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 from gfscore.audit import table_names
 from gfscore.audit.verdicts.verdict import read_verdict
-from gfscore.show import figure_names
-from gfscore.show.last_words import last_words
+from gfscore.show import run_output
+from gfscore.show.run_output import last_words
 from gfscore.workflow import user_files
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel

@@ -53,7 +53,7 @@ def of_measure(lookup):
 
 
 def of_figure(lookup):
-    """Function from a figure of an audit to what a lookup of gfscore.show.figure_names says of it."""
+    """Function from a figure of an audit to what a lookup of gfscore.show.run_output says of it."""
     return lambda wildcards: lookup(wildcards.figure, plan.audits[wildcards.audit].measures)
 
 

@@ -29,8 +29,8 @@ rule plot_figures:
             patterns=["{figure}.png"],
             caption="captions/figures.rst",
             category="{audit}",
-            subcategory=of_figure(figure_names.measure_of_figure),
-            labels=of_figure(figure_names.labels_of),
+            subcategory=of_figure(run_output.measure_of_figure),
+            labels=of_figure(run_output.labels_of),
         ),
     log:
         "results/logs/plot_figures/{audit}.log",

@@ -18,7 +18,7 @@ from gfscore.core.digests import sha256_of_file, without_checksums, write_checks
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import ModelName
-from gfscore.show.page.judged import time_of
+from gfscore.show.page.provenance import time_of
 from gfscore.tables.csv_files import write_csv_beside
 from gfscore.tables.parquet_tables import (
     read_identity,

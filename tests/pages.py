@@ -7,7 +7,7 @@ import numpy as np
 
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.show.page.rendering import render_page
+from gfscore.show.page.report import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE

@@ -6,7 +6,7 @@ from typing import Any
 
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import write_checksummed
-from gfscore.show.page.drawing import drawn_page
+from gfscore.show.page.report import drawn_page
 from gfscore.workflow.jobs import logged_job
 
 

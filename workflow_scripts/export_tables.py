@@ -10,8 +10,14 @@ from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.files import read_json, write_text
 from gfscore.measures import measure_of
-from gfscore.show.exports.cards import model_cards
-from gfscore.show.exports.latex import calibration_table, class_table, coupling_table, model_table, projection_table
+from gfscore.show.exports.tables import (
+    calibration_table,
+    class_table,
+    coupling_table,
+    model_cards,
+    model_table,
+    projection_table,
+)
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.jobs import logged_job
 

@@ -24,7 +24,7 @@ from gfscore.networks.device_choice import InferenceSettings
 from gfscore.networks.model_source import Gives, model_sources
 from gfscore.networks.sources import robustbench
 from gfscore.projection.mappers.declared import mapper_kinds
-from gfscore.show.page.page_settings import ReportSettings
+from gfscore.show.page import ReportSettings
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
 from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, marked, merge, shown
 from gfscore.workflow.entries import CHECKPOINTS, PlannedDataset

@@ -19,14 +19,14 @@ from gfscore.core.files import write_json
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import measure_of
 from gfscore.networks.checkpoint_files import describe_checkpoint
-from gfscore.show import figure_names
-from gfscore.show.exports.cards import model_cards
+from gfscore.show import run_output
 from gfscore.show.exports.crate import write_crate
-from gfscore.show.exports.latex import (
+from gfscore.show.exports.tables import (
     calibration_table,
     class_table,
     coupling_table,
     escaped,
+    model_cards,
     model_table,
     projection_table,
 )
@@ -442,6 +442,6 @@ def test_classifiers_that_come_as_logits_have_no_manifest():
 
 
 def test_names_of_figures_are_taken_apart_at_the_longest_measure():
-    assert figure_names.parts_of("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
-    assert figure_names.measure_of_figure("calibration_curves", ["clean"]) == figure_names.SEVERAL
-    assert figure_names.labels_of("cfps_clean", ["clean"])["figure"] == "Share of the errors by class (CFPS)"
+    assert run_output.parts_of("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
+    assert run_output.measure_of_figure("calibration_curves", ["clean"]) == run_output.SEVERAL
+    assert run_output.labels_of("cfps_clean", ["clean"])["figure"] == "Share of the errors by class (CFPS)"

@@ -14,7 +14,7 @@ from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.show.page.judged import time_of
+from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
 from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, sign
 

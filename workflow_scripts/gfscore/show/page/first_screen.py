@@ -13,9 +13,7 @@ from gfscore.audit.verdicts.verdict import Measures, ModelVerdict, RuleVerdict, 
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
-from gfscore.show.page.names import ModelsAndClasses
-from gfscore.show.page.packing import finite
-from gfscore.show.page.tracks import Scale, Track
+from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
 
 MOST_CLASSES, MOST_NAMED = 14, 3
 """Largest number of classes in the picture (the section on classes has all), and of models named in the verdict."""

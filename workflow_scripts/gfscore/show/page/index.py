@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
-from gfscore.show.page import judged
+from gfscore.show.page import provenance
 from gfscore.show.page.first_screen import WORST_CLASS
-from gfscore.show.page.rendering import environment, text_of
+from gfscore.show.page.report import environment, text_of
 
 
 def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) -> str:
@@ -30,9 +30,9 @@ def _audit(name: str, title: str, verdict: Verdict) -> dict[str, object]:
         "verdict": verdict.verdict,
         "models": models,
         "best": best,
-        "judged": [judged.time_of(verdict), judged.version_of(verdict)],
-        "data": f"{printable(verdict.dataset.name)}, {judged.data_of(verdict)}…",
-        "remarks": judged.remarks_of(verdict),
+        "judged": [provenance.time_of(verdict), provenance.version_of(verdict)],
+        "data": f"{printable(verdict.dataset.name)}, {provenance.data_of(verdict)}…",
+        "remarks": provenance.remarks_of(verdict),
         "finding": verdict.findings[0].sentence if verdict.findings else "",
     }
 

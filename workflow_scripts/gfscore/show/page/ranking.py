@@ -11,9 +11,7 @@ from gfscore.audit.verdicts.verdict import Measures
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
-from gfscore.show.page.names import ModelsAndClasses
-from gfscore.show.page.packing import finite, packed
-from gfscore.show.page.tracks import Scale, Track
+from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite, packed
 from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC, WORST = "value", "wcr"

@@ -39,9 +39,9 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.core.software import software, version_in_words
 from gfscore.measures.samples import table_of
-from gfscore.show.page import judged
-from gfscore.show.page.drawing import drawn_page
+from gfscore.show.page import provenance
 from gfscore.show.page.provenance import versions
+from gfscore.show.page.report import drawn_page
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files, name_of
@@ -338,7 +338,7 @@ def other_time_or_version(bundle: Bundle) -> Iterator[str]:
     verdict = read_verdict(bundle.audit_path("verdict.json"))
     page = _page_of(bundle)
     statements = {
-        "Judged": judged.time_of(verdict),
+        "Judged": provenance.time_of(verdict),
         "By": f"{verdict.software['name']} {version_in_words(verdict.software)}",
     }
     for term, words in statements.items():

@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 
 from gfscore.audit.findings.finding import FindingInWords
 from gfscore.core.names import enumeration
-from gfscore.show.page.charts import DrawnChart
-from gfscore.show.page.sections.certainty import of_certainty
-from gfscore.show.page.sections.classes import of_classes
-from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.elements import Detail
+from gfscore.show.page.sections.contents import Contents, DrawnChart
 from gfscore.show.page.sections.groups import of_groups
 from gfscore.show.page.sections.making import of_making
-from gfscore.show.page.sections.models import of_models
+from gfscore.show.page.sections.results import of_certainty, of_classes, of_models
 from gfscore.show.page.sections.trust import of_trust
-from gfscore.show.page.tables import Detail
 
 QUESTIONS = {
     "which": "Which model?",

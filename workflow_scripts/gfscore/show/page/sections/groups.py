@@ -6,8 +6,8 @@ import pandas as pd
 
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.core.names import model_labels, printable
+from gfscore.show.page.elements import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
 from gfscore.show.page.sections.contents import Contents
-from gfscore.show.page.tables import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
 
 PROJECTED = (
     *("tolerance", "deviation", "coupling", "coupling_entropy", "agreement", "accuracy", "decoded_accuracy"),

@@ -1,13 +1,105 @@
-"""Details of the section on how it was done: cost, meanings, limits, provenance, downloads."""
+"""The section on how the audit was done: cost, meanings, limits, provenance, downloads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.tables import AuditTables
+from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import measure_of
-from gfscore.show.page import judged, limits
+from gfscore.show.page import provenance
+from gfscore.show.page.elements import MEASURE, Detail, counted, named, terms_of, text, valued
 from gfscore.show.page.sections.contents import Contents
-from gfscore.show.page.tables import MEASURE, Detail, counted, named, terms_of, text, valued
+from gfscore.statistics.logits import LOGARITHMS_TAKEN
+
+TEMPERATURE = (
+    "A temperature divides the logits before the activation. It changes the score but not the classifier, so a "
+    "calibrated score is as good as the objective that chose it. The gate uses T = 1."
+)
+
+
+CALIBRATION = (
+    "The GF-Score paper says that calibration by its Eq. 8 (score and clean accuracy over models) raises the agreement "
+    "with robust accuracy on CIFAR-10 from 0.662 to 0.871. By its own tables it falls to 0.515, clean accuracy alone "
+    "reaches 0.863, and its temperature does not maximise Eq. 8 (H1, H3, H4)."
+)
+"""What of the source paper's claim on calibration does not reproduce."""
+
+REFUTED = {
+    "great": "the GREAT score is no certified radius (H7), and whether more robust models are less fair depends on the "
+    "measure of disparity (H6)",
+    "probabilistic": "a test that is repeated after every neighbour errs more often than its level says (EB4), and the "
+    "printed interval leaves out the draw of the samples (EB3)",
+    "adversarial": "adversarial accuracy by the published pseudo-code counts a wrong answer that the attack turns "
+    "right (MA1)",
+    "minimal": "the published pseudo-code takes a search that gave up for a distance (MA2)",
+    "certified": "a smoothing certificate says nothing about the network before smoothing (MA3), and votes that choose "
+    "a class cannot certify it too (MA4)",
+    "errors": "the printed class accuracy of ten equal classes is 0.9 for one that is never recognised (CW2)",
+    "groups": "the printed equalized odds and average odds of a perfect classifier are not 0 (PF5)",
+    "projection": "the printed Deviation is impossible by its own formula (PF2), and the printed Coupling is 0 both "
+    "when all dimensions matter alike and when one has all the influence (PF6)",
+}
+"""What a page shows -> what of the papers about it is refuted, with the numbers of the claims in the ledger."""
+
+
+def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]], *, outputs: str = "") -> list[str]:
+    """Limits of an audit, in sentences; `outputs`: what logits of its models are made of, by their identity."""
+    kinds = {settings["kind"] for settings in measures.values()}
+    rates = tables.class_scores["label_error_rate"].dropna()
+    found = []
+    if "great" in kinds:
+        found.append(
+            "The score is not a certificate: it measures how far the true class leads in the output, not how far an"
+            " image must move to be misclassified. Dividing the logits by a constant changes the score and leaves "
+            "the classifier as it is, and undefended networks often score above adversarially trained ones."
+        )
+    if LOGARITHMS_TAKEN in outputs:
+        found.append(
+            "Where a model gives probabilities alone, its logits are their logarithms. They do not tell the size of "
+            "the model's own logits, so no score by a sigmoid is shown of it. Where a probability was rounded to 0 or "
+            "1, attacks by gradients are weaker than on the model's own logits."
+        )
+    if "certified" in kinds:
+        found.append(
+            "Certified radii hold for the smoothed classifier, not for the one before smoothing, and each with the "
+            "confidence of its own test. A class mean of radii certifies no single image."
+        )
+    if kinds & {"adversarial", "minimal", "targeted"}:
+        found.append("An attack that finds nothing proves nothing: a stronger one may leave less.")
+    if kinds == {"clean"}:
+        found.append("Clean accuracy says nothing about robustness: it is measured on undisturbed samples.")
+    if "projection_models" in tables.measures:
+        found.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
+    found += [
+        "The bounds are confidence, not proof. They concern the mean over a class, not any single image.",
+        "Samples are taken as independent draws from each class. Near-duplicates, frames of one video, or data that"
+        " the "
+        "model has seen make the bounds too narrow.",
+        f"The bounds allow for a share of {numbers.number(float(rates.max()))} wrong labels per class, as stated."
+        if len(rates)
+        else "Labels are assumed right: a wrong label counts as a sample of the class it names.",
+        "Nothing here extends to other data, other disturbances or classes that were not audited.",
+    ]
+    if tables.calibration_results:
+        found.append(
+            "Temperatures were chosen on the audited samples, so that rows at a calibrated temperature carry no "
+            "bounds; calibrated scores of different sets of models do not compare."
+        )
+    sections = {"errors": tables.class_errors is not None, "groups": "group_scores" in tables.measures}
+    sections["projection"] = "projection_models" in tables.measures
+    shown = kinds | {name for name, there in sections.items() if there}
+    if claims := [words for name, words in REFUTED.items() if name in shown]:
+        found.append(
+            "Not everything that the source papers say reproduces. It bears on this page that "
+            f"{'; '.join(claims)}. Every claim beside our number stands in docs/what-reproduces.md of the repository."
+        )
+    return found
+
+
+# ---- details ----
+
 
 DOWNLOADS = (
     *("class_scores", "model_summary", "vulnerability", "comparisons", "model_comparisons", "confusions"),
@@ -41,12 +133,12 @@ def of_making(c: Contents) -> Iterator[Detail | None]:
     terms = [(one.title, f"{one.explanation}{here if 'lam' in one.needs else ''}") for one in METRICS.values()]
     yield Detail("What each metric means", terms=terms)
     outputs = c.provenance.get("Data and versions", {}).get("outputs", "")
-    limit_sentences = limits.limits_of(c.tables, c.measures, outputs=outputs)
+    limit_sentences = limits_of(c.tables, c.measures, outputs=outputs)
     yield Detail("Limits: what this page does not say", text=limit_sentences)
     excluded = [(printable(remark.model), text(remark.reason)) for remark in c.verdict.excluded]
     if excluded:
         yield Detail("Models left out, and why", terms=excluded)
-    yield judged.basis_of(c.verdict)
+    yield provenance.basis_of(c.verdict)
     for heading, values in c.provenance.items():
         yield Detail(f"Provenance: {heading}", terms=terms_of(values))
     tables = [*(name for name in DOWNLOADS if getattr(c.tables, name) is not None), *c.tables.measures]

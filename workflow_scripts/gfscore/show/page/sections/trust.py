@@ -7,9 +7,9 @@ import pandas as pd
 from gfscore.audit.calibration.evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core import numbers
-from gfscore.show.page.limits import CALIBRATION, TEMPERATURE
+from gfscore.show.page.elements import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
 from gfscore.show.page.sections.contents import Contents
-from gfscore.show.page.tables import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
+from gfscore.show.page.sections.making import CALIBRATION, TEMPERATURE
 from gfscore.tables.table import ALL
 
 SIGNED, P = numbers.signed, numbers.p_value

@@ -1,4 +1,6 @@
-"""The page of an audit as text: one self-contained file, readable without a server, a network or JavaScript."""
+"""The page of an audit, drawn from the files that it is made of."""
+
+from __future__ import annotations
 
 import base64
 import gzip
@@ -12,21 +14,40 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.findings.finding import first_findings
 from gfscore.audit.metrics import METRICS
-from gfscore.audit.tables import AuditTables
+from gfscore.audit.tables import TABLES, AuditTables, read_audit_tables
 from gfscore.audit.verdicts.findings import qualifying_sentences
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import count, setting
+from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.charts.declaration import Subject
-from gfscore.show.page import first_screen, judged, ranking
-from gfscore.show.page.charts import drawn_charts
-from gfscore.show.page.names import ModelsAndClasses
-from gfscore.show.page.packing import packed, plain
+from gfscore.show.page import first_screen, provenance, ranking
+from gfscore.show.page.elements import ModelsAndClasses, Track, packed, plain
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
-from gfscore.show.page.tracks import Track
+from gfscore.show.page.sections.contents import drawn_charts
 from gfscore.statistics.curves import ScoreCurves
+from gfscore.tables.parquet_tables import read_table
+
+
+def drawn_page(files: Mapping[str, Any], *, audit: str, **settings: Any) -> str:
+    """Text of report.html; equal files, settings and versions of the software give an equal text.
+
+    `files` maps the tables of an audit, verdict and, where there are any, sweeps, costs and the mappers' pictures to
+    paths; the settings are those of render_page.
+    """
+    return render_page(
+        read_audit_tables({name: path for name, path in files.items() if name != "costs"}, audit=audit),
+        read_verdict(files["verdict"]),
+        provenance=provenance.provenance_of(files),
+        sweeps=read_sweeps(files["sweeps"], audit=audit) if files.get("sweeps") else None,
+        costs=read_table(files["costs"], TABLES["costs"], expect={"audit": audit}) if files.get("costs") else None,
+        pictures=read_all_pictures(files.get("pictures") or ()),
+        **settings,
+    )
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "main.js")
@@ -110,11 +131,11 @@ def _first_screen(tables, verdict, measures, index):
         "labels": index.labels,
         "classes": index.classes,
         "facts": first_screen.facts(tables, index, verdict, measure),
-        "judged": judged,
+        "judged": provenance,
         "said_of": verdict,
         "verdict": first_screen.verdict_view(verdict, index, measures),
         "beside": said,
-        "remarks": judged.remarks_of(verdict),
+        "remarks": provenance.remarks_of(verdict),
         "evidence": first_screen.evidence_by_class(tables, verdict, measures, index),
         "strip": first_screen.strip_of_models(tables, verdict, measures, index),
         "findings": first_findings(others, FINDINGS),
