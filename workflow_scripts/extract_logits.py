@@ -1,7 +1,6 @@
 """Compute the logits of one classifier on one dataset."""
 
 from pathlib import Path
-from typing import Any
 
 from gfscore.core.files import read_json
 from gfscore.images.manifests import open_described
@@ -35,26 +34,40 @@ def extract_logits(
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
-    of_data = {"image_shape": dataset["image_shape"], "classes": len(dataset["classes"])}
+    where = str(path_to_checkpoint or model["path"])
     threads = threads_for(model, path_to_checkpoint)
-    classifier = open_classifier(model, path_to_checkpoint, **of_data, threads=threads)
-    where = path_to_checkpoint or model["path"]
+    classifier = open_classifier(
+        model,
+        path_to_checkpoint,
+        image_shape=dataset["image_shape"],
+        classes=len(dataset["classes"]),
+        threads=threads,
+    )
     inference.require_fit(classifier, dataset, source=where)
     device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
-    how: dict[str, Any] = {"device": device, "threads": threads, "where": where}
-    how |= {"precision": precision, "compiled": compiled}
+
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     with counted(classifier, compiled=compiled) as running:
-        sample_id, label, logits = inference.extract_logits(running, images, **how)
-        identity |= inference.measured_drift(running, images, logits, **how)
+        sample_id, label, logits = inference.extract_logits(
+            running, images, device=device, threads=threads, where=where, precision=precision, compiled=compiled
+        )
+        identity |= inference.measured_drift(
+            running, images, logits, device=device, threads=threads, where=where, precision=precision, compiled=compiled
+        )
     identity |= inference.require_agreement(classifier, images, logits, where=where)
+
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        files, resources = snakemake.input, snakemake.resources
-        arithmetic = {"precision": snakemake.params.precision, "compiled": snakemake.params.compiled}
-        place = {"device": resources.device, "gpu_percent": resources.gpu_percent or None}
-        checkpoint = files.get("checkpoint") or None
-        extract_logits(files.dataset, files.model, checkpoint, snakemake.output.logits, **arithmetic, **place)
+        extract_logits(
+            snakemake.input.dataset,
+            snakemake.input.model,
+            snakemake.input.get("checkpoint") or None,
+            snakemake.output.logits,
+            precision=snakemake.params.precision,
+            compiled=snakemake.params.compiled,
+            device=snakemake.resources.device,
+            gpu_percent=snakemake.resources.gpu_percent or None,
+        )

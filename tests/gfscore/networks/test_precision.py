@@ -57,7 +57,8 @@ def convnet():
     return from_network(network, image_shape=(1, 8, 8), classes=4)
 
 
-HOW = {"batch_size": 4, "device": "cpu", "threads": 1}
+ON_THE_CPU = {"device": "cpu", "threads": 1}
+HOW = {"batch_size": 4, **ON_THE_CPU}
 
 
 def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
@@ -69,7 +70,7 @@ def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
     difference = np.abs(logits - exact).max()
     # 8 bits: each of a few layers rounds by up to 2^-9 of its numbers.
     assert 0 < difference < 0.05 * np.abs(exact).max()
-    drift = measured_drift(classifier, images, logits, **HOW, **faster)
+    drift = measured_drift(classifier, images, logits, **ON_THE_CPU, **faster)
     assert drift["dtype"] == "bfloat16"
     # Eleven images are fewer than the sample, so all of them are compared.
     assert drift["drift_samples"] == "11"
@@ -82,7 +83,7 @@ def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
     assert all(type(value) is str for value in drift.values())
     # Nothing of it stays: float32 gives the same bits as before, and has no drift to measure.
     np.testing.assert_array_equal(extract_logits(classifier, images, **HOW)[2], exact)
-    assert measured_drift(classifier, images, None, **HOW, precision="float32", compiled=False) == {}
+    assert measured_drift(classifier, images, None, **ON_THE_CPU, precision="float32", compiled=False) == {}
 
 
 def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
@@ -90,9 +91,9 @@ def test_a_compiled_network_gives_the_same_logits(images, monkeypatch):
     # The real compiler takes a minute; what is ours is that its network is run, and that it is compared.
     monkeypatch.setattr(torch, "compile", lambda network: compiled.append(network) or network)
     classifier = convnet()
-    logits = extract_logits(classifier, images, **HOW, compiled=True)[2]
+    logits = extract_logits(classifier, images, **ON_THE_CPU, compiled=True)[2]
     assert compiled == [classifier.network]
-    drift = measured_drift(classifier, images, logits, **HOW, precision="float32", compiled=True)
+    drift = measured_drift(classifier, images, logits, **ON_THE_CPU, precision="float32", compiled=True)
     assert drift["drift_logit"] == "0"
     assert drift["compiled"] == "true"
 

@@ -234,7 +234,7 @@ class Tabulation:
             self.values, curves, self.accuracies, distances=search.distances, seed=seed, split=split
         )
 
-        def calibration():
+        def calibration() -> TableGroup:
             results, curve_points = calibrate(
                 evidence,
                 search.objectives,

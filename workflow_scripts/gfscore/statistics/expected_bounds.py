@@ -154,8 +154,8 @@ class _Expected:
     n: NDArray[np.int64]
     variance: NDArray[np.float64]
 
-    def mean(self, reserve):
-        # Means (K,), lowered by `reserve` standard errors.
+    def mean(self, reserve: float) -> NDArray[np.float64]:
+        """Means (K,), lowered by `reserve` standard errors."""
         error = np.sqrt(self.variance / np.maximum(self.n, 1))
         return self.atoms.mean(axis=1) - reserve * error
 
