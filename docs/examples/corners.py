@@ -40,7 +40,7 @@ def corners(
         corner = draws.stream(number)[search.standing].uniform(x.shape[1:]).sign() * ball["eps"]
         points = project(x + corner, x, **ball)
         search.spend(1)
-        search.leave(points)
+        search.record_positions(points)
         search.note(points, logits_of(network, points), y)
     return search.result
 

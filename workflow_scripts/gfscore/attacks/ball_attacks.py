@@ -44,7 +44,7 @@ def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: 
         images, gradient = images[keep], gradient[keep]
 
     step = ball["eps"] * steepest(gradient, norm=ball["norm"])
-    search.leave(project(images + step, images, **ball))
+    search.record_positions(project(images + step, images, **ball))
     return search.result
 
 
@@ -111,7 +111,7 @@ def pgd(
             step = step_size * steepest(gradient, norm=ball["norm"])
             points = project(points + step, x, **ball)
 
-        search.leave(points)
+        search.record_positions(points)
         if restart < restarts - 1 and len(points):
             search.spend(1)
             search.note(points, logits_of(network, points), y)
@@ -296,7 +296,7 @@ def _ascend(
         if step in judge_at:
             climb.judge(steps=step - judged)
             judged = step
-    search.leave(climb.best)
+    search.record_positions(climb.best)
 
 
 @dataclass

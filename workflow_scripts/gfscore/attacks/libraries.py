@@ -22,7 +22,7 @@ from torch.nn import Module
 
 from gfscore.attacks.gradient_ascent import Ball, misclassified, per_image
 from gfscore.attacks.minimal_norm import length, refine
-from gfscore.attacks.search import no_gradient
+from gfscore.attacks.search import missing_gradient_error
 from gfscore.core.errors import InputError
 from gfscore.statistics.draws import Draws
 
@@ -57,7 +57,7 @@ class CountedNetwork(Module):
         if x.requires_grad and torch.is_grad_enabled():
             # No weight takes gradients, so that the logits do only along the image.
             if not logits.requires_grad:
-                raise no_gradient()
+                raise missing_gradient_error()
             # As in gfscore.attacks.search: what overflowed leads nowhere, and must not spread to the pixels.
             x.register_hook(lambda gradient: gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0))
         return logits

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from gfscore.attacks.gradient_ascent import misclassified, per_image
-from gfscore.attacks.search import slope_of
+from gfscore.attacks.search import gradient_of
 
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""
@@ -273,7 +273,7 @@ def _label_and_others(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def _gradient(logits: Tensor, points: Tensor, weights: Tensor, *, out: Tensor | None = None) -> Tensor:
     # Gradient of the weighted sum of an image's logits, where it is a number; with `out` not the last of these logits.
-    gradient = slope_of(logits, points, weights, retain_graph=out is not None)
+    gradient = gradient_of(logits, points, weights, retain_graph=out is not None)
     return torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0, out=out)
 
 

@@ -72,7 +72,7 @@ class Search:
             Rows (m',) int64 of the batch that go on; None where all do.
         """
         reached = self.goal.reached(logits, aims)
-        # A GPU is waited for to learn how many leave, once per look: a selection by a mask would wait each time.
+        # One synchronisation with the GPU for each call; a boolean mask would need one for each selection.
         count = int(reached.sum())
         if count == 0:
             return None
@@ -83,7 +83,7 @@ class Search:
         self.standing = self.standing[keep]
         return keep
 
-    def leave(self, points: Tensor) -> None:
+    def record_positions(self, points: Tensor) -> None:
         """Record where the standing images were moved to, though none is fooled there."""
         self._points[self.standing] = points
 
@@ -105,24 +105,24 @@ def ascent(network: Module, points: Tensor, aims: Tensor, goal: Goal) -> tuple[T
     points = points.detach().requires_grad_()
     logits = network(points).float()
     loss = goal.loss(logits, aims)
-    gradient = slope_of(loss.sum(), points)
-    # A network that starts with a sum gives one number for many pixels, which share its memory until they are made
-    # contiguous. A loss that overflowed leads nowhere, and must not spread to the pixels.
+    gradient = gradient_of(loss.sum(), points)
+    # The gradient may be an expanded view, which steps in place would corrupt. A loss that overflowed leads nowhere,
+    # and must not spread to the pixels.
     gradient = gradient.contiguous().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
     return logits.detach(), loss.detach(), gradient
 
 
-def slope_of(value: Tensor, points: Tensor, weights: Tensor | None = None, *, retain_graph: bool = False) -> Tensor:
+def gradient_of(value: Tensor, points: Tensor, weights: Tensor | None = None, *, retain_graph: bool = False) -> Tensor:
     """Gradient of a value, or of the sum of several by `weights`, with respect to points; InputError without one."""
     slope = None
     if value.requires_grad:
         slope = torch.autograd.grad(value, points, weights, allow_unused=True, retain_graph=retain_graph)[0]
     if slope is None:
-        raise no_gradient()
+        raise missing_gradient_error()
     return slope
 
 
-def no_gradient() -> InputError:
+def missing_gradient_error() -> InputError:
     """Error for a network whose logits have no gradient."""
     return InputError(
         "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "

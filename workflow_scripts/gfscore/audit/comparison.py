@@ -1,7 +1,7 @@
 """Comparison of the models of an audit with each other, all at T = 1.
 
-Tables `comparisons`, `model_comparisons`, `rank_intervals`, `lambda_swaps` and `metric_ranks`. Each is a family: all
-pairs of models, and in `comparisons` also all classes.
+Tables `comparisons`, `model_comparisons`, `rank_intervals`, `lambda_swaps` and `metric_ranks`. The first two are
+families of tests: of all pairs of models, and in `comparisons` of all classes too.
 """
 
 from __future__ import annotations

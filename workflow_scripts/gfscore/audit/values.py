@@ -32,7 +32,7 @@ NAMED_SOURCES = (
 )
 """Entries of an identity that say where a value comes from."""
 
-MOST_CHANGED = 0.02
+TOLERATED_SHARE = 0.02
 """Share of the predictions that may differ between two measures of one network.
 
 Other batch sizes, devices and tf32 flip only samples whose two largest logits are nearly equal, hardly any. Two
@@ -40,13 +40,13 @@ networks differ in more: of the CIFAR-10 checkpoints of the tests the two most a
 5.6%.
 """
 
-MOST_CHANGED_IN_BFLOAT16 = 0.06
+TOLERATED_SHARE_IN_BFLOAT16 = 0.06
 """The same where one of the two was computed in bfloat16, which keeps 8 bits.
 
 It changes up to 3.0% of the predictions of those checkpoints, most if adversarially trained: their logits are close.
 """
 
-FEW_CHANGED = 2
+TOLERATED_COUNT = 2
 """This many may differ, whatever share of all they are, since any sample may be a near-tie."""
 
 
@@ -126,7 +126,7 @@ class SampleValues:
     missing : ndarray (N,) of bool
         Samples that have no value.
     calibration : str
-        Objective that chose the temperature, UNCALIBRATED for T = 1 and for measures without a temperature.
+        Objective that chose the temperature; UNCALIBRATED where none did: at T = 1, and without a temperature.
     temperature : float
         Temperature of an attack-free score; NaN for measures without one.
     fresh : bool
@@ -306,7 +306,7 @@ class AuditValues:
 
     @cached_property
     def sample_files(self) -> dict[tuple[ModelName, str], Path | str]:
-        """Samples tables by model and measure, those aside whose values stand in the table scores."""
+        """Samples tables by model and measure, except for measures whose values are in the table scores."""
         files = {}
         paths = iter(self.samples)
         for model in self.subject.models:
@@ -318,7 +318,7 @@ class AuditValues:
     def table(self, model: ModelName, measure: str) -> pd.DataFrame:
         """Samples table of a model and measure, with the columns `correct` and `predicted` of with_predictions.
 
-        Each image counts once, and of a measure of a subset the samples of that subset alone.
+        Each image counts once. A measure with a subset has rows of that subset only.
         """
         key = model, measure
         if key not in self.tables:
@@ -352,7 +352,7 @@ class AuditValues:
         return self.sample_files[model, measure]
 
     def identity(self, model: ModelName, measure: str) -> Mapping[str, Any]:
-        """Identity in the metadata of that file."""
+        """Metadata of the file that `path` names."""
         if self.subject.in_scores(model, measure):
             return self.scores_file.identity["logits"][model.label]
         return read_identity(self.sample_files[model, measure])
@@ -416,22 +416,22 @@ class AuditValues:
         return result
 
     def _calibrated(self, model, calibrations):
-        evidence = self.logits_of(model)
+        model_logits = self.logits_of(model)
         every_sample = self.listed.expected(None, where=self.dataset)
-        correct = predictions(evidence.logits, evidence.labels) == evidence.labels
+        correct = predictions(model_logits.logits, model_logits.labels) == model_logits.labels
         result = []
         for objective, calibration in calibrations.items():
             temperature = chosen_temperature(calibration, model)
             if temperature is None:
                 # An objective without an optimum chooses no temperature; calibration.json says why.
                 continue
-            reporting = np.ones(len(correct), dtype=bool)
+            held_out = np.ones(len(correct), dtype=bool)
             split = calibration["split"]
             if split:
-                reporting = ~choosing_samples(evidence.sample_id, evidence.labels, split)
+                held_out = ~choosing_samples(model_logits.sample_id, model_logits.labels, split)
             values = scores(
-                evidence.logits[reporting],
-                evidence.labels[reporting],
+                model_logits.logits[held_out],
+                model_logits.labels[held_out],
                 activation=self.subject.activation,
                 temperature=temperature,
             )
@@ -440,8 +440,8 @@ class AuditValues:
                     model,
                     self.subject.measures[cast(str, self.subject.calibrated_measure)],
                     values,
-                    every_sample.only(reporting),
-                    correct=correct[reporting],
+                    every_sample.only(held_out),
+                    correct=correct[held_out],
                     calibration=objective,
                     temperature=temperature,
                     fresh=split is not None,
@@ -538,10 +538,11 @@ def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
-    """Mean value over the rows of each sample, in the order of the samples' first rows: N rows, not N x conditions.
+    """Mean value over the rows of each sample, in the order of the samples' first rows.
 
-    Rows of one sample are no independent draws, so they must not count as samples in an interval. Samples with fewer
-    rows than others are left out: the rows that they have may be the better ones.
+    A corruption measure has one row per sample, corruption and severity. Rows of one sample are no independent draws,
+    so they must not count as samples in an interval. Samples with fewer rows than others are left out, and count as
+    missing later: a mean over only some corruptions may be over the easier ones.
     """
     if not samples["sample_id"].duplicated().any():
         return samples
@@ -589,8 +590,8 @@ def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> N
     Raises
     ------
     InputError
-        If more than FEW_CHANGED predictions and more than the share MOST_CHANGED of them differ,
-        MOST_CHANGED_IN_BFLOAT16 for numbers in bfloat16.
+        If more than TOLERATED_COUNT predictions and more than the share TOLERATED_SHARE of them differ,
+        TOLERATED_SHARE_IN_BFLOAT16 for numbers in bfloat16.
     """
     predicted = {item.measure.name: _predictions(item) for item in values}
     compared = [item for item in values if len(predicted[item.measure.name])]
@@ -602,17 +603,17 @@ def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> N
     for item in compared:
         first, second = predicted[reference.measure.name].align(predicted[item.measure.name], join="inner")
         changed = int(np.count_nonzero(first != second))
-        if changed <= FEW_CHANGED:
+        if changed <= TOLERATED_COUNT:
             continue
         dtypes = [files.identity(each.model, each.measure.name).get("dtype") for each in (reference, item)]
-        tolerated = MOST_CHANGED_IN_BFLOAT16 if "bfloat16" in dtypes else MOST_CHANGED
+        tolerated = TOLERATED_SHARE_IN_BFLOAT16 if "bfloat16" in dtypes else TOLERATED_SHARE
         if changed > tolerated * len(second):
             _refuse_networks(reference, item, files, changed=changed, compared=len(second))
 
 
 def _refuse_networks(reference, item, files, *, changed, compared):
     paths = [files.path(each.model, each.measure.name) for each in (reference, item)]
-    remade = [
+    outdated_files = [
         f"results/logits/{each.model.path}.parquet" if each.measure.from_logits else str(path)
         for each, path in zip((reference, item), paths, strict=True)
     ]
@@ -620,7 +621,7 @@ def _refuse_networks(reference, item, files, *, changed, compared):
         f"{item.model.label}: {reference.measure.name} and {item.measure.name} are not of one network: for {changed} "
         f"of {compared} undisturbed samples the predictions in {paths[0]} and {paths[1]} differ, more than rounding "
         "explains. Its weights, or code that it uses, changed after one of them was made; make both again by adding -R "
-        f"{' '.join(remade)} to the command"
+        f"{' '.join(outdated_files)} to the command"
     )
 
 

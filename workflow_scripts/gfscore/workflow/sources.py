@@ -91,7 +91,7 @@ def files_of(names: Iterable[str], folder: Path) -> set[Path]:
 
 
 def modules_of_kinds(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
-    """Names, sorted, of the modules that declare the kinds of measures, and what their settings name, attacks say."""
+    """Modules that declare these kinds of measures and the attacks in their settings, sorted."""
     modules: set[str] = set()
     for measure in measures:
         modules.add(measure.kind.module)

@@ -48,7 +48,7 @@ NOISE_SHARE = 0.02
 At most 1% on small networks, plain and adversarially trained, for PGD of 5 and 20 steps in l_inf and l2.
 """
 
-OTHER_SHARE = 0.1
+EQUAL_ATTACK_SHARE = 0.1
 """Likewise for two different attacks of about equal strength; at most 5% on those networks."""
 
 MORE_PASSES = 10
@@ -178,9 +178,9 @@ def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
        BLACK_BOX_SHARE.
     2. Another measure breaks samples within the radius, in the same norm, by weaker attacks: one step where many
        failed, no gradients where gradients failed, or the same attack in a smaller ball with no more passes; more than
-       NOISE_SHARE. Or by different attacks of about equal strength; more than OTHER_SHARE.
-    3. Samples of several classes withstand attacks in l_inf balls that all contain the grey image, which has one class,
-       so all but those of one class were missed; more than NOISE_SHARE.
+       NOISE_SHARE. Or by different attacks of about equal strength; more than EQUAL_ATTACK_SHARE.
+    3. In l_inf with eps of at least 0.5 every ball contains the grey image, so at most one class can truly survive:
+       survivors of all others were missed; more than NOISE_SHARE.
 
     Parameters
     ----------
@@ -207,21 +207,22 @@ def _significant(hits: int, n: int, share: float) -> bool:
 
 
 def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
-    # One step is beaten by any search, be its gradient right or wrong.
-    many_steps = [place for place, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
-    if not many_steps:
+    # Attacks of a single step do not count: any search finds more than they do, masked gradients or not.
+    of_many_steps = [position for position, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
+    if not of_many_steps:
         return
-    earlier = attacked.tried[: many_steps[0]]
-    late = []
-    for attack in attacked.tried[many_steps[0] :]:
+    earlier = attacked.tried[: of_many_steps[0]]
+    later_black_box = []
+    for attack in attacked.tried[of_many_steps[0] :]:
         if ATTACKS[attack].follows == NOT_AT_ALL and attack not in earlier:
-            late.append(attack)
-    hits = int(np.isin(attacked.attack.astype(str), late).sum())
+            later_black_box.append(attack)
+    hits = int(np.isin(attacked.attack.astype(str), later_black_box).sum())
     n = len(attacked.attack)
     if _significant(hits, n, BLACK_BOX_SHARE):
         text = (
-            f"{', '.join(late)}, which uses no gradients, broke {count(hits)} of {count(n)} samples that attacks with "
-            f"gradients had missed; the gradients of this classifier may be masked, and more samples may be breakable"
+            f"{', '.join(later_black_box)}, which uses no gradients, broke {count(hits)} of {count(n)} samples that "
+            "attacks with gradients had missed; the gradients of this classifier may be masked, and more samples may "
+            "be breakable"
         )
         yield MaskingSign(name, None, hits, n, proof=False, text=text)
 
@@ -265,7 +266,7 @@ def _tolerated(attacked: Attacked, other: Attacked) -> tuple[float | None, int |
     # Share of samples that `attacked` may miss though `other` breaks them, None for all of them; and how many times
     # more passes `other` may spend on a sample, None where they do not matter.
     if attacked.strength < MANY_STEPS or not other.tried:
-        # What takes no gradients, or few, fails for other reasons than masked ones.
+        # Masked gradients cannot mislead an attack that hardly uses them.
         return None, None
     if other.strength <= ONE_STEP:
         return NOISE_SHARE, None
@@ -273,4 +274,4 @@ def _tolerated(attacked: Attacked, other: Attacked) -> tuple[float | None, int |
         # The same attack in a ball that is not smaller differs by its settings only.
         smaller = other.eps < attacked.eps - ROUNDING
         return (NOISE_SHARE, 1) if smaller else (None, None)
-    return OTHER_SHARE, MORE_PASSES
+    return EQUAL_ATTACK_SHARE, MORE_PASSES

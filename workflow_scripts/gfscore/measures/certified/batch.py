@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from gfscore.attacks.gradient_ascent import per_image, steepest
-from gfscore.attacks.search import slope_of
+from gfscore.attacks.search import gradient_of
 from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, Certified, Smoothing
 from gfscore.measures.certified.radii import fewest_votes
@@ -233,7 +233,7 @@ def _gradient(
         rivals = logits.scatter(1, copy_classes, -float("inf")).logsumexp(1)
         margin = logits.gather(1, copy_classes)[:, 0] - rivals
         log_probability = -softplus(margin).reshape(-1, draws).logsumexp(1)
-        gradients.append(slope_of(log_probability.sum(), points))
+        gradients.append(gradient_of(log_probability.sum(), points))
     return torch.cat(gradients)
 
 
