@@ -35,5 +35,5 @@ def test_rows_over_classes_keep_their_names():
     """The mean over classes and the worst of them have one index."""
     frame = pd.DataFrame({"class_index": [0, -1, -1, -1], "class_name": ["cat", "macro", "worst", None]})
     tables = SimpleNamespace(group_metrics=frame, measures={})
-    found = Contents.of(SimpleNamespace(tables=tables), "group_metrics")
-    assert list(found["class"]) == ["cat", "macro", "worst", ""]
+    rows = Contents.rows(SimpleNamespace(tables=tables), "group_metrics")
+    assert list(rows["class"]) == ["cat", "macro", "worst", ""]

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.findings.finding import FindingInWords, first_findings
 from gfscore.audit.tables import AuditTables
+from gfscore.audit.verdicts.findings import qualifying_sentences
 from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.judging import MOST_REPEATED
 from gfscore.audit.verdicts.verdict import Measures, ModelVerdict, RuleVerdict, Verdict, has_attacks, proven_measure
@@ -14,11 +16,23 @@ from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
 from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
+from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
 
-MOST_CLASSES, MOST_NAMED = 14, 3
-"""Largest number of classes in the picture (the section on classes has all), and of models named in the verdict."""
+MOST_CLASSES = 14
+"""Largest number of classes in the picture; the section on classes has all."""
+
+MOST_EMPTY = 3
+"""Largest number of classes without samples in the picture."""
+
+MOST_NAMED = 3
+"""Largest number of models that the verdict names."""
+
+MOST_FINDINGS = 3
 
 WORST_CLASS = "wcr"
+
+
+# ---- the screen ----
 
 
 @dataclass(frozen=True)
@@ -33,44 +47,215 @@ class Evidence:
 
     @property
     def left_out(self) -> int:
-        """Classes that are not among the rows."""
+        """Number of classes that are not among the rows."""
         return max(0, self.classes - MOST_CLASSES)
 
 
+@dataclass(frozen=True)
+class Strip:
+    """The models: what the gate judges of each, best first, against its threshold."""
+
+    title: str
+    scale: Scale
+    rows: list[Track]
+    judged: bool
+    about: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Models that one rule gives the same verdict: the verdict, their number, and names of the best."""
+
+    word: str
+    number: int
+    names: str
+
+
+@dataclass(frozen=True)
+class RuleView:
+    """A rule in words, what would settle its undecided models, its outcomes, and its number of models."""
+
+    words: str
+    settling: str | None
+    outcomes: list[Outcome]
+    models: int
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """The verdict as a word, its rules, and the models that readers are warned of, each with the reason."""
+
+    word: str
+    rules: list[RuleView]
+    warned: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What the template writes at the top of the page.
+
+    Parameters
+    ----------
+    measure : str
+        Measure that the gate judges.
+    chosen : int
+        Position of the model whose classes are shown first.
+    labels, classes : list of str
+        Whole names of models and classes.
+    facts : dict
+        What was audited.
+    judged_at, judged_by, data_digest : str
+        When the verdict was judged, by which version, and the first letters of the dataset's digest.
+    verdict : VerdictView
+    beside : list of str
+        Sentences that the verdict is not read without.
+    remarks : list of str
+        Remarks on samples.
+    evidence : Evidence
+    strip : Strip
+    findings : list of FindingInWords
+        The first ones of those that are not `beside`.
+    """
+
+    measure: str
+    chosen: int
+    labels: list[str]
+    classes: list[str]
+    facts: dict[str, str | int | None]
+    judged_at: str
+    judged_by: str
+    data_digest: str
+    verdict: VerdictView
+    beside: list[str]
+    remarks: list[str]
+    evidence: Evidence
+    strip: Strip
+    findings: list[FindingInWords]
+
+
+def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> FirstScreen:
+    """The first screen of an audit's page.
+
+    Parameters
+    ----------
+    tables : AuditTables
+    verdict : Verdict
+        With its findings.
+    measures : mapping
+        Settings of the audit's measures by name.
+    index : ModelsAndClasses
+    """
+    measure = verdict.judged_measure(measures)
+    model = verdict.shown_model
+    chosen = 0
+    if model is not None:
+        chosen = index.position.get(model, 0)
+
+    qualifications = qualifying_sentences(verdict.findings)
+    findings = [finding for finding in verdict.findings if finding.sentence not in qualifications]
+
+    return FirstScreen(
+        measure=measure,
+        chosen=chosen,
+        labels=index.labels,
+        classes=index.classes,
+        facts=facts(tables, index, verdict, measure),
+        judged_at=time_of(verdict),
+        judged_by=version_of(verdict),
+        data_digest=data_of(verdict),
+        verdict=verdict_view(verdict, index, measures),
+        beside=qualifications,
+        remarks=remarks_of(verdict),
+        evidence=evidence_by_class(tables, verdict, measures, index),
+        strip=strip_of_models(tables, verdict, measures, index),
+        findings=first_findings(findings, MOST_FINDINGS),
+    )
+
+
+def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measure: str) -> dict[str, str | int | None]:
+    """What was audited: data, samples and classes of the measure that is judged, models."""
+    rows = tables.of("class_scores", measure)
+    counts = rows.groupby(["threat", "model"], sort=False)[["n", "n_missing", "n_rows"]].sum()
+    expected = counts["n"] + counts["n_missing"]
+    repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * expected).any()
+    keys = ["threat", "model", "measure", "calibration"]
+    of_every_measure = tables.class_scores.groupby(keys, sort=False)["n"].sum()
+    return {
+        "dataset": printable(rows["dataset"].iloc[0]),
+        "samples": _span(counts["n"]),
+        "expected": _span(expected) if counts["n_missing"].any() else None,
+        "rows": _span(counts["n_rows"]) if repeated else None,
+        "per_class": _span(rows["n"][rows["n"] > 0]),
+        "all": _span(of_every_measure),
+        "classes": len(index.classes),
+        "models": len(index.models),
+        "excluded": len(verdict.excluded),
+    }
+
+
+def _span(counts: pd.Series) -> str:
+    if counts.empty:
+        return "0"
+    low = counts.min()
+    high = counts.max()
+    if low == high:
+        return numbers.count(low)
+    return f"{numbers.count(low)} to {numbers.count(high)}"
+
+
+# ---- evidence by class ----
+
+
 def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> Evidence:
-    """Range in which each class's robust accuracy must lie, of every model; else the judged measure's class values."""
+    """Range in which each class's robust accuracy must lie, of every model.
+
+    Without a measure of accuracy under attack, the class values of the judged measure.
+    """
     attacked = verdict.attacked_measure(measures)
     measure = attacked or verdict.judged_measure(measures)
     proven = proven_measure(attacked, measures)
     meaning = measure_of(measures[measure])
-    scores = tables.of("class_scores", measure)
-    value, low, high, n, clean = (index.grid(scores, name) for name in ("value", "low", "high", "n", "accuracy"))
-    below = index.grid(tables.of("class_scores", proven), "value") if proven else None
-    below_low = index.grid(tables.of("class_scores", proven), "low") if proven else low
-    clean = clean if meaning.value_range == (0.0, 1.0) else np.full(clean.shape, np.nan)
-    rows = [
-        _rows(
-            index,
-            {"value": value[m], "low": below_low[m], "high": high[m], "n": n[m], "clean": clean[m]},
-            below=None if below is None else below[m],
-            attacked=attacked is not None,
-            highest=meaning.value_range[1],
-        )
-        for m in range(len(index.models))
-    ]
-    rules = [rule for rule in verdict.rules if rule.measure == measure and rule.statistic == WORST_CLASS]
-    threshold = float(rules[0].threshold) if rules else None
     lowest, highest = map(float, meaning.value_range)
+
+    scores = tables.of("class_scores", measure)
+    grids = {name: index.grid(scores, name) for name in ("value", "low", "high", "n")}
+    grids["clean"] = np.full(grids["value"].shape, np.nan)
+    if meaning.value_range == (0.0, 1.0):
+        grids["clean"] = index.grid(scores, "accuracy")
+    if attacked:
+        grids["band_low"] = np.zeros(grids["value"].shape)
+    if proven:
+        proofs = tables.of("class_scores", proven)
+        grids["band_low"] = index.grid(proofs, "value")
+        grids["low"] = index.grid(proofs, "low")
+
+    rows = []
+    for position in range(len(index.models)):
+        of_model = {name: grid[position] for name, grid in grids.items()}
+        rows.append(_class_rows(index, of_model, proven=proven is not None, highest=meaning.value_range[1]))
+
+    title = f"{meaning.title} of each class"
+    unit = meaning.unit
+    if attacked:
+        title = "What attacks leave of each class"
+        unit = meaning.title
     return Evidence(
-        title="What attacks leave of each class" if attacked else f"{meaning.title} of each class",
+        title=title,
         about=_about(attacked, proven, measures),
-        scale=Scale(lowest, highest, printable(meaning.title if attacked else meaning.unit), threshold),
+        scale=Scale(lowest, highest, printable(unit), _threshold_of_classes(verdict, measure)),
         rows=rows,
         classes=len(index.classes),
     )
 
 
-def _about(attacked, proven, measures):
+def _threshold_of_classes(verdict: Verdict, measure: str) -> float | None:
+    for rule in verdict.rules:
+        if rule.measure == measure and rule.statistic == WORST_CLASS:
+            return float(rule.threshold)
+    return None
+
+
+def _about(attacked: str | None, proven: str | None, measures: Measures) -> str:
     if attacked and proven:
         return f"Band: proven ({printable(proven)}) to what attacks leave ({printable(attacked)})"
     if attacked:
@@ -83,31 +268,35 @@ def _about(attacked, proven, measures):
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
 
-def _rows(index, values, *, below, attacked, highest):
+def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool, highest: float) -> list[Track]:
+    # Of one model, from arrays (K,): classes without samples, then the lowest ones.
     sampled = values["n"] > 0
-    known, absent = np.flatnonzero(sampled), np.flatnonzero(~sampled)
-    order = known[np.argsort(values["value"][known], kind="stable")][:MOST_CLASSES]
-    absent = absent[: min(3, MOST_CLASSES - len(order))]
+    present = np.flatnonzero(sampled)
+    lowest_first = present[np.argsort(values["value"][present], kind="stable")][:MOST_CLASSES]
+    empty = np.flatnonzero(~sampled)[: min(MOST_EMPTY, MOST_CLASSES - len(lowest_first))]
+
     rows = []
-    for k in [*absent, *order]:
-        value, low, high, tick = (finite(values[name][k]) for name in ("value", "low", "high", "clean"))
-        lowest = 0.0 if below is None else float(below[k])
-        band = (lowest, float(values["value"][k])) if attacked and sampled[k] else None
-        aside = "" if sampled[k] else "no samples"
-        more = {"band": band, "proven": below is not None, "tick": tick, "aside": aside, "highest": highest}
-        rows.append(Track(index.classes[k], index.class_short[k], value, low, high, **more))
+    for k in [*empty, *lowest_first]:
+        band = None
+        if sampled[k] and "band_low" in values:
+            band = (float(values["band_low"][k]), float(values["value"][k]))
+        track = Track(
+            index.classes[k],
+            index.class_short[k],
+            finite(values["value"][k]),
+            finite(values["low"][k]),
+            finite(values["high"][k]),
+            band=band,
+            proven=proven,
+            tick=finite(values["clean"][k]),
+            aside="" if sampled[k] else "no samples",
+            highest=highest,
+        )
+        rows.append(track)
     return rows
 
 
-@dataclass(frozen=True)
-class Strip:
-    """The models: what the gate judges of each, best first, against its threshold."""
-
-    title: str
-    scale: Scale
-    rows: list[Track]
-    judged: bool
-    about: str
+# ---- models ----
 
 
 def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> Strip:
@@ -170,7 +359,10 @@ def _value_or_least(row: Track) -> float:
     return -np.inf if row.value is None else row.value
 
 
-def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) -> dict[str, Any]:
+# ---- verdict ----
+
+
+def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) -> VerdictView:
     """The verdict for the first screen: word, each rule in words with its counts, and what would settle the rest."""
     rules = []
     for rule in verdict.rules:
@@ -178,18 +370,11 @@ def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) 
         for word in (PASS, FAIL, INCONCLUSIVE):
             models = rule.models_with(word)
             if models:
-                names = _names_best_first(models, rule, index)
-                outcomes.append({"word": word, "number": len(models), "names": names})
-        rules.append(
-            {
-                "words": demand(rule, measures),
-                "settling": settling(rule),
-                "outcomes": outcomes,
-                "models": len(rule.models),
-            }
-        )
+                outcomes.append(Outcome(word, len(models), _names_best_first(models, rule, index)))
+        rules.append(RuleView(demand(rule, measures), settling(rule), outcomes, len(rule.models)))
+
     warned = [(printable(remark.model), printable(remark.reason)) for remark in verdict.warned]
-    return {"word": verdict.verdict, "rules": rules, "warned": warned}
+    return VerdictView(verdict.verdict, rules, warned)
 
 
 def _names_best_first(models: list[ModelVerdict], rule: RuleVerdict, index: ModelsAndClasses) -> str:
@@ -204,17 +389,20 @@ def _names_best_first(models: list[ModelVerdict], rule: RuleVerdict, index: Mode
 def demand(rule: RuleVerdict, measures: Measures) -> str:
     """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
     meaning = measure_of(measures[rule.measure])
-    limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
     title = meaning.title[:1].lower() + meaning.title[1:]
-    what = f"{title} ({printable(rule.measure)})"
+    measure = f"{title} ({printable(rule.measure)})"
+    limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
     if rule.statistic == WORST_CLASS:
-        asked = f"is the {what} {limit} in every class"
+        question = f"is the {measure} {limit} in every class"
     else:
-        asked = f"is the {rule.title} of {what} {limit}"
-    looks = rule.looks
-    together = " for all models together" if len(rule.models) > 1 else ""
-    look = f", at look {looks.this} of {looks.planned}" if looks.planned > 1 else ""
-    return f"Asked: {asked}, with {numbers.percent(rule.confidence)} confidence{together}{look}?"
+        question = f"is the {rule.title} of {measure} {limit}"
+
+    confidence = f"with {numbers.percent(rule.confidence)} confidence"
+    if len(rule.models) > 1:
+        confidence += " for all models together"
+    if rule.looks.planned > 1:
+        confidence += f", at look {rule.looks.this} of {rule.looks.planned}"
+    return f"Asked: {question}, {confidence}?"
 
 
 def settling(rule: RuleVerdict) -> str | None:
@@ -225,38 +413,19 @@ def settling(rule: RuleVerdict) -> str | None:
     unit = "group" if rule.attribute else "class"
     if any(model.classes_without_samples for model in models):
         return f"samples of every {unit} would settle it"
-    known = [model for model in models if model.samples_needed_per_class is not None]
-    if not known:
+
+    needed = []
+    further = []
+    for model in models:
+        if model.samples_needed_per_class is not None:
+            needed.append(model.samples_needed_per_class)
+            if model.further_samples_needed is not None:
+                further.append(model.further_samples_needed)
+    if not needed:
         return "no number of samples is known that would settle it"
-    about = _span(pd.Series([model.samples_needed_per_class for model in known]))
-    which = "it" if len(known) == len(models) else f"{len(known)} of them"
-    further = [model.further_samples_needed for model in known if model.further_samples_needed is not None]
-    where = f"({numbers.count(max(further))} more in all)" if len(further) == len(known) else "of a new audit"
-    return f"about {about} samples per {unit} {where} would settle {which}"
 
-
-def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measure: str) -> dict[str, Any]:
-    """What was audited: data, samples and classes of the measure that is judged, models."""
-    rows = tables.of("class_scores", measure)
-    counts = rows.groupby(["threat", "model"], sort=False)[["n", "n_missing", "n_rows"]].sum()
-    expected = counts["n"] + counts["n_missing"]
-    repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * expected).any()
-    every = tables.class_scores.groupby(["threat", "model", "measure", "calibration"], sort=False)["n"].sum()
-    return {
-        "dataset": printable(rows["dataset"].iloc[0]),
-        "samples": _span(counts["n"]),
-        "expected": _span(expected) if counts["n_missing"].any() else None,
-        "rows": _span(counts["n_rows"]) if repeated else None,
-        "per_class": _span(rows["n"][rows["n"] > 0]),
-        "all": _span(every),
-        "classes": len(index.classes),
-        "models": len(index.models),
-        "excluded": len(verdict.excluded),
-    }
-
-
-def _span(counts):
-    if counts.empty:
-        return "0"
-    low, high = counts.min(), counts.max()
-    return numbers.count(low) if low == high else f"{numbers.count(low)} to {numbers.count(high)}"
+    audit = "of a new audit"
+    if len(further) == len(needed):
+        audit = f"({numbers.count(max(further))} more in all)"
+    settled = "it" if len(needed) == len(models) else f"{len(needed)} of them"
+    return f"about {_span(pd.Series(needed))} samples per {unit} {audit} would settle {settled}"

@@ -7,7 +7,7 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import number
 from gfscore.show.page import provenance
 from gfscore.show.page.first_screen import WORST_CLASS
-from gfscore.show.page.report import environment, text_of
+from gfscore.show.page.html import environment, text_of
 
 
 def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) -> str:

@@ -1,108 +1,193 @@
 """Which model: every metric of every model, at T = 1 and on the grid of temperatures; and differences of pairs."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.verdicts.verdict import Measures
 from gfscore.core import numbers
 from gfscore.core.names import printable
-from gfscore.measures import measure_of
+from gfscore.measures import NamedMeasure
 from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite, packed
 from gfscore.statistics.curves import ScoreCurves
 
-FIRST_METRIC, WORST = "value", "wcr"
+FIRST_METRIC = "value"
+WORST = "wcr"
 STEPS = 31
 """Temperatures of the slider, evenly spaced in log T; 1 and every chosen temperature stand between them."""
 
 MOST_CLASSES = 20
 """Classes of a pair that are shown: those that differ most."""
 
-
-def ranking_data(tables: AuditTables, index: ModelsAndClasses, measures: Measures, lam: float) -> dict[str, Any]:
-    """Every metric of every model by measure: arrays `value`, `low`, `high` (M,), and the scale it is drawn on."""
-    return {name: _of_measure(tables, index, name, settings, lam) for name, settings in measures.items()}
+PAIR = ["first_threat", "first_model", "second_threat", "second_model"]
+"""Columns that name the two models of a pair."""
 
 
-def _of_measure(tables, index, name, settings, lam):
-    rows = index.per_model(tables.of("model_summary", name))
-    meaning = measure_of(settings)
-    result: dict[str, Any] = {"title": meaning.title, "unit": meaning.unit, "metrics": {}}
-    for metric in METRICS.values():
-        ends = ("low", "high") if metric.bounded else ()
-        columns = {"value": metric.name} | {end: f"{metric.name}_{end}" for end in ends}
-        if metric.name == FIRST_METRIC:
-            columns |= {"low": "value_alone_low", "high": "value_alone_high"}
-        low, high = metric.range(meaning.value_range, classes=len(index.classes), lam=lam)
-        known = {key: [finite(row and row.get(column)) for row in rows] for key, column in columns.items()}
-        # A range that nothing reaches would squeeze all rows into a corner.
-        largest = max((value for values in known.values() for value in values if value is not None), default=1.0)
-        result["metrics"][metric.name] = known | {"scale": _scale(low, high, largest), "highest": finite(high)}
-    result["worst"] = [row and printable(row["wcr_class"]) for row in rows]
+# ---- metrics of models ----
+
+
+@dataclass(frozen=True)
+class RankingView:
+    """The ranking as the page opens with it: its controls, its tracks on their scale, and its texts."""
+
+    measure: str
+    measures: list[str]
+    metric: str
+    rows: list[Track]
+    scale: Scale
+    title: str
+    note: str
+
+
+def ranking_data(
+    tables: AuditTables, index: ModelsAndClasses, measures: Mapping[str, NamedMeasure], lam: float
+) -> dict[str, Any]:
+    """Every metric of every model, for the page's script.
+
+    Parameters
+    ----------
+    tables : AuditTables
+    index : ModelsAndClasses
+    measures : mapping of str to NamedMeasure
+    lam : float
+        Lambda of FP.
+
+    Returns
+    -------
+    dict
+        By measure: `title`, `unit`, `worst` class of each model, and `metrics`, each with lists `value`, `low`, `high`
+        of the M models, the `scale` it is drawn on, and its `highest` value.
+    """
+    result = {}
+    for name, named in measures.items():
+        rows = index.per_model(tables.of("model_summary", name))
+        metrics = {}
+        for metric in METRICS.values():
+            limits = metric.range(named.measure.value_range, classes=len(index.classes), lam=lam)
+            metrics[metric.name] = _metric_of_models(metric, rows, limits)
+        result[name] = {
+            "title": named.measure.title,
+            "unit": named.measure.unit,
+            "metrics": metrics,
+            "worst": [None if row is None else printable(row["wcr_class"]) for row in rows],
+        }
     return result
 
 
-def _scale(low, high, largest):
-    low = 0.0 if not np.isfinite(low) or low < 0 else low
-    high = high if np.isfinite(high) else largest
-    return Scale(float(low), float(max(high, 1e-9)), "").plain()
+def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits: tuple[float, float]) -> dict[str, Any]:
+    columns = {"value": metric.name}
+    if metric.name == FIRST_METRIC:
+        columns["low"] = "value_alone_low"
+        columns["high"] = "value_alone_high"
+    elif metric.bounded:
+        columns["low"] = f"{metric.name}_low"
+        columns["high"] = f"{metric.name}_high"
+
+    result: dict[str, Any] = {}
+    finite_values = []
+    for key, column in columns.items():
+        values = [None if row is None else finite(row.get(column)) for row in rows]
+        finite_values += [value for value in values if value is not None]
+        result[key] = values
+
+    low, high = limits
+    if not np.isfinite(low) or low < 0:
+        low = 0.0
+    # A range that nothing reaches would squeeze all rows into a corner.
+    end = high if np.isfinite(high) else max(finite_values, default=1.0)
+    result["scale"] = Scale(float(low), float(max(end, 1e-9)), "").plain()
+    result["highest"] = finite(high)
+    return result
 
 
-def ranking_view(data: Mapping[str, Any], index: ModelsAndClasses, measure: str, judged_worst: bool) -> dict[str, Any]:
-    """The ranking as it opens: by the worst class where the gate judges it, else by the mean of all samples."""
-    metric = METRICS[WORST if judged_worst else FIRST_METRIC]
-    known = data[measure]["metrics"][metric.name]
-    bounds = [known.get(end, [None] * len(index.labels)) for end in ("low", "high")]
-    rows = [
-        Track(name, short, value, low, high, key=key, highest=known["highest"])
-        for key, (name, short, value, low, high) in enumerate(
-            zip(index.labels, index.short, known["value"], *bounds, strict=True)
-        )
-    ]
-    rows.sort(key=lambda row: (row.value is None, -metric.direction * (row.value or 0)))
-    scale = Scale(known["scale"]["low"], known["scale"]["high"], "")
-    return {
-        "measure": measure,
-        "measures": list(data),
-        "metric": metric.name,
-        "rows": rows,
-        "scale": scale,
-        "title": f"{metric.title} by {printable(measure)}, best first ({metric.better})",
-        "note": f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1.",
-    }
+def ranking_view(
+    data: Mapping[str, Any], index: ModelsAndClasses, measure: str, *, by_worst_class: bool
+) -> RankingView:
+    """The ranking as the page opens with it.
+
+    Parameters
+    ----------
+    data : mapping
+        From ranking_data.
+    index : ModelsAndClasses
+    measure : str
+        Measure that the gate judges.
+    by_worst_class : bool
+        Whether models are ranked by their worst class; else by the mean of all samples.
+    """
+    metric = METRICS[WORST if by_worst_class else FIRST_METRIC]
+    of_metric = data[measure]["metrics"][metric.name]
+    unknown = [None] * len(index.labels)
+    low = of_metric.get("low", unknown)
+    high = of_metric.get("high", unknown)
+
+    rows = []
+    for key, (name, short) in enumerate(zip(index.labels, index.short, strict=True)):
+        value = of_metric["value"][key]
+        rows.append(Track(name, short, value, low[key], high[key], key=key, highest=of_metric["highest"]))
+
+    def place(row: Track) -> tuple[bool, float]:
+        if row.value is None:
+            return True, 0.0
+        return False, -metric.direction * row.value
+
+    return RankingView(
+        measure=measure,
+        measures=list(data),
+        metric=metric.name,
+        rows=sorted(rows, key=place),
+        scale=Scale(of_metric["scale"]["low"], of_metric["scale"]["high"], ""),
+        title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
+        note=f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1.",
+    )
 
 
 def temperature_grid(
     tables: AuditTables, sweeps: Mapping[str, ScoreCurves] | None, index: ModelsAndClasses
 ) -> dict[str, Any] | None:
-    """Every metric without lambda (M, T) of the calibrated measure at the slider's temperatures, or None."""
-    if not sweeps or not tables.calibration_results:
-        return None
+    """Every metric without lambda of the calibrated measure at the slider's temperatures.
+
+    Returns
+    -------
+    dict or None
+        `measure`; the T `temperatures`; `metrics`, packed arrays (M, T). None without a temperature search.
+    """
     results = tables.calibration_results
+    if not sweeps or not results:
+        return None
     curves = [sweeps[f"{threat}/{model}"] for threat, model in index.models]
-    low = max(curve.temperatures[0] for curve in curves)
-    high = min(curve.temperatures[-1] for curve in curves)
-    chosen = [result["t_star"] for result in results.values() if result["t_star"] is not None]
-    grid = np.geomspace(low, high, STEPS)
-    grid[[0, -1]] = low, high
-    temperatures = np.unique(np.concatenate([grid, [1.0], chosen]))
-    temperatures = temperatures[(temperatures >= low) & (temperatures <= high)]
+    temperatures = _temperatures(tables, curves)
     measure = next(iter(results.values()))["measure"]
     counts = index.grid(tables.of("class_scores", measure), "n")
+
     # Of the classes with samples, all temperatures at once.
-    values = [(curve(temperatures)[:, n > 0], n[n > 0]) for curve, n in zip(curves, counts, strict=True)]
-    return {
-        "measure": measure,
-        "temperatures": temperatures.tolist(),
-        "metrics": {
-            name: packed([metric.compute_many(rows, counts=n) for rows, n in values])
-            for name, metric in METRICS.items()
-            if "lam" not in metric.needs
-        },
-    }
+    values = []
+    for curve, n in zip(curves, counts, strict=True):
+        sampled = n > 0
+        values.append((curve(temperatures)[:, sampled], n[sampled]))
+
+    metrics = {}
+    for name, metric in METRICS.items():
+        if "lam" not in metric.needs:
+            metrics[name] = packed([metric.compute_many(scores, counts=n) for scores, n in values])
+    return {"measure": measure, "temperatures": temperatures.tolist(), "metrics": metrics}
+
+
+def _temperatures(tables: AuditTables, curves: list[ScoreCurves]) -> NDArray[np.float64]:
+    # Within the sweeps of all models.
+    low = max(curve.temperatures[0] for curve in curves)
+    high = min(curve.temperatures[-1] for curve in curves)
+    optima = [result["t_star"] for result in tables.calibration_results.values() if result["t_star"] is not None]
+    grid = np.geomspace(low, high, STEPS)
+    grid[0] = low
+    grid[-1] = high
+    temperatures = np.unique(np.concatenate([grid, [1.0], optima]))
+    return temperatures[(temperatures >= low) & (temperatures <= high)]
 
 
 def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[list[float]]:
@@ -110,76 +195,149 @@ def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[li
     if tables.lambda_swaps is None:
         return []
     rows = tables.lambda_swaps[tables.lambda_swaps["measure"] == measure]
-    place = index.position
-    return [
-        [row.fp_lambda, place[row.before_threat, row.before_model], place[row.after_threat, row.after_model]]
-        for row in rows.itertuples()
-    ]
+    result = []
+    for row in rows.itertuples():
+        before = index.position[row.before_threat, row.before_model]
+        after = index.position[row.after_threat, row.after_model]
+        result.append([row.fp_lambda, before, after])
+    return result
 
 
-_PAIR = ("first_threat", "first_model", "second_threat", "second_model")
+# ---- differences of pairs ----
 
 
-def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasses) -> dict[str, Any] | None:
-    """Differences of every pair of models that is listed, first minus second, or None where none are compared.
+@dataclass(frozen=True)
+class PairedDifferences:
+    """Differences of P pairs of models, first minus second. Bounds are joint over all pairs and classes.
 
-    `pairs` (P, 2) places of models; `difference`, `low`, `high` (P, K), NaN where a class has no row; `overall` (P, 3)
-    the same three of the aggregate. Bounds are joint over all pairs and classes.
+    Parameters
+    ----------
+    pairs : list of tuple of int
+        Positions of the two models.
+    difference, low, high : ndarray (P, K)
+        By class, NaN where a class has no row.
+    overall : ndarray (P, 3)
+        Difference of the aggregate and its bounds.
+    confidence : float
     """
+
+    pairs: list[tuple[int, int]]
+    difference: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    overall: NDArray[np.float64]
+    confidence: float
+
+    def packed(self) -> dict[str, Any]:
+        """For the page's script."""
+        return {
+            "pairs": self.pairs,
+            "confidence": self.confidence,
+            "difference": packed(self.difference),
+            "low": packed(self.low),
+            "high": packed(self.high),
+            "overall": packed(self.overall),
+        }
+
+    def nearest(self, model: int) -> int:
+        """The pair of a model whose aggregates differ least; of all pairs 0 where the model is in none."""
+        places = [place for place, pair in enumerate(self.pairs) if model in pair]
+        return min(places or [0], key=lambda place: abs(self.overall[place][0]))
+
+
+@dataclass(frozen=True)
+class PairView:
+    """A pair of models as the page opens with it: differences by class on their scale, and texts."""
+
+    first: int
+    second: int
+    rows: list[Track]
+    scale: Scale
+    title: str
+    note: str
+
+
+def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasses) -> PairedDifferences | None:
+    """Differences of every pair of models that is listed, or None where none are compared."""
     if tables.comparisons is None or tables.model_comparisons is None:
         return None
     rows = tables.comparisons[tables.comparisons["measure"] == measure]
     overall = tables.model_comparisons[tables.model_comparisons["measure"] == measure]
     if rows.empty:
         return None
+
     order: dict[tuple[str, str, str, str], int] = {}
-    for pair in zip(*(overall[name] for name in _PAIR), strict=True):
+    for pair in overall[PAIR].itertuples(index=False, name=None):
         order.setdefault(pair, len(order))
-    places = [order[pair] for pair in zip(*(rows[name] for name in _PAIR), strict=True)]
+    places = [order[pair] for pair in rows[PAIR].itertuples(index=False, name=None)]
     classes = [index.class_places[item] for item in rows["class_index"]]
     grids = {}
     for column in ("difference", "low", "high"):
-        grids[column] = np.full((len(order), len(index.classes)), np.nan)
-        grids[column][places, classes] = rows[column]
-    return {
-        "pairs": [[index.position[pair[:2]], index.position[pair[2:]]] for pair in order],
-        **grids,
-        "overall": overall[["difference", "low", "high"]].to_numpy(),
-        "confidence": float(rows["confidence"].iloc[0]),
-    }
+        grid = np.full((len(order), len(index.classes)), np.nan)
+        grid[places, classes] = rows[column]
+        grids[column] = grid
+
+    return PairedDifferences(
+        pairs=[(index.position[pair[:2]], index.position[pair[2:]]) for pair in order],
+        difference=grids["difference"],
+        low=grids["low"],
+        high=grids["high"],
+        overall=overall[["difference", "low", "high"]].to_numpy(),
+        confidence=float(rows["confidence"].iloc[0]),
+    )
 
 
 def pair_view(
-    found: Mapping[str, Any] | None, index: ModelsAndClasses, shown: int, measure: str
-) -> dict[str, Any] | None:
-    """The pair that the page opens with: the shown model against the next one by aggregate."""
-    if found is None:
+    differences: PairedDifferences | None, index: ModelsAndClasses, model: int, measure: str
+) -> PairView | None:
+    """The pair that the page opens with: the shown model against the next one by aggregate.
+
+    Parameters
+    ----------
+    differences : PairedDifferences or None
+        Of the measure; None where no models are compared.
+    index : ModelsAndClasses
+    model : int
+        Position of the shown model.
+    measure : str
+    """
+    if differences is None:
         return None
-    own = [place for place, pair in enumerate(found["pairs"]) if shown in pair] or [0]
-    nearest = min(own, key=lambda place: abs(found["overall"][place][0]))
-    first, second = found["pairs"][nearest]
-    difference, low, high = (found[name][nearest] for name in ("difference", "low", "high"))
-    known = np.flatnonzero(~np.isnan(difference))
-    order = known[np.argsort(-np.abs(difference[known]), kind="stable")][:MOST_CLASSES]
-    width = max([abs(end) for values in (low, high) for end in values[order] if np.isfinite(end)], default=1.0)
-    rows = [
-        Track(index.classes[k], index.class_short[k], float(difference[k]), finite(low[k]), finite(high[k]))
-        for k in order
-    ]
-    whole = found["overall"][nearest]
-    left_out = len(known) - len(order)
-    return {
-        "first": first,
-        "second": second,
-        "rows": rows,
-        "scale": Scale(-_round_up(width), _round_up(width), "", 0.0),
-        "title": f"{index.labels[first]} minus {index.labels[second]}: {numbers.number(whole[0])} "
-        f"({numbers.interval(whole[1], whole[2])}) over all samples",
-        "note": f"Differences of {printable(measure)} on the same samples, of the {len(order)} classes that differ most"
-        f"{f' of {len(known):,}' if left_out else ''}; right of the line the first is better. Intervals hold for all "
-        f"pairs and classes together with {numbers.percent(found['confidence'])} confidence.",
-    }
+    place = differences.nearest(model)
+    first, second = differences.pairs[place]
+    difference = differences.difference[place]
+    low = differences.low[place]
+    high = differences.high[place]
+    present = np.flatnonzero(~np.isnan(difference))
+    widest_first = present[np.argsort(-np.abs(difference[present]), kind="stable")][:MOST_CLASSES]
+
+    rows = []
+    for k in widest_first:
+        value = float(difference[k])
+        rows.append(Track(index.classes[k], index.class_short[k], value, finite(low[k]), finite(high[k])))
+
+    ends = np.abs(np.concatenate([low[widest_first], high[widest_first]]))
+    ends = ends[np.isfinite(ends)]
+    width = _rounded_up(ends.max() if len(ends) else 1.0)
+    overall, overall_low, overall_high = differences.overall[place]
+    classes = f"the {len(rows)} classes that differ most"
+    if len(present) > len(rows):
+        classes += f" of {len(present):,}"
+    return PairView(
+        first=first,
+        second=second,
+        rows=rows,
+        scale=Scale(-width, width, "", 0.0),
+        title=f"{index.labels[first]} minus {index.labels[second]}: {numbers.number(overall)} "
+        f"({numbers.interval(overall_low, overall_high)}) over all samples",
+        note=f"Differences of {printable(measure)} on the same samples, of {classes}; right of the line the first is "
+        "better. Intervals hold for all pairs and classes together with "
+        f"{numbers.percent(differences.confidence)} confidence.",
+    )
 
 
-def _round_up(width):
-    return float(np.ceil(width * 10) / 10) if np.isfinite(width) and width > 0 else 1.0
+def _rounded_up(width: float) -> float:
+    # To the next tenth.
+    if width > 0:
+        return float(np.ceil(width * 10) / 10)
+    return 1.0

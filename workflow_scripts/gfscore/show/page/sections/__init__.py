@@ -1,6 +1,6 @@
 """The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gfscore.audit.findings.finding import FindingInWords
@@ -21,6 +21,16 @@ QUESTIONS = {
     "how": "How was it done?",
 }
 """Question of each section, by its id."""
+
+DETAILS = {
+    "which": of_models,
+    "class": of_classes,
+    "sure": of_certainty,
+    "trust": of_trust,
+    "whom": of_groups,
+    "how": of_making,
+}
+"""Function that makes the details of each section, by its id."""
 
 SAID_BY = {
     "groups_differ": "group_scores",
@@ -50,49 +60,76 @@ class Section:
 
 def sections_of(contents: Contents) -> list[Section]:
     """The sections that an audit has anything for."""
-    makers = {
-        "which": of_models, "class": of_classes, "sure": of_certainty, "trust": of_trust, "whom": of_groups,
-        "how": of_making,
-    }  # fmt: skip
-    found = []
+    sections = []
     for name, question in QUESTIONS.items():
-        details = [detail for detail in makers[name](contents) if detail is not None]
+        controls = _controls(name, contents)
         charts = [chart for chart in contents.charts if chart.chart.section == name]
-        own = {"which": "which.html", "class": "class.html", "sure": "sure.html" if contents.paired else None}.get(name)
-        first = [*(chart for chart in charts if chart.subject.measure == contents.measure), *charts, None][0]
-        picture = None if own in ("which.html", "sure.html") else first
-        drawn = _of_charts([chart for chart in charts if chart is not picture])
+        picture = None
+        # These controls have a picture of tracks.
+        if controls not in ("which.html", "sure.html"):
+            picture = _first_chart(charts, contents.measure)
+        details = _chart_details([chart for chart in charts if chart is not picture])
+        details += [detail for detail in DETAILS[name](contents) if detail is not None]
+
         findings = [finding for finding in contents.verdict.findings if finding.section == name]
         sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
         undrawn = [chart.sentence for chart in contents.undrawn if chart.chart.section == name]
-        if details or drawn or picture or own or undrawn:
-            sentences = [*sentences[:MOST_SENTENCES], *undrawn]
-            found.append(Section(name, question, sentences, own, picture, [*drawn, *details]))
-    return found
+        if details or picture or controls or undrawn:
+            sentences = sentences[:MOST_SENTENCES] + undrawn
+            sections.append(Section(name, question, sentences, controls, picture, details))
+    return sections
+
+
+def _controls(section: str, contents: Contents) -> str | None:
+    # Template of the section's controls.
+    if section == "which":
+        return "which.html"
+    if section == "class":
+        return "class.html"
+    if section == "sure" and contents.paired:
+        return "sure.html"
+    return None
+
+
+def _first_chart(charts: Sequence[DrawnChart], measure: str) -> DrawnChart | None:
+    for chart in charts:
+        if chart.subject.measure == measure:
+            return chart
+    return charts[0] if charts else None
 
 
 def sentences_beside(picture: DrawnChart | None, findings: Iterable[FindingInWords]) -> list[str]:
     """Sentences of findings but for what the picture's own title says."""
+    sentences = []
+    for finding in findings:
+        measure = finding.subject.get("score", finding.subject.get("measure"))
+        in_title = (
+            picture is not None
+            and SAID_BY.get(finding.kind) == picture.chart.name
+            and picture.subject.measure in (None, measure)
+        )
+        if not in_title:
+            sentences.append(finding.sentence)
+    return sentences
 
-    def says(finding: FindingInWords) -> bool:
-        about = finding.subject.get("score", finding.subject.get("measure"))
-        if picture is None or SAID_BY.get(finding.kind) != picture.chart.name:
-            return False
-        return picture.subject.measure in (None, about)
 
-    return [finding.sentence for finding in findings if not says(finding)]
-
-
-def _of_charts(charts):
+def _chart_details(charts: Iterable[DrawnChart]) -> list[Detail]:
     # One line for each kind of chart, whatever the number of measures.
     by_title: dict[str, list[DrawnChart]] = {}
     for chart in charts:
         by_title.setdefault(chart.chart.title, []).append(chart)
-    return [Detail(f"{title}{_measures(own)}: {own[0].chart.question}", charts=own) for title, own in by_title.items()]
+
+    details = []
+    for title, of_title in by_title.items():
+        summary = f"{title}{_measures(of_title)}: {of_title[0].chart.question}"
+        details.append(Detail(summary, charts=of_title))
+    return details
 
 
-def _measures(charts):
+def _measures(charts: Iterable[DrawnChart]) -> str:
     names = [chart.subject.measure for chart in charts if chart.subject.measure]
+    if not names:
+        return ""
     if len(names) > MOST_NAMED:
         return f", {len(names)} measures"
-    return f", {enumeration(names)}" if names else ""
+    return f", {enumeration(names)}"

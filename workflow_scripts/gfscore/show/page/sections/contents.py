@@ -12,6 +12,7 @@ from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
+from gfscore.measures import NamedMeasure
 from gfscore.show.audit_charts import Drawing, UndrawnChart, drawings, leaving_out_failures
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.drawing.axes import categories
@@ -19,7 +20,7 @@ from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import PHONE, WIDTH
 from gfscore.show.drawing.saving import page_markup
 from gfscore.show.drawing.theme import look
-from gfscore.show.page.elements import Column, Detail, packed, table_of
+from gfscore.show.page.elements import MOST_ROWS, Column, Detail, packed, table_of
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,42 @@ def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]
     return charts, undrawn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What sections are made from."""
+    """What sections are made from.
+
+    Parameters
+    ----------
+    tables : AuditTables
+    verdict : Verdict
+        With its findings.
+    measures : mapping of str to NamedMeasure
+        Of the audit, in its order.
+    measure : str
+        The measure that the page is about.
+    models : sequence of mapping
+        dataset, threat, model and, where known, method (or training.method), architecture and source of each model.
+    charts : sequence of DrawnChart
+        In the order of the page.
+    fp_lambda : float
+        Lambda of FP.
+    provenance : mapping
+        Names and values by heading.
+    costs : DataFrame or None
+        Table of that name.
+    contact, published_samples : str or None
+        Who answers questions, and samples on which published accuracies were measured.
+    shown : sequence of str
+        Sentences of the first screen, which no section repeats.
+    paired : bool
+        Whether pairs of models are compared.
+    undrawn : sequence of UndrawnChart
+        Charts whose drawing failed.
+    """
 
     tables: AuditTables
     verdict: Verdict
-    measures: Mapping[str, Mapping[str, Any]]
+    measures: Mapping[str, NamedMeasure]
     measure: str
     models: Sequence[Mapping[str, Any]]
     charts: Sequence[DrawnChart]
@@ -78,35 +108,70 @@ class Contents:
     contact: str | None
     published_samples: str | None
     shown: Sequence[str]
-    """Sentences of the first screen, which no section repeats."""
     paired: bool = False
     undrawn: Sequence[UndrawnChart] = ()
 
-    def of(self, name: str) -> pd.DataFrame | None:
-        """Rows of a table at T = 1, with the names of their models as `label` and of their classes as `class`."""
+    def rows(self, name: str) -> pd.DataFrame | None:
+        """Rows of a table at T = 1, or None without any.
+
+        The column `label` names their models, `class` their classes.
+        """
         frame = getattr(self.tables, name, None)
-        frame = self.tables.measures.get(name) if frame is None else frame
+        if frame is None:
+            frame = self.tables.measures.get(name)
         if frame is None or frame.empty:
             return None
+
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
         if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
             # Models of tasks have the names of those of the dataset.
             frame = frame.assign(label=model_labels(frame.assign(dataset="")))
         if {"class_index", "class_name"} <= set(frame):
-            names = list(frame["class_name"].fillna("").unique())
-            readable = dict(zip(names, readable_classes(names), strict=True))
-            frame = frame.assign(**{"class": frame["class_name"].fillna("").map(readable)})
+            class_names = frame["class_name"].fillna("")
+            unique = list(class_names.unique())
+            readable = dict(zip(unique, readable_classes(unique), strict=True))
+            frame = frame.assign(**{"class": class_names.map(readable)})
         return frame.reset_index(drop=True)
 
-    def own(self, name: str) -> Any:
+    def rows_of_measure(self, name: str) -> pd.DataFrame | None:
         """Rows of a table of the measure that the page is about; None where the audit has no such table."""
-        frame = self.of(name)
-        return None if frame is None else frame[frame["measure"] == self.measure]
+        frame = self.rows(name)
+        if frame is None:
+            return None
+        return frame[frame["measure"] == self.measure]
 
     def listed(
-        self, summary: str, frame: pd.DataFrame | None, name: str, title: str, columns: Iterable[Column], **how: Any
+        self,
+        summary: str,
+        frame: pd.DataFrame | None,
+        name: str,
+        title: str,
+        columns: Iterable[Column],
+        *,
+        text: Sequence[str] = (),
+        caption: str = "",
+        most: int = MOST_ROWS,
     ) -> Detail | None:
-        """Rows of the table `name` in closed details, None where there are none; `text`, and what table_of takes."""
-        text = how.pop("text", [])
-        return None if frame is None else Detail(summary, text, table=table_of(frame, title, name, columns, **how))
+        """Rows of a table in closed details.
+
+        Parameters
+        ----------
+        summary : str
+            The line that is seen while the details are closed.
+        frame : DataFrame or None
+            Rows; without any table there are no details.
+        name, title : str
+            Name of the table and of its file, and its title for readers of screens.
+        columns : iterable of Column
+        text : sequence of str
+            Paragraphs above the table.
+        caption : str
+            Note above the table.
+        most : int
+            Largest number of rows that are shown.
+        """
+        if frame is None:
+            return None
+        table = table_of(frame, title, name, columns, caption=caption, most=most)
+        return Detail(summary, list(text), table=table)

@@ -31,9 +31,9 @@ def of_groups(c: Contents) -> Iterator[Detail | None]:
         valued("Balanced", "balanced_value"),
     ]
     summary = "Fairness metrics: DP, EOpp, EOdd and others"
-    yield c.listed(summary, c.of("group_metrics"), "group_metrics", "Fairness", columns)
+    yield c.listed(summary, c.rows("group_metrics"), "group_metrics", "Fairness", columns)
     yield _corruption_errors(c)
-    errors = c.of("class_errors")
+    errors = c.rows("class_errors")
     corrupted = errors[errors["corruption"].notna()] if errors is not None else None
     if corrupted is not None and len(corrupted):
         means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
@@ -44,7 +44,7 @@ def of_groups(c: Contents) -> Iterator[Detail | None]:
 
 
 def _gaps(c):
-    scores = c.of("group_scores")
+    scores = c.rows("group_scores")
     if scores is None:
         return None
     gaps = group_gaps(scores[scores["measure"] == c.measure])
@@ -67,7 +67,7 @@ def _gaps(c):
 
 
 def _corruption_errors(c):
-    errors = c.of("corruption_errors")
+    errors = c.rows("corruption_errors")
     errors = errors[errors["corruption"].isna()] if errors is not None else None
     if errors is None or errors.empty:
         return None
@@ -91,7 +91,7 @@ def _corruption_errors(c):
 
 def _projection(c):
     # Models by mapper and task, tasks by attribute, latent dimensions.
-    models, attributes, effects = map(c.of, ("projection_models", "projection_attributes", "projection_effects"))
+    models, attributes, effects = map(c.rows, ("projection_models", "projection_attributes", "projection_effects"))
     if models is not None:
         columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
         columns += [valued(_title(name), name) for name in PROJECTED]

@@ -7,7 +7,6 @@ from gfscore.audit.metrics import METRICS
 from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.core.names import printable
-from gfscore.measures import measure_of
 from gfscore.show.page import provenance
 from gfscore.show.page.elements import MEASURE, Detail, counted, named, terms_of, text, valued
 from gfscore.show.page.sections.contents import Contents
@@ -126,14 +125,14 @@ def of_making(c: Contents) -> Iterator[Detail | None]:
             counted("Gradients", "backwards"),
         ]
         yield c.listed("What it cost, step by step, over all models", sums, "costs", "Costs", columns)
-    measures = {printable(name): measure_of(settings) for name, settings in c.measures.items()}
+    measures = {printable(name): named_measure.measure for name, named_measure in c.measures.items()}
     terms = [(name, f"{one.title}: {one.unit}, higher is better. {one.explanation}") for name, one in measures.items()]
     yield Detail("What each measure means", terms=terms)
     here = f" Here lambda is {c.fp_lambda:g}."
     terms = [(one.title, f"{one.explanation}{here if 'lam' in one.needs else ''}") for one in METRICS.values()]
     yield Detail("What each metric means", terms=terms)
     outputs = c.provenance.get("Data and versions", {}).get("outputs", "")
-    limit_sentences = limits_of(c.tables, c.measures, outputs=outputs)
+    limit_sentences = limits_of(c.tables, {m: n.entry() for m, n in c.measures.items()}, outputs=outputs)
     yield Detail("Limits: what this page does not say", text=limit_sentences)
     excluded = [(printable(remark.model), text(remark.reason)) for remark in c.verdict.excluded]
     if excluded:

@@ -1,13 +1,14 @@
 """The sections on models, on classes, and on how sure their numbers are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
+from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE
 from gfscore.core import numbers
 from gfscore.core.numbers import p_value
-from gfscore.measures import measure_of
 from gfscore.show.page.elements import (
     CLASS,
     INTERVAL,
@@ -15,6 +16,7 @@ from gfscore.show.page.elements import (
     VALUE,
     Detail,
     N,
+    TableView,
     bounded,
     counted,
     named,
@@ -23,50 +25,78 @@ from gfscore.show.page.elements import (
 )
 from gfscore.show.page.sections.contents import Contents
 
+MOST_MODELS = 200
+"""Largest number of rows of a table that has one for each model."""
 
-def of_models(c: Contents) -> Iterator[Detail | None]:
-    """Details on which model is best."""
-    tables = [view for measure in dict.fromkeys([c.measure, *c.measures]) if (view := _ranking(c, measure)) is not None]
+MOST_CLASS_ROWS = 100
+
+
+# ---- models ----
+
+
+def of_models(contents: Contents) -> Iterator[Detail | None]:
+    """Details on which model is best: every number, what each model is, places by every metric."""
+    tables = []
+    for measure in dict.fromkeys([contents.measure, *contents.measures]):
+        table = _numbers(contents, measure)
+        if table is not None:
+            tables.append(table)
     yield Detail("Every number of every model, by measure", more=tables)
-    yield _models(c)
-    ranks = c.own("metric_ranks")
+    yield _descriptions(contents)
+
+    ranks = contents.rows_of_measure("metric_ranks")
     if ranks is not None:
-        wide = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
-        columns = [MODEL, *(valued(METRICS[m].title, m) for m in wide.columns if m in METRICS)]
-        yield c.listed(f"Place of each model by every metric of {c.measure}", wide, "metric_ranks", "Places", columns)
+        places = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
+        columns = [MODEL]
+        columns += [valued(METRICS[name].title, name) for name in places.columns if name in METRICS]
+        summary = f"Place of each model by every metric of {contents.measure}"
+        yield contents.listed(summary, places, "metric_ranks", "Places", columns)
 
 
-def _ranking(c, measure):
-    summary = c.of("model_summary")
+def _numbers(contents: Contents, measure: str) -> TableView | None:
+    # Of every model by one measure.
+    summary = contents.rows("model_summary")
+    assert summary is not None  # every audit has one
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
-    highest = highest_values(measure_of(c.measures[measure]).value_range, classes=rows["suspects"].max())
+    value_range = contents.measures[measure].measure.value_range
+    highest = highest_values(value_range, classes=rows["suspects"].max())
+
     columns = [
         MODEL,
         valued("Mean", "value"),
         bounded("Interval", "value_alone_low", "value_alone_high", highest["value"]),
     ]
     for metric in MAIN:
-        if metric.name != "value":
-            columns.append(valued(metric.title, metric.name))
-            if metric.bounded:
-                columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
-    columns += [named("Worst class", "wcr_class"), counted("May be worst", "suspects")]
-    columns += [valued("Clean accuracy", "accuracy"), valued("Robust accuracy", "robust_accuracy")]
-    columns += [named("its source", "robust_accuracy_source")]
+        if metric.name == "value":
+            continue
+        columns.append(valued(metric.title, metric.name))
+        if metric.bounded:
+            columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
+    columns += [
+        named("Worst class", "wcr_class"),
+        counted("May be worst", "suspects"),
+        valued("Clean accuracy", "accuracy"),
+        valued("Robust accuracy", "robust_accuracy"),
+        named("its source", "robust_accuracy_source"),
+    ]
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
-    return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=200)
+    return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=MOST_MODELS)
 
 
-def _models(c):
-    summary = c.of("model_summary").drop_duplicates(["threat", "model"])
-    known = {(entry["threat"], entry["model"]): entry for entry in c.models}
-    rows = summary.assign(
-        about=[_described(known.get(key, {})) for key in zip(summary["threat"], summary["model"], strict=True)]
-    )
+def _descriptions(contents: Contents) -> Detail | None:
+    summary = contents.rows("model_summary")
+    assert summary is not None  # every audit has one
+    rows = summary.drop_duplicates(["threat", "model"])
+    entries = {(entry["threat"], entry["model"]): entry for entry in contents.models}
+    descriptions = []
+    for key in zip(rows["threat"], rows["model"], strict=True):
+        descriptions.append(_description(entries.get(key, {})))
+    rows = rows.assign(about=descriptions)
+
     columns = [
         MODEL,
         named("Threat model", "threat"),
@@ -76,37 +106,50 @@ def _models(c):
         valued("Published robust accuracy", "published_robust_accuracy"),
     ]
     caption = ""
-    if summary["published_clean_accuracy"].notna().any() and c.published_samples is None:
+    if rows["published_clean_accuracy"].notna().any() and contents.published_samples is None:
         caption = (
             "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
         )
-    return c.listed("What each model is", rows, "model_summary", "Models", columns, caption=caption, most=200)
+    return contents.listed(
+        "What each model is", rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS
+    )
 
 
-def _described(entry):
+def _description(entry: Mapping[str, Any]) -> str:
+    # Training method and architecture, else where the model comes from.
     training = entry.get("training") or {}
-    parts = [entry.get(key) or training.get(key) for key in ("method", "architecture")]
-    return ", ".join(str(part) for part in parts if part) or str(entry.get("source") or "")
+    words = []
+    for key in ("method", "architecture"):
+        word = entry.get(key) or training.get(key)
+        if word:
+            words.append(str(word))
+    if words:
+        return ", ".join(words)
+    return str(entry.get("source") or "")
 
 
 # ---- classes ----
 
 
-def of_classes(c: Contents) -> Iterator[Detail | None]:
-    """Details on which class is weak."""
-    rows = c.own("class_scores").sort_values(["value", "label"], na_position="first")
+def of_classes(contents: Contents) -> Iterator[Detail | None]:
+    """Details on which class is weak: values, ranks, errors, targets."""
+    scores = contents.rows_of_measure("class_scores")
+    assert scores is not None  # every audit has one
+    highest = contents.measures[contents.measure].measure.value_range[1]
     columns = [
         CLASS,
         MODEL,
         N,
         VALUE,
-        bounded("Interval", "low", "high", measure_of(c.measures[c.measure]).value_range[1]),
+        bounded("Interval", "low", "high", highest),
         valued("Clean accuracy", "accuracy"),
     ]
-    summary = f"Every class of every model by {c.measure}, lowest first"
-    yield c.listed(summary, rows, "class_scores", "Classes", columns, most=100)
+    summary = f"Every class of every model by {contents.measure}, lowest first"
+    rows = scores.sort_values(["value", "label"], na_position="first")
+    yield contents.listed(summary, rows, "class_scores", "Classes", columns, most=MOST_CLASS_ROWS)
 
-    rows = c.own("vulnerability").sort_values(["mean_rank", "class_index"])
+    ranks = contents.rows_of_measure("vulnerability")
+    assert ranks is not None  # every audit has one
     columns = [
         CLASS,
         valued("Mean rank", "mean_rank"),
@@ -114,43 +157,88 @@ def of_classes(c: Contents) -> Iterator[Detail | None]:
         counted("Times strongest", "times_best"),
     ]
     summary = "Classes by their mean rank over models, the most vulnerable first"
-    yield c.listed(summary, rows, "vulnerability", "Classes by vulnerability", columns)
-    yield _errors(c)
+    rows = ranks.sort_values(["mean_rank", "class_index"])
+    yield contents.listed(summary, rows, "vulnerability", "Classes by vulnerability", columns)
+    yield _errors(contents)
 
-    targets = c.of("target_success")
-    rows = None if targets is None else targets.sort_values("success", ascending=False)
-    columns = [CLASS, MODEL, N, valued("Turned into it", "success")]
-    columns += [valued("without an attack", "clean"), valued("CFPS", "cfps")]
-    yield c.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
+    targets = contents.rows("target_success")
+    if targets is not None:
+        columns = [
+            CLASS,
+            MODEL,
+            N,
+            valued("Turned into it", "success"),
+            valued("without an attack", "clean"),
+            valued("CFPS", "cfps"),
+        ]
+        rows = targets.sort_values("success", ascending=False)
+        yield contents.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
 
 
-def _errors(c):
-    errors = c.of("class_errors")
+def _errors(contents: Contents) -> Detail | None:
+    errors = contents.rows("class_errors")
     if errors is None:
         return None
-    measure = c.measure if (errors["measure"] == c.measure).any() else errors["measure"].iloc[0]
-    own = errors[(errors["measure"] == measure) & errors["corruption"].isna()]
+    measure = contents.measure
+    if not (errors["measure"] == measure).any():
+        measure = errors["measure"].iloc[0]
+    undisturbed = errors[(errors["measure"] == measure) & errors["corruption"].isna()]
     shares = ["recall", "precision", "f1", "cfps", "cfps_relative"]
-    means = own.groupby("class", sort=False)[shares].mean().reset_index().sort_values("recall")
-    columns = [CLASS, valued("Recall", "recall"), valued("Precision", "precision"), valued("F1", "f1")]
-    columns += [valued("Share of all errors (CFPS)", "cfps"), valued("CFPS times K", "cfps_relative")]
+    means = undisturbed.groupby("class", sort=False)[shares].mean().reset_index().sort_values("recall")
+
+    columns = [
+        CLASS,
+        valued("Recall", "recall"),
+        valued("Precision", "precision"),
+        valued("F1", "f1"),
+        valued("Share of all errors (CFPS)", "cfps"),
+        valued("CFPS times K", "cfps_relative"),
+    ]
     summary = f"Errors by class under {measure}: recall, precision, and where wrong predictions fall"
     caption = "Means over models, lowest recall first."
-    return c.listed(summary, means, "class_errors", "Errors by class", columns, caption=caption)
+    return contents.listed(summary, means, "class_errors", "Errors by class", columns, caption=caption)
 
 
 # ---- certainty ----
 
 
-def of_certainty(c: Contents) -> Iterator[Detail | None]:
-    """Details on how sure the numbers are."""
-    yield _noise_floor(c)
-    models = []
-    for rule in c.verdict.rules:
+def of_certainty(contents: Contents) -> Iterator[Detail | None]:
+    """Details on how sure the numbers are: noise floor, undecided models, pairs, decisions of the gate."""
+    yield _noise_floor(contents)
+
+    verdicts = _verdicts(contents)
+    if verdicts is not None:
+        undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
+        if len(undecided):
+            yield _undecided(contents, undecided)
+    yield _pairs(contents)
+
+    columns = [
+        MODEL,
+        named("Verdict", "verdict"),
+        VALUE,
+        INTERVAL,
+        named("Worst class", "worst_class"),
+        named("Rule", "rule"),
+    ]
+    summary = "What the gate decided of each model"
+    note = [contents.verdict.note]
+    yield contents.listed(summary, verdicts, "verdict", "Verdicts", columns, text=note, most=MOST_MODELS)
+
+
+def _verdicts(contents: Contents) -> pd.DataFrame | None:
+    # One row for each rule and model.
+    rows = []
+    for rule in contents.verdict.rules:
         for model in rule.models:
-            models.append({**model.model_dump(), "label": model.model, "rule": rule.words})
-    judged = pd.DataFrame(models)
-    undecided = judged[judged["verdict"] == "INCONCLUSIVE"] if len(judged) else judged
+            row = model.model_dump()
+            row["label"] = model.model
+            row["rule"] = rule.words
+            rows.append(row)
+    return pd.DataFrame(rows) if rows else None
+
+
+def _undecided(contents: Contents, rows: pd.DataFrame) -> Detail | None:
     columns = [
         named("Model", "model"),
         VALUE,
@@ -160,17 +248,12 @@ def of_certainty(c: Contents) -> Iterator[Detail | None]:
         named("Rule", "rule"),
     ]
     summary = "What more samples would show: undecided models and the samples that would settle them"
-    yield c.listed(summary, undecided if len(undecided) else None, "verdict", "Undecided models", columns)
-    yield _pairs(c)
-    columns = [MODEL, named("Verdict", "verdict"), VALUE]
-    columns += [INTERVAL, named("Worst class", "worst_class"), named("Rule", "rule")]
-    how = {"text": [c.verdict.note], "most": 200}
-    decided = judged if len(judged) else None
-    yield c.listed("What the gate decided of each model", decided, "verdict", "Verdicts", columns, **how)
+    return contents.listed(summary, rows, "verdict", "Undecided models", columns)
 
 
-def _noise_floor(c):
-    rows = c.own("model_summary").sort_values("label")
+def _noise_floor(contents: Contents) -> Detail | None:
+    summary = contents.rows_of_measure("model_summary")
+    assert summary is not None  # every audit has one
     columns = [
         MODEL,
         valued("RDI", "rdi"),
@@ -185,12 +268,21 @@ def _noise_floor(c):
     caption = (
         "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
     )
-    summary = "The noise floor: how much disparity chance alone would show"
-    return c.listed(summary, rows, "model_summary", "Noise floor", columns, caption=caption, most=200)
+    return contents.listed(
+        "The noise floor: how much disparity chance alone would show",
+        summary.sort_values("label"),
+        "model_summary",
+        "Noise floor",
+        columns,
+        caption=caption,
+        most=MOST_MODELS,
+    )
 
 
-def _pairs(c):
-    pairs = c.own("model_comparisons")
+def _pairs(contents: Contents) -> Detail | None:
+    pairs = contents.rows_of_measure("model_comparisons")
+    if pairs is None:
+        return None
     columns = [
         named("Model", "first_model"),
         named("against", "second_model"),
@@ -200,6 +292,5 @@ def _pairs(c):
         counted("Surely better on", "sure_wins_first"),
         counted("surely worse on", "sure_wins_second"),
     ]
-    rows = None if pairs is None else pairs.sort_values("p_holm")
-    summary = f"Every pair of models by {c.measure}, the surest difference first"
-    return c.listed(summary, rows, "model_comparisons", "Pairs of models", columns)
+    summary = f"Every pair of models by {contents.measure}, the surest difference first"
+    return contents.listed(summary, pairs.sort_values("p_holm"), "model_comparisons", "Pairs of models", columns)

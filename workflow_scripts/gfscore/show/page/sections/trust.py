@@ -80,18 +80,18 @@ def of_trust(c: Contents) -> Iterator[Detail | None]:
     yield _falsification(c)
     yield _agreement(c)
     yield _calibration(c)
-    sensitivity = c.of("sensitivity")
+    sensitivity = c.rows("sensitivity")
     if sensitivity is not None:
         spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
         columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
         summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
         yield c.listed(summary, spread, "sensitivity", "Sensitivity", columns)
     for name, summary, title, columns in EVIDENCE:
-        yield c.listed(summary, c.of(name), name, title or summary, columns)
+        yield c.listed(summary, c.rows(name), name, title or summary, columns)
 
 
 def _falsification(c):
-    distances = c.of("falsification")
+    distances = c.rows("falsification")
     columns = [
         MODEL,
         named("Score", "measure"),
@@ -111,7 +111,7 @@ def _falsification(c):
 
 
 def _agreement(c):
-    agreement = c.of("measure_agreement")
+    agreement = c.rows("measure_agreement")
     if agreement is None:
         return None
     over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
