@@ -15,37 +15,60 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable, shortened_all
 
-LONGEST_MODEL, LONGEST_CLASS = 17, 17
+# ---- names ----
+
+LONGEST_MODEL = 17
+LONGEST_CLASS = 17
 """Letters of names in pictures; tables and tooltips have all of them."""
 
 
 class ModelsAndClasses:
-    """Models and classes of an audit in the order of its tables: keys, whole names and short ones."""
+    """Models and classes of an audit in the order of its tables.
+
+    Parameters
+    ----------
+    class_scores : DataFrame
+        Table of that name.
+
+    Attributes
+    ----------
+    models : list of tuple of str
+        Threat model and name of the M models.
+    position : dict
+        Place of each in every array of the page.
+    labels, short : list of str
+        Their whole names, and those for pictures.
+    class_places : dict of int to int
+        Place of each class index in every array of the page.
+    classes, class_short : list of str
+        Whole names of the K classes, and those for pictures.
+    """
 
     def __init__(self, class_scores: pd.DataFrame) -> None:
-        """Read both from the table class_scores."""
         rows = class_scores[class_scores["calibration"] == UNCALIBRATED]
         identities = rows[["dataset", "threat", "model"]].drop_duplicates(ignore_index=True)
         self.models: list[tuple[str, str]] = list(identities[["threat", "model"]].itertuples(index=False, name=None))
         self.position = {model: place for place, model in enumerate(self.models)}
         self.labels = [printable(label) for label in model_labels(identities)]
         self.short = shortened_all(self.labels, LONGEST_MODEL)
-        first = rows.drop_duplicates("class_index").sort_values("class_index")
-        self.class_places: dict[int, int] = {index: place for place, index in enumerate(first["class_index"])}
-        self.classes = [printable(name) for name in readable_classes(list(first["class_name"]))]
+
+        classes = rows.drop_duplicates("class_index").sort_values("class_index")
+        self.class_places: dict[int, int] = {index: place for place, index in enumerate(classes["class_index"])}
+        self.classes = [printable(name) for name in readable_classes(list(classes["class_name"]))]
         self.class_short = shortened_all(self.classes, LONGEST_CLASS)
 
     def grid(self, rows: pd.DataFrame, column: str) -> NDArray[np.float64]:
         """One column of class rows as (M, K), NaN where a model lacks a class."""
+        models = [self.position[model] for model in zip(rows["threat"], rows["model"], strict=True)]
+        classes = [self.class_places[index] for index in rows["class_index"]]
         result = np.full((len(self.models), len(self.classes)), np.nan)
-        places = [self.position[model] for model in zip(rows["threat"], rows["model"], strict=True)]
-        result[places, [self.class_places[index] for index in rows["class_index"]]] = rows[column]
+        result[models, classes] = rows[column]
         return result
 
     def per_model(self, rows: pd.DataFrame) -> list[dict[str, Any] | None]:
         """Rows of a table in the order of the models, as mappings; None for a model without a row."""
-        found = {(row["threat"], row["model"]): row for row in rows.to_dict("records")}
-        return [found.get(model) for model in self.models]
+        by_model = {(row["threat"], row["model"]): row for row in rows.to_dict("records")}
+        return [by_model.get(model) for model in self.models]
 
     def label(self, threat: str, model: str) -> str:
         """Whole name of a model."""
@@ -56,29 +79,38 @@ class ModelsAndClasses:
 
 
 def packed(array: ArrayLike) -> dict[str, Any]:
-    """Array of numbers as a mapping of its shape and base64 text, NaN included; page/data.js unpacks it."""
+    """Array of numbers for the page's script, which computes with the numbers of the tables (templates/data.js).
+
+    Returns
+    -------
+    dict
+        `shape`, and `f64`, base64 of little-endian float64, NaN included.
+    """
     array = np.asarray(array, dtype="<f8")
     return {"shape": list(array.shape), "f64": base64.b64encode(array.tobytes()).decode("ascii")}
 
 
-def finite(value: Any) -> float | None:
+def finite(value: float | None) -> float | None:
     """A number as Python's float, None for one that is missing or infinite."""
-    return None if value is None or not np.isfinite(value) else float(value)
+    if value is None or not np.isfinite(value):
+        return None
+    return float(value)
 
 
 def plain(value: Any) -> Any:
-    """Value for JSON: numpy scalars as Python's, what is not finite as None, lists item by item."""
+    """Value for JSON: numpy scalars as Python's, what is not finite as None, lists and dicts item by item."""
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, np.generic):
         value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
 
 
-# ---- tracks ----
-
+# ---- tracks: drawn by templates/tracks.html without JavaScript and by templates/tracks.js with it ----
 
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_TICKS = 6
@@ -86,7 +118,7 @@ MOST_TICKS = 6
 
 @dataclass(frozen=True)
 class Scale:
-    """The common scale of rows: its two ends, where its ticks stand, what it measures, and a threshold or None."""
+    """The common scale of rows: its two ends, what it measures, and a threshold or None."""
 
     low: float
     high: float
@@ -99,20 +131,38 @@ class Scale:
         width = self.high - self.low
         step = next((step for step in STEPS if width / step < MOST_TICKS), width)
         first = int(-(-self.low // step))
-        found = [round(place * step, 10) for place in range(first, first + MOST_TICKS + 1)]
-        return [value for value in found if value <= self.high + 1e-9]
+        ticks = [round(place * step, 10) for place in range(first, first + MOST_TICKS + 1)]
+        return [tick for tick in ticks if tick <= self.high + 1e-9]
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"ticks": self.ticks}
+        return {**asdict(self), "ticks": self.ticks}
 
 
 @dataclass(frozen=True)
 class Track:
-    """One row: a name, short and whole; a value and its interval; a band; a tick; the value as text.
+    """One row of a table of tracks: a name, a value with its interval on a common scale, and the value as text.
 
-    `band` is (low, high), with `proven` whether its lower end is known; `key` is what choosing the row chooses; `word`
-    is the verdict on it.
+    Parameters
+    ----------
+    name, short : str
+        Whole name, and the one in the picture.
+    value, low, high : float or None
+        The value and its interval.
+    band : tuple of float, optional
+        Ends of a band.
+    proven : bool
+        Whether the lower end of the band is known.
+    tick : float, optional
+        Clean accuracy.
+    key : int, optional
+        Position of the model that choosing the row chooses.
+    word : str, optional
+        Verdict on it.
+    aside : str
+        Text instead of a missing value.
+    highest : float, optional
+        Largest possible value, above which no bound is printed.
     """
 
     name: str
@@ -136,18 +186,23 @@ class Track:
     @property
     def about(self) -> str:
         """The row in words, for tooltips and readers of screens."""
-        between = "" if numbers.is_missing(self.low) else f", {numbers.interval(self.low, self.high, self.highest)}"
-        tick = "" if numbers.is_missing(self.tick) else f"; clean accuracy {numbers.number(self.tick)}"
-        return f"{self.name}: {self.text}{between}{tick}"
+        words = f"{self.name}: {self.text}"
+        if not numbers.is_missing(self.low):
+            words += f", {numbers.interval(self.low, self.high, self.highest)}"
+        if not numbers.is_missing(self.tick):
+            words += f"; clean accuracy {numbers.number(self.tick)}"
+        return words
 
     def plain(self) -> dict[str, Any]:
         """For JSON: what the scripts draw a row from."""
-        names = ("name", "short", "value", "low", "high", "band", "proven", "tick", "key", "word", "aside")
-        return {name: getattr(self, name) for name in names} | {"text": self.text, "about": self.about}
+        values = asdict(self)
+        del values["highest"]
+        values["text"] = self.text
+        values["about"] = self.about
+        return values
 
 
-# ---- tables ----
-
+# ---- tables: the first rows of long ones, and where all rows stand ----
 
 MOST_ROWS = 60
 
@@ -156,7 +211,9 @@ Printed = Callable[[Any], str]
 
 def text(value: Any) -> str:
     """Name on one line; a dash where there is none."""
-    return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else printable(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    return printable(value)
 
 
 def yes(value: Any) -> str:
@@ -172,6 +229,17 @@ class Column:
     printed: Callable[..., str]
     columns: tuple[str, ...]
     number: bool = True
+
+    def is_filled(self, frame: pd.DataFrame) -> bool:
+        """Whether a frame has the columns, and values in them."""
+        if not set(self.columns) <= set(frame.columns):
+            return False
+        return bool(frame[list(self.columns)].notna().any(axis=None))
+
+    def cells(self, frame: pd.DataFrame) -> list[str]:
+        """Printed cells of a frame."""
+        values = frame[list(self.columns)].itertuples(index=False, name=None)
+        return [self.printed(*row) for row in values]
 
 
 @dataclass(frozen=True)
@@ -202,31 +270,42 @@ def valued(title: str, column: str, printed: Printed = numbers.number) -> Column
 
 
 def bounded(title: str, low: str, high: str, highest: float | None = None) -> Column:
-    """Column of intervals, rounded outwards."""
+    """Column of intervals, rounded outwards, from the columns of their ends; no end is above `highest`."""
     return Column(title, lambda first, last: numbers.interval(first, last, highest), (low, high))
 
 
-MODEL, CLASS, MEASURE = named("Model", "label"), named("Class", "class"), named("Measure", "measure")
-N, VALUE, INTERVAL = counted("n", "n"), valued("Value", "value"), bounded("Interval", "low", "high")
+MODEL = named("Model", "label")
+CLASS = named("Class", "class")
+MEASURE = named("Measure", "measure")
+N = counted("n", "n")
+VALUE = valued("Value", "value")
+INTERVAL = bounded("Interval", "low", "high")
 """Columns that many tables have."""
 
 
 def table_of(
     frame: pd.DataFrame, name: str, file: str, columns: Iterable[Column], *, caption: str = "", most: int = MOST_ROWS
 ) -> TableView:
-    """View of the first `most` rows of a frame; columns that it lacks, or that hold nothing, are left out."""
-    kept = [
-        column
-        for column in columns
-        if set(column.columns) <= set(frame.columns) and bool(frame[list(column.columns)].notna().any(axis=None))
-    ]
-    shown = frame.head(most)
-    cells = [
-        [column.printed(*values) for values in shown[list(column.columns)].itertuples(index=False, name=None)]
-        for column in kept
-    ]
+    """View of the first rows of a frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    name : str
+        Title for readers of screens.
+    file : str
+        Name of the CSV file with all rows, without its ending.
+    columns : iterable of Column
+        Those that the frame lacks, or that hold nothing, are left out.
+    caption : str
+        Note above the table.
+    most : int
+        Largest number of rows.
+    """
+    filled = [column for column in columns if column.is_filled(frame)]
+    cells = [column.cells(frame.head(most)) for column in filled]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    return TableView(name, file, kept, rows, max(0, len(frame) - most), caption)
+    return TableView(name, file, filled, rows, max(0, len(frame) - most), caption)
 
 
 @dataclass(frozen=True)

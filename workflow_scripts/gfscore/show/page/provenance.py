@@ -1,6 +1,6 @@
 """Where the numbers of a page come from: digests and versions of its files and of its verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
 from gfscore.core import numbers
 from gfscore.core.files import read_json
 from gfscore.core.names import printable
@@ -17,55 +17,74 @@ from gfscore.show.page.elements import MODEL, Detail, TableView, named, table_of
 from gfscore.tables.parquet_tables import read_identity
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
+"""Packages that draw a page."""
+
 SHARED = ("dataset", "dataset_digest", "preprocessing", "outputs", "conversion", "dtype", "device", "torch")
+"""Entries of the identities of logits that are shown."""
+
+COMMIT_LETTERS = 10
+DIGEST_LETTERS = 12
+"""Letters of a commit and of a digest where there is no room for all."""
+
+
+# ---- files ----
 
 
 def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
-    """Headings mapped to names and values, for render_report.
+    """Names and values by heading, from the identity metadata of an audit's files.
 
-    Takes the mapping of paths that build_report takes: class_scores, whose metadata name dataset, checkpoints and
-    versions, and calibration_json.
+    Parameters
+    ----------
+    files : mapping of str to path
+        class_scores, whose metadata name dataset, checkpoints and versions, and, with a temperature search,
+        calibration_json.
     """
     scores = read_identity(files["class_scores"])
     identities = scores.get("made_from", [])
-    shared = {
-        name.replace("_", " "): ", ".join(sorted({str(identity[name]) for identity in identities if name in identity}))
-        for name in SHARED
-    }
-    audited = {"audit": scores.get("audit", ""), **{name: value for name, value in shared.items() if value}}
+
+    audited = {"audit": scores.get("audit", "")}
+    for name in SHARED:
+        values = {str(identity[name]) for identity in identities if name in identity}
+        shared = ", ".join(sorted(values))
+        if shared:
+            audited[name.replace("_", " ")] = shared
     audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
-    calibration = read_json(files["calibration_json"]) if files.get("calibration_json") else {}
-    if calibration:
-        digests = {result["models_digest"] for result in calibration.values()}
-        audited["digest of the model set"] = ", ".join(sorted(digests))
-    # Those of checkpoints are in verdict.json.
-    code = {
-        f"{identity['threat']}/{identity['model']}": identity["architecture_sha256"]
-        for identity in identities
-        if "architecture_sha256" in identity
-    }
-    drawn_by = {f"{name} (report)": words for name, words in versions().items()}
-    headings = {"Data and versions": audited | drawn_by}
-    return headings | ({"Code of networks in architectures/, SHA-256": code} if code else {})
+    if files.get("calibration_json"):
+        calibrations = read_json(files["calibration_json"])
+        digests = {result["models_digest"] for result in calibrations.values()}
+        if digests:
+            audited["digest of the model set"] = ", ".join(sorted(digests))
+    for name, words in versions().items():
+        audited[f"{name} (report)"] = words
+
+    headings = {"Data and versions": audited}
+    architectures = _architectures(identities)
+    if architectures:
+        headings["Code of networks in architectures/, SHA-256"] = architectures
+    return headings
+
+
+def _architectures(identities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    # Digests of code by model; those of checkpoints are in verdict.json.
+    digests = {}
+    for identity in identities:
+        if "architecture_sha256" in identity:
+            digests[f"{identity['threat']}/{identity['model']}"] = identity["architecture_sha256"]
+    return digests
 
 
 def versions() -> dict[str, str]:
-    """Version of gfscore, and those of PACKAGES, which draw a page."""
-    return {"gfscore": version_in_words(software()), **{name: _installed(name) for name in PACKAGES}}
-
-
-def _installed(package):
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    """Version of gfscore, and those of PACKAGES."""
+    result = {"gfscore": version_in_words(software())}
+    for package in PACKAGES:
+        try:
+            result[package] = version(package)
+        except PackageNotFoundError:
+            result[package] = "not installed"
+    return result
 
 
 # ---- verdict ----
-
-
-COMMIT, DIGEST = 10, 12
-"""Letters of them where there is no room for all."""
 
 
 def time_of(verdict: Verdict) -> str:
@@ -74,16 +93,16 @@ def time_of(verdict: Verdict) -> str:
 
 
 def version_of(verdict: Verdict) -> str:
-    """What judged it, with the commit as far as it is needed to tell it: "gfscore 0.1.0, commit 58e2f89c01"."""
-    by = dict(verdict.software)
-    if by["commit"]:
-        by["commit"] = str(by["commit"])[:COMMIT]
-    return f"{by['name']} {version_in_words(by)}"
+    """What judged it, with the first letters of the commit: "gfscore 0.1.0, commit 58e2f89c01"."""
+    short = dict(verdict.software)
+    if short["commit"]:
+        short["commit"] = str(short["commit"])[:COMMIT_LETTERS]
+    return f"{short['name']} {version_in_words(short)}"
 
 
 def data_of(verdict: Verdict) -> str:
     """The first letters of the digest of its dataset."""
-    return verdict.dataset.digest[:DIGEST]
+    return verdict.dataset.digest[:DIGEST_LETTERS]
 
 
 def remarks_of(verdict: Verdict) -> list[str]:
@@ -93,43 +112,28 @@ def remarks_of(verdict: Verdict) -> list[str]:
 
 def basis_of(verdict: Verdict) -> Detail:
     """What the verdict rests on, by digests."""
-    data, by = verdict.dataset, verdict.software
+    dataset = verdict.dataset
     terms = [
         ("Judged", time_of(verdict)),
-        ("By", f"{by['name']} {version_in_words(by)}"),
-        ("Dataset", f"{printable(data.name)}, {numbers.count(data.rows)} rows"),
-        ("Digest of the dataset", printable(data.digest)),
+        ("By", f"{verdict.software['name']} {version_in_words(verdict.software)}"),
+        ("Dataset", f"{printable(dataset.name)}, {numbers.count(dataset.rows)} rows"),
+        ("Digest of the dataset", printable(dataset.digest)),
     ]
-    return Detail(
-        "What the verdict rests on: version, data, checkpoints and samples", terms=terms, table=_models(verdict)
-    )
+    summary = "What the verdict rests on: version, data, checkpoints and samples"
+    return Detail(summary, terms=terms, table=_models(verdict))
 
 
 def _models(verdict: Verdict) -> TableView:
-    # Of every measure that a rule judges: samples with a value, and of how many where these are fewer.
-    expected = {}
-    for rule in verdict.rules:
-        for judged_model in rule.models:
-            if judged_model.samples:
-                expected[judged_model.label, rule.measure] = judged_model.samples.expected
-
+    expected = _expected_samples(verdict)
     rows = []
     for label, model in verdict.models.items():
-        samples = []
-        settings = []
-        for name, measure in model.measures.items():
-            whole = expected.get((label, name), measure.samples)
-            fewer = f" of {numbers.count(whole)}" if whole != measure.samples else ""
-            samples.append(f"{printable(name)}: {numbers.count(measure.samples)}{fewer}")
-            settings.append(f"{printable(name)}: {measure.settings_sha256[:DIGEST]}")
-        rows.append(
-            {
-                "label": label,
-                "samples": ", ".join(samples),
-                "settings": ", ".join(settings),
-                "checkpoint": model.checkpoint_sha256,
-            }
-        )
+        row = {
+            "label": label,
+            "samples": _samples(label, model, expected),
+            "settings": _settings(model),
+            "checkpoint": model.checkpoint_sha256,
+        }
+        rows.append(row)
     columns = [
         MODEL,
         named("Samples with a value, by measure", "samples"),
@@ -138,3 +142,32 @@ def _models(verdict: Verdict) -> TableView:
     ]
     frame = pd.DataFrame(rows, columns=["label", "samples", "settings", "checkpoint"])
     return table_of(frame, "Models judged", "verdict", columns, most=max(1, len(frame)))
+
+
+def _expected_samples(verdict: Verdict) -> dict[tuple[str, str], int]:
+    # By model and measure, of every measure that a rule judges.
+    expected = {}
+    for rule in verdict.rules:
+        for model in rule.models:
+            if model.samples:
+                expected[model.label, rule.measure] = model.samples.expected
+    return expected
+
+
+def _samples(label: str, model: JudgedModel, expected: Mapping[tuple[str, str], int]) -> str:
+    # Samples with a value, and of how many where these are fewer.
+    words = []
+    for name, measure in model.measures.items():
+        count = f"{printable(name)}: {numbers.count(measure.samples)}"
+        all_samples = expected.get((label, name), measure.samples)
+        if all_samples != measure.samples:
+            count += f" of {numbers.count(all_samples)}"
+        words.append(count)
+    return ", ".join(words)
+
+
+def _settings(model: JudgedModel) -> str:
+    words = []
+    for name, measure in model.measures.items():
+        words.append(f"{printable(name)}: {measure.settings_sha256[:DIGEST_LETTERS]}")
+    return ", ".join(words)

@@ -1,14 +1,13 @@
 """The section on how the audit was done: cost, meanings, limits, provenance, downloads."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.core.names import printable
-from gfscore.show.page import provenance
 from gfscore.show.page.elements import MEASURE, Detail, counted, named, terms_of, text, valued
+from gfscore.show.page.provenance import basis_of
 from gfscore.show.page.sections.contents import Contents
 from gfscore.statistics.logits import LOGARITHMS_TAKEN
 
@@ -43,106 +42,172 @@ REFUTED = {
 """What a page shows -> what of the papers about it is refuted, with the numbers of the claims in the ledger."""
 
 
-def limits_of(tables: AuditTables, measures: Mapping[str, Mapping[str, Any]], *, outputs: str = "") -> list[str]:
-    """Limits of an audit, in sentences; `outputs`: what logits of its models are made of, by their identity."""
-    kinds = {settings["kind"] for settings in measures.values()}
+ATTACKS = {"adversarial", "minimal", "targeted"}
+"""Kinds of measures that attack images."""
+
+DOWNLOADS = (
+    "class_scores",
+    "model_summary",
+    "vulnerability",
+    "comparisons",
+    "model_comparisons",
+    "confusions",
+    "class_errors",
+    "similarities",
+    "sensitivity",
+    "calibration",
+)
+"""Tables of every audit, where it has them, each a CSV file in the folder of the page."""
+
+
+def of_making(contents: Contents) -> Iterator[Detail | None]:
+    """Details on how the audit was done."""
+    yield _costs(contents)
+    yield _meanings_of_measures(contents)
+    yield _meanings_of_metrics(contents)
+
+    kinds = {measure.kind.name for measure in contents.measures.values()}
+    outputs = contents.provenance.get("Data and versions", {}).get("outputs", "")
+    limits = limits_of(contents.tables, kinds, outputs=outputs)
+    yield Detail("Limits: what this page does not say", text=limits)
+
+    excluded = [(printable(remark.model), text(remark.reason)) for remark in contents.verdict.excluded]
+    if excluded:
+        yield Detail("Models left out, and why", terms=excluded)
+
+    yield basis_of(contents.verdict)
+    for heading, values in contents.provenance.items():
+        yield Detail(f"Provenance: {heading}", terms=terms_of(values))
+    yield _downloads(contents)
+    if contents.contact:
+        yield Detail("Contact", text=[printable(contents.contact)])
+
+
+def _costs(contents: Contents) -> Detail | None:
+    costs = contents.costs
+    if costs is None or costs["wall_s"].isna().all():
+        return None
+    by_step = costs.groupby(["step", costs["measure"].fillna("")], sort=False)
+    sums = by_step[["wall_s", "cpu_s", "gpu_s", "forwards", "backwards"]].sum(min_count=1)
+    sums["memory"] = by_step["peak_memory_mib"].max()
+    rows = sums.reset_index().sort_values("wall_s", ascending=False)
+    columns = [
+        named("Step", "step"),
+        MEASURE,
+        valued("Seconds", "wall_s"),
+        valued("CPU seconds", "cpu_s"),
+        valued("GPU seconds", "gpu_s"),
+        valued("Memory, MiB", "memory"),
+        counted("Forward passes", "forwards"),
+        counted("Gradients", "backwards"),
+    ]
+    return contents.listed("What it cost, step by step, over all models", rows, "costs", "Costs", columns)
+
+
+def _meanings_of_measures(contents: Contents) -> Detail:
+    terms = []
+    for name, named_measure in contents.measures.items():
+        measure = named_measure.measure
+        meaning = f"{measure.title}: {measure.unit}, higher is better. {measure.explanation}"
+        terms.append((printable(name), meaning))
+    return Detail("What each measure means", terms=terms)
+
+
+def _meanings_of_metrics(contents: Contents) -> Detail:
+    terms = []
+    for metric in METRICS.values():
+        meaning = metric.explanation
+        if "lam" in metric.needs:
+            meaning += f" Here lambda is {contents.fp_lambda:g}."
+        terms.append((metric.title, meaning))
+    return Detail("What each metric means", terms=terms)
+
+
+def _downloads(contents: Contents) -> Detail:
+    tables = [name for name in DOWNLOADS if getattr(contents.tables, name) is not None]
+    tables += contents.tables.measures
+    links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
+    links += [(f"{name}.csv", f"{name}.csv") for name in tables]
+    return Detail("Downloads: every table of this audit", links=links)
+
+
+# ---- limits ----
+
+
+def limits_of(tables: AuditTables, kinds: Collection[str], *, outputs: str = "") -> list[str]:
+    """Limits of an audit, in sentences.
+
+    Parameters
+    ----------
+    tables : AuditTables
+    kinds : collection of str
+        Kinds of its measures.
+    outputs : str
+        What logits of its models are made of, by their identity.
+    """
+    limits = _limits_of_measures(tables, kinds, outputs)
+    limits.append("The bounds are confidence, not proof. They concern the mean over a class, not any single image.")
+    limits.append(
+        "Samples are taken as independent draws from each class. Near-duplicates, frames of one video, or data that "
+        "the model has seen make the bounds too narrow."
+    )
     rates = tables.class_scores["label_error_rate"].dropna()
-    found = []
+    if len(rates):
+        share = numbers.number(float(rates.max()))
+        limits.append(f"The bounds allow for a share of {share} wrong labels per class, as stated.")
+    else:
+        limits.append("Labels are assumed right: a wrong label counts as a sample of the class it names.")
+    limits.append("Nothing here extends to other data, other disturbances or classes that were not audited.")
+    if tables.calibration_results:
+        limits.append(
+            "Temperatures were chosen on the audited samples, so that rows at a calibrated temperature carry no "
+            "bounds; calibrated scores of different sets of models do not compare."
+        )
+
+    claims = _refuted_claims(tables, kinds)
+    if claims:
+        limits.append(
+            "Not everything that the source papers say reproduces. It bears on this page that "
+            f"{'; '.join(claims)}. Every claim beside our number stands in docs/what-reproduces.md of the repository."
+        )
+    return limits
+
+
+def _limits_of_measures(tables: AuditTables, kinds: Collection[str], outputs: str) -> list[str]:
+    limits = []
     if "great" in kinds:
-        found.append(
+        limits.append(
             "The score is not a certificate: it measures how far the true class leads in the output, not how far an"
             " image must move to be misclassified. Dividing the logits by a constant changes the score and leaves "
             "the classifier as it is, and undefended networks often score above adversarially trained ones."
         )
     if LOGARITHMS_TAKEN in outputs:
-        found.append(
+        limits.append(
             "Where a model gives probabilities alone, its logits are their logarithms. They do not tell the size of "
             "the model's own logits, so no score by a sigmoid is shown of it. Where a probability was rounded to 0 or "
             "1, attacks by gradients are weaker than on the model's own logits."
         )
     if "certified" in kinds:
-        found.append(
+        limits.append(
             "Certified radii hold for the smoothed classifier, not for the one before smoothing, and each with the "
             "confidence of its own test. A class mean of radii certifies no single image."
         )
-    if kinds & {"adversarial", "minimal", "targeted"}:
-        found.append("An attack that finds nothing proves nothing: a stronger one may leave less.")
-    if kinds == {"clean"}:
-        found.append("Clean accuracy says nothing about robustness: it is measured on undisturbed samples.")
+    if ATTACKS.intersection(kinds):
+        limits.append("An attack that finds nothing proves nothing: a stronger one may leave less.")
+    if set(kinds) == {"clean"}:
+        limits.append("Clean accuracy says nothing about robustness: it is measured on undisturbed samples.")
     if "projection_models" in tables.measures:
-        found.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
-    found += [
-        "The bounds are confidence, not proof. They concern the mean over a class, not any single image.",
-        "Samples are taken as independent draws from each class. Near-duplicates, frames of one video, or data that"
-        " the "
-        "model has seen make the bounds too narrow.",
-        f"The bounds allow for a share of {numbers.number(float(rates.max()))} wrong labels per class, as stated."
-        if len(rates)
-        else "Labels are assumed right: a wrong label counts as a sample of the class it names.",
-        "Nothing here extends to other data, other disturbances or classes that were not audited.",
-    ]
-    if tables.calibration_results:
-        found.append(
-            "Temperatures were chosen on the audited samples, so that rows at a calibrated temperature carry no "
-            "bounds; calibrated scores of different sets of models do not compare."
-        )
-    sections = {"errors": tables.class_errors is not None, "groups": "group_scores" in tables.measures}
-    sections["projection"] = "projection_models" in tables.measures
-    shown = kinds | {name for name, there in sections.items() if there}
-    if claims := [words for name, words in REFUTED.items() if name in shown]:
-        found.append(
-            "Not everything that the source papers say reproduces. It bears on this page that "
-            f"{'; '.join(claims)}. Every claim beside our number stands in docs/what-reproduces.md of the repository."
-        )
-    return found
+        limits.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
+    return limits
 
 
-# ---- details ----
-
-
-DOWNLOADS = (
-    *("class_scores", "model_summary", "vulnerability", "comparisons", "model_comparisons", "confusions"),
-    *("class_errors", "similarities", "sensitivity", "calibration"),
-)
-"""Tables of every audit, where it has them, each a CSV file beside the page."""
-
-
-def of_making(c: Contents) -> Iterator[Detail | None]:
-    """Details on how the audit was done."""
-    if c.costs is not None and c.costs["wall_s"].notna().any():
-        by_step = c.costs.groupby(["step", c.costs["measure"].fillna("")], sort=False)
-        sums = by_step[["wall_s", "cpu_s", "gpu_s", "forwards", "backwards"]].sum(min_count=1)
-        sums["memory"] = by_step["peak_memory_mib"].max()
-        sums = sums.reset_index().sort_values("wall_s", ascending=False)
-        columns = [
-            named("Step", "step"),
-            MEASURE,
-            valued("Seconds", "wall_s"),
-            valued("CPU seconds", "cpu_s"),
-            valued("GPU seconds", "gpu_s"),
-            valued("Memory, MiB", "memory"),
-            counted("Forward passes", "forwards"),
-            counted("Gradients", "backwards"),
-        ]
-        yield c.listed("What it cost, step by step, over all models", sums, "costs", "Costs", columns)
-    measures = {printable(name): named_measure.measure for name, named_measure in c.measures.items()}
-    terms = [(name, f"{one.title}: {one.unit}, higher is better. {one.explanation}") for name, one in measures.items()]
-    yield Detail("What each measure means", terms=terms)
-    here = f" Here lambda is {c.fp_lambda:g}."
-    terms = [(one.title, f"{one.explanation}{here if 'lam' in one.needs else ''}") for one in METRICS.values()]
-    yield Detail("What each metric means", terms=terms)
-    outputs = c.provenance.get("Data and versions", {}).get("outputs", "")
-    limit_sentences = limits_of(c.tables, {m: n.entry() for m, n in c.measures.items()}, outputs=outputs)
-    yield Detail("Limits: what this page does not say", text=limit_sentences)
-    excluded = [(printable(remark.model), text(remark.reason)) for remark in c.verdict.excluded]
-    if excluded:
-        yield Detail("Models left out, and why", terms=excluded)
-    yield provenance.basis_of(c.verdict)
-    for heading, values in c.provenance.items():
-        yield Detail(f"Provenance: {heading}", terms=terms_of(values))
-    tables = [*(name for name in DOWNLOADS if getattr(c.tables, name) is not None), *c.tables.measures]
-    links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
-    links += [(f"{name}.csv", f"{name}.csv") for name in tables]
-    yield Detail("Downloads: every table of this audit", links=links)
-    if c.contact:
-        yield Detail("Contact", text=[printable(c.contact)])
+def _refuted_claims(tables: AuditTables, kinds: Collection[str]) -> list[str]:
+    # Of the papers behind the measures and the tables that the page shows.
+    subjects = set(kinds)
+    if tables.class_errors is not None:
+        subjects.add("errors")
+    if "group_scores" in tables.measures:
+        subjects.add("groups")
+    if "projection_models" in tables.measures:
+        subjects.add("projection")
+    return [claim for subject, claim in REFUTED.items() if subject in subjects]

@@ -1,25 +1,34 @@
 """Details of the section on trust in the attack-free score: attacks against it, agreement, calibration."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
-from gfscore.core import numbers
-from gfscore.show.page.elements import CLASS, MEASURE, MODEL, Detail, N, bounded, counted, named, valued, yes
+from gfscore.core.numbers import p_value, signed, temperature
+from gfscore.show.page.elements import CLASS, MEASURE, MODEL, Column, Detail, N, bounded, counted, named, valued, yes
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.making import CALIBRATION, TEMPERATURE
 from gfscore.tables.table import ALL
 
-SIGNED, P = numbers.signed, numbers.p_value
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of an audit that is shown as it is; its title is the summary unless it has one."""
+
+    name: str
+    summary: str
+    columns: Sequence[Column]
+    title: str = ""
 
 
 EVIDENCE = (
-    (
+    Listing(
         "refutations",
         "Certificates that attacks broke, against what chance allows",
-        None,
         [
             MODEL,
             counted("Certificates", "n"),
@@ -28,16 +37,14 @@ EVIDENCE = (
             counted("Allowed", "allowed"),
         ],
     ),
-    (
+    Listing(
         "masking_signs",
         "Signs that gradients are masked, so that attacks fail",
-        None,
         [MODEL, MEASURE, counted("Samples", "count"), counted("of", "n"), named("What", "text")],
     ),
-    (
+    Listing(
         "class_shares",
         "Statistical tests: robust, not robust and undecided samples",
-        None,
         [
             MODEL,
             CLASS,
@@ -48,10 +55,9 @@ EVIDENCE = (
             bounded("Interval", "low", "high", 1.0),
         ],
     ),
-    (
+    Listing(
         "training_methods",
         "Training methods: accuracy, and robustness of both kinds",
-        None,
         [
             MODEL,
             named("Training", "training"),
@@ -60,38 +66,36 @@ EVIDENCE = (
             bounded("Robust", "robust_low", "robust_high", 1.0),
         ],
     ),
-    (
+    Listing(
         "target_predictors",
         "What predicts into which class attacks succeed",
-        "Predictors",
         [
             MODEL,
             named("Success as", "definition"),
-            valued("with CFPS", "rho_cfps", SIGNED),
-            valued("with 1 - recall", "rho_miss_rate", SIGNED),
+            valued("with CFPS", "rho_cfps", signed),
+            valued("with 1 - recall", "rho_miss_rate", signed),
         ],
+        title="Predictors",
     ),
 )
-"""Tables that are shown as they are: name, summary, title where it is not the summary, columns."""
 
 
-def of_trust(c: Contents) -> Iterator[Detail | None]:
+def of_trust(contents: Contents) -> Iterator[Detail | None]:
     """Details on whether the attack-free score can be trusted."""
-    yield _falsification(c)
-    yield _agreement(c)
-    yield _calibration(c)
-    sensitivity = c.rows("sensitivity")
-    if sensitivity is not None:
-        spread = sensitivity.groupby(["measure", "label"], sort=False)["value"].agg(["min", "max"]).reset_index()
-        columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
-        summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
-        yield c.listed(summary, spread, "sensitivity", "Sensitivity", columns)
-    for name, summary, title, columns in EVIDENCE:
-        yield c.listed(summary, c.rows(name), name, title or summary, columns)
+    yield _falsification(contents)
+    yield _agreement(contents)
+    yield _calibration(contents)
+    yield _sensitivity(contents)
+    for listing in EVIDENCE:
+        rows = contents.rows(listing.name)
+        title = listing.title or listing.summary
+        yield contents.listed(listing.summary, rows, listing.name, title, listing.columns)
 
 
-def _falsification(c):
-    distances = c.rows("falsification")
+def _falsification(contents: Contents) -> Detail | None:
+    distances = contents.rows("falsification")
+    if distances is None:
+        return None
     columns = [
         MODEL,
         named("Score", "measure"),
@@ -105,56 +109,79 @@ def _falsification(c):
     caption = (
         "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
     )
-    rows = None if distances is None else distances[distances["class_index"] == ALL]
+    rows = distances[distances["class_index"] == ALL]
     summary = "Samples whose score an attack refutes"
-    return c.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
+    return contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
 
-def _agreement(c):
-    agreement = c.rows("measure_agreement")
+def _agreement(contents: Contents) -> Detail | None:
+    agreement = contents.rows("measure_agreement")
     if agreement is None:
         return None
-    over = agreement[agreement["over"] == "models"] if (agreement["over"] == "models").any() else agreement
-    columns = [named("Measure", "first"), named("and", "second"), N, valued("Spearman", "rho", SIGNED)]
-    columns += [valued("p", "p", P)]
+    over_models = agreement["over"] == "models"
+    if over_models.any():
+        agreement = agreement[over_models]
+    columns = [
+        named("Measure", "first"),
+        named("and", "second"),
+        N,
+        valued("Spearman", "rho", signed),
+        valued("p", "p", p_value),
+    ]
     summary = "Do the measures agree? Rank correlations over models, the most opposed first"
-    return c.listed(summary, over.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
+    rows = agreement.sort_values("rho")
+    return contents.listed(summary, rows, "measure_agreement", "Agreement of measures", columns)
 
 
-def _calibration(c):
-    results = c.tables.calibration_results
+def _calibration(contents: Contents) -> Detail | None:
+    results = contents.tables.calibration_results
     if not results:
         return None
-    rows = pd.DataFrame(
-        {
-            "title": OBJECTIVES.get(name, name.replace("_", " ")),
-            "t_star": result["t_star"],
-            "first": (result["interval"] or [None])[0],
-            "last": (result["interval"] or [None])[-1],
-            "edge": bool(result["edge"]),
-            "best": result["best"],
-            "at_one": result["at_one"],
-            **{f"{when}": result["agreement"].get(ROBUST, {}).get(when) for when in ("before", "after")},
-            "p": (result.get("permutation") or {}).get("p"),
-            "search": result["search"],
-        }
-        for name, result in results.items()
-    )
+    rows = pd.DataFrame([_calibration_row(objective, result) for objective, result in results.items()])
     columns = [
         named("Objective", "title"),
-        valued("T*", "t_star", numbers.temperature),
-        valued("from", "first", numbers.temperature),
-        valued("to", "last", numbers.temperature),
+        valued("T*", "t_star", temperature),
+        valued("from", "first", temperature),
+        valued("to", "last", temperature),
         valued("ends the search", "edge", yes),
-        valued("At T = 1", "at_one", SIGNED),
-        valued("At T*", "best", SIGNED),
-        valued("Robust accuracy, T = 1", "before", SIGNED),
-        valued("Robust accuracy, T*", "after", SIGNED),
-        valued("p", "p", P),
+        valued("At T = 1", "at_one", signed),
+        valued("At T*", "best", signed),
+        valued("Robust accuracy, T = 1", "before", signed),
+        valued("Robust accuracy, T*", "after", signed),
+        valued("p", "p", p_value),
         named("Search", "search"),
     ]
-    summary, text = (
-        "Calibration: temperatures that each objective chooses, and what they gain",
-        [TEMPERATURE, CALIBRATION],
-    )
-    return c.listed(summary, rows, "calibration", "Calibration", columns, text=text)
+    summary = "Calibration: temperatures that each objective chooses, and what they gain"
+    text = [TEMPERATURE, CALIBRATION]
+    return contents.listed(summary, rows, "calibration", "Calibration", columns, text=text)
+
+
+def _calibration_row(objective: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    # From an entry of calibration.json.
+    interval = result["interval"] or [None]
+    agreement = result["agreement"].get(ROBUST, {})
+    permutation = result.get("permutation") or {}
+    return {
+        "title": OBJECTIVES.get(objective, objective.replace("_", " ")),
+        "t_star": result["t_star"],
+        "first": interval[0],
+        "last": interval[-1],
+        "edge": bool(result["edge"]),
+        "best": result["best"],
+        "at_one": result["at_one"],
+        "before": agreement.get("before"),
+        "after": agreement.get("after"),
+        "p": permutation.get("p"),
+        "search": result["search"],
+    }
+
+
+def _sensitivity(contents: Contents) -> Detail | None:
+    sensitivity = contents.rows("sensitivity")
+    if sensitivity is None:
+        return None
+    by_model = sensitivity.groupby(["measure", "label"], sort=False)
+    ranges = by_model["value"].agg(["min", "max"]).reset_index()
+    columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
+    summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
+    return contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
