@@ -10,6 +10,7 @@ from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
+from gfscore.measures import named_measures
 from gfscore.show.exports.tables import model_cards
 from gfscore.tables.csv_files import write_table_and_csv
 from made import gate_rule
@@ -28,7 +29,9 @@ def write_audit(folder):
     audit.verdict.write(folder / "verdict.json")
     write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED})
     write_text(folder / "report.html", page_of(made))
-    cards = model_cards(audit.model_summary, audit.measures, audit="made", title="Made", digest="d", classes=4)
+    cards = model_cards(
+        audit.model_summary, named_measures(audit.measures), audit="made", title="Made", digest="d", classes=4
+    )
     write_text(folder / "card.md", cards["none__model_0"])
     write_text(folder / "tables.md", page())
 

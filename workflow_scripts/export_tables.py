@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.files import read_json, write_text
-from gfscore.measures import measure_of
+from gfscore.measures import named_measures
 from gfscore.show.exports.tables import (
     calibration_table,
     class_table,
@@ -57,8 +57,9 @@ def export_tables(
         write_text(latex / f"{mapper}-projection.tex", projection_table(rows))
         write_text(latex / f"{mapper}-coupling.tex", coupling_table(rows))
     calibrated = {result["measure"] for result in calibrations.values()}
-    for name, settings in measures.items():
-        measure = measure_of(settings)
+    parsed = named_measures(measures)
+    for name, named in parsed.items():
+        measure = named.measure
         models, classes = _of_measure(summary, name), _of_measure(scores, name)
         table = model_table(models, measure, name=name, fp_lambda=fp_lambda, calibrations=calibrations)
         write_text(latex / f"{name}-models.tex", table)
@@ -69,7 +70,7 @@ def export_tables(
     findings = [finding.sentence for finding in read_verdict(files["verdict"]).findings]
     texts = model_cards(
         summary,
-        measures,
+        parsed,
         audit=audit,
         title=title,
         digest=read_identity(files["class_scores"])["dataset_digest"],

@@ -17,7 +17,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.core.software import software, version_in_words
-from gfscore.measures import measure_of
+from gfscore.measures import measure_of, named_measures
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import run_output
 from gfscore.show.exports.crate import write_crate
@@ -216,7 +216,7 @@ def cards_of(audit):
         "classes": audit.class_scores["class_index"].nunique(),
         "findings": ["No *best* model can be shown"],
     }
-    return model_cards(audit.model_summary, audit.measures, **named)
+    return model_cards(audit.model_summary, named_measures(audit.measures), **named)
 
 
 def test_cards_repeat_the_table_and_no_calibrated_score():

@@ -3,16 +3,18 @@
 Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
 import platform
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -21,6 +23,11 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.names import without_queries, without_query
 from gfscore.core.software import software, version_in_words
+
+if TYPE_CHECKING:
+    from rocrate.model.contextentity import ContextEntity
+    from rocrate.model.entity import Entity
+    from rocrate.rocrate import ROCrate
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -52,7 +59,7 @@ def write_crate(
     folder: str | Path,
     *,
     root: str | Path,
-    workflow: Iterable[str],
+    workflow: Sequence[str],
     config: Mapping[str, Any],
     inputs: Collection[str],
     outputs: Iterable[str | Path],
@@ -61,36 +68,62 @@ def write_crate(
     sentence: str,
     finished: float,
 ) -> None:
-    """Write a crate into `folder`: copies of the files, and ro-crate-metadata.json.
+    """Write a crate: copies of the files, and ro-crate-metadata.json.
 
-    `root` is the folder that every path is relative to, in the crate as well; `workflow` are the Snakefile, first, and
-    the files it is made of; `config` is the configuration of the run, plain data; `inputs` are manifests with the
-    digests of what was measured; `outputs` files and folders of the audit. `finished` is the time of the run's end,
-    seconds since 1970. The bytes depend on nothing else but the installed versions and the commit of this package.
+    The bytes depend on nothing but the arguments, the installed versions and the commit of this package. Queries of a
+    `url` are not written, since they may hold keys.
 
-    Queries of a `url` are not written, since they may hold keys. Raises InputError where they cannot be left out.
+    Parameters
+    ----------
+    folder : path
+        Folder of the crate.
+    root : path
+        Folder that every path is relative to, in the crate as well.
+    workflow : sequence of path
+        The Snakefile, first, and the files that it is made of.
+    config : mapping
+        Configuration of the run, plain data.
+    inputs : collection of path
+        Manifests with the digests of what was measured.
+    outputs : iterable of path
+        Files and folders of the audit.
+    audit, title : str
+        Name and title of the audit.
+    sentence : str
+        Verdict on it.
+    finished : float
+        Time of the run's end, seconds since 1970.
+
+    Raises
+    ------
+    InputError
+        If queries cannot be left out.
     """
     from rocrate.rocrate import ROCrate
 
     root = Path(root)
     ended = datetime.fromtimestamp(int(finished), tz=UTC).isoformat()
-    crate = _crate(ROCrate(version="1.1"), f"Audit {audit}: {title}", sentence, ended)
-    main = _workflow(crate, root, workflow)
-    configured = crate.add_file(
-        io.StringIO(json.dumps(without_queries(config), indent=2, ensure_ascii=False) + "\n"),
-        CONFIG,
-        properties={"name": "Configuration of the run", "encodingFormat": "application/json"},
-    )
+    crate = ROCrate(version="1.1")
+    _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, ended=ended)
+    main = _add_workflow(crate, root, workflow)
+
+    text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
+    properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
+    configuration = crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=properties)
     for path in inputs:
         _require_without_queries(path, read_json(root / path))
-    objects = [configured, *(_file(crate, root, path) for path in inputs)]
-    results = [_file(crate, root, path) for path in _files(root, outputs)]
-    main["input"] = [_parameter(crate, "config", configured, "Audits, models, measures and data")]
-    main["output"] = [
-        _parameter(crate, Path(entity.id).stem, entity, Path(entity.id).name)
-        for entity in results
-        if entity.id.endswith(".parquet")
-    ]
+    objects = [configuration]
+    objects += [_add_file(crate, root, Path(path)) for path in inputs]
+    results = [_add_file(crate, root, path) for path in _files(root, outputs)]
+
+    main["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
+    parameters = []
+    for entity in results:
+        file = Path(entity.id)
+        if file.suffix == ".parquet":
+            parameters.append(_add_parameter(crate, file.stem, entity, file.name))
+    main["output"] = parameters
+
     action = crate.add_action(
         main,
         identifier=f"#run-of-{audit}",
@@ -107,23 +140,28 @@ def write_crate(
     crate.write(folder)
 
 
-def _crate(crate, name, sentence, ended):
+# ---- entities of the crate ----
+
+
+def _describe(crate: ROCrate, *, name: str, sentence: str, ended: str) -> None:
     crate.metadata.extra_terms["sha256"] = SHA256
-    crate.name, crate.datePublished = name, ended
+    crate.name = name
+    crate.datePublished = ended
     crate.description = (
         f"Class-wise robustness and fairness of image classifiers. {sentence} Data and checkpoints keep the licences "
         "of their owners and are named by their digests."
     )
-    crate.license = _entity(crate, LICENSE, "CreativeWork", name="MIT License", description="Licence of the workflow")
-    crate.root_dataset["conformsTo"] = [
-        _entity(crate, identifier, "CreativeWork", name=name, version=number)
-        for identifier, (name, number) in PROFILES.items()
-    ]
-    return crate
+    crate.license = _add_entity(
+        crate, LICENSE, "CreativeWork", name="MIT License", description="Licence of the workflow"
+    )
+    profiles = []
+    for identifier, (profile, number) in PROFILES.items():
+        profiles.append(_add_entity(crate, identifier, "CreativeWork", name=profile, version=number))
+    crate.root_dataset["conformsTo"] = profiles
 
 
-def _workflow(crate, root, paths):
-    snakefile, *others = paths
+def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str]) -> Entity:
+    snakefile = paths[0]
     main = crate.add_workflow(
         root / snakefile,
         snakefile,
@@ -131,64 +169,29 @@ def _workflow(crate, root, paths):
         lang="snakemake",
         properties={"name": "gfscore", "version": version_in_words(software()), "license": {"@id": LICENSE}},
     )
-    main["softwareRequirements"] = [
-        _entity(crate, f"#{name}", "SoftwareApplication", name=name, version=number, softwareVersion=number)
-        for name, number in _versions().items()
-    ]
-    main["hasPart"] = [_file(crate, root, path) for path in others]
+    requirements = []
+    for name, number in _versions().items():
+        requirement = _add_entity(
+            crate, f"#{name}", "SoftwareApplication", name=name, version=number, softwareVersion=number
+        )
+        requirements.append(requirement)
+    main["softwareRequirements"] = requirements
+    main["hasPart"] = [_add_file(crate, root, Path(path)) for path in paths[1:]]
     return main
 
 
-def _versions():
-    found = {"python": platform.python_version()}
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def _file(crate, root, path):
-    path = Path(path)
-    source, size, digest = root / path, (root / path).stat().st_size, sha256_of_file(root / path)
-    if path == Path("config.yaml") or path.parent == Path("configs"):
-        text = _without_keys(source, path)
-        source, size, digest = io.StringIO(text), len(text.encode()), hashlib.sha256(text.encode()).hexdigest()
-    media = {"encodingFormat": MEDIA_TYPES[path.suffix]} if path.suffix in MEDIA_TYPES else {}
-    properties = {"name": path.name, **media, "contentSize": str(size), "sha256": digest}
-    return crate.add_file(source, path.as_posix(), properties=properties)
-
-
-def _without_keys(source, path):
-    # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
-    text = QUERY.sub(lambda found: without_query(found[0]), source.read_text(encoding="utf-8"))
-    # YAML has more ways to write an address than a pattern knows.
-    try:
-        shown = yaml.safe_load(text)
-    except yaml.YAMLError:
-        shown = yaml.safe_load(source.read_text(encoding="utf-8"))
-    _require_without_queries(path, shown)
-    return text
-
-
-def _require_without_queries(path, data):
-    if data != without_queries(data):
-        raise InputError(
-            f"{path}: a url in it has a query (?...), which may hold a key and cannot be left out here; in config.yaml "
-            "write each url plainly, on one line; a manifest is made anew when it is deleted"
-        )
-
-
-def _files(root, paths):
-    # Folders stand for every file in them, in a fixed order; Snakemake's own marks are left out.
-    for path in map(Path, paths):
-        inside = sorted((root / path).rglob("*")) if (root / path).is_dir() else [root / path]
-        yield from (file.relative_to(root) for file in inside if file.is_file() and not file.name.startswith("."))
-
-
-def _parameter(crate, name, example, description):
-    parameter = _entity(
+def _add_parameter(crate: ROCrate, name: str, example: Entity, description: str) -> ContextEntity:
+    parameter = _add_entity(
         crate,
         f"#parameter-{name}",
         "FormalParameter",
@@ -202,7 +205,62 @@ def _parameter(crate, name, example, description):
     return parameter
 
 
-def _entity(crate, identifier, kind, **properties):
+def _add_entity(crate: ROCrate, identifier: str, kind: str, **properties: object) -> ContextEntity:
     from rocrate.model.contextentity import ContextEntity
 
     return crate.add(ContextEntity(crate, identifier, properties={"@type": kind, **properties}))
+
+
+# ---- files ----
+
+
+def _add_file(crate: ROCrate, root: Path, path: Path) -> Entity:
+    source: Path | io.StringIO = root / path
+    if path == Path("config.yaml") or path.parent == Path("configs"):
+        text = _without_keys(root / path, path)
+        source = io.StringIO(text)
+        size = len(text.encode())
+        digest = hashlib.sha256(text.encode()).hexdigest()
+    else:
+        size = (root / path).stat().st_size
+        digest = sha256_of_file(root / path)
+
+    properties = {"name": path.name}
+    if path.suffix in MEDIA_TYPES:
+        properties["encodingFormat"] = MEDIA_TYPES[path.suffix]
+    properties["contentSize"] = str(size)
+    properties["sha256"] = digest
+    return crate.add_file(source, path.as_posix(), properties=properties)
+
+
+def _without_keys(source: Path, path: Path) -> str:
+    # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
+    written = source.read_text(encoding="utf-8")
+    text = QUERY.sub(lambda match: without_query(match[0]), written)
+    # YAML has more ways to write an address than a pattern knows.
+    try:
+        entries = yaml.safe_load(text)
+    except yaml.YAMLError:
+        entries = yaml.safe_load(written)
+    _require_without_queries(path, entries)
+    return text
+
+
+def _require_without_queries(path: Path | str, data: object) -> None:
+    if data != without_queries(data):
+        raise InputError(
+            f"{path}: a url in it has a query (?...), which may hold a key and cannot be left out here; in config.yaml "
+            "write each url plainly, on one line; a manifest is made anew when it is deleted"
+        )
+
+
+def _files(root: Path, paths: Iterable[str | Path]) -> Iterator[Path]:
+    # Folders stand for every file in them, in a fixed order; Snakemake's own marks are left out.
+    for path in paths:
+        full_path = root / path
+        files = [full_path]
+        if full_path.is_dir():
+            files = sorted(full_path.rglob("*"))
+        for file in files:
+            if file.is_file() and not file.name.startswith("."):
+                yield file.relative_to(root)

@@ -4,7 +4,7 @@ LaTeX is laid out like Tables 2 to 5 of the GF-Score paper, and, of projections,
 projection-fairness paper. A card holds the block `model-index`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -19,8 +19,18 @@ from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
-from gfscore.core.numbers import MINUS, count, interval, is_missing, model_count, number, percent, setting, temperature
-from gfscore.measures import measure_of
+from gfscore.core.numbers import (
+    MINUS,
+    count,
+    interval,
+    is_missing,
+    model_count,
+    number,
+    percent,
+    setting,
+    temperature,
+)
+from gfscore.measures import NamedMeasure
 from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
@@ -28,10 +38,14 @@ MOST_COLUMNS = 12
 """Classes beyond which they stand in rows, on as many pages as they need."""
 
 OF_THE_PAPER = "within_model_class_accuracy"
+"""Objective of the calibration that the paper's numbers follow."""
+
 MISSING = "--"
 EDGE = "*"
 AT_EDGE = f"{EDGE}: optimum at the edge of the search, a wider one may choose another T"
-SPECIAL = str.maketrans(
+CONSTANT = "*"
+
+LATEX_SPECIAL = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
         "\\": "\\textbackslash{}",
@@ -43,6 +57,9 @@ SPECIAL = str.maketrans(
 )
 """What LaTeX would read as a command."""
 
+MARKDOWN_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~&"})
+"""What Markdown and HTML would read as a command."""
+
 OF_SAMPLES = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
 """Columns of all samples of the task, by title."""
 
@@ -51,7 +68,8 @@ OF_MOVES = {"Tol": "tolerance", "Dev": "deviation"}
 
 OF_COUPLING = {"Coupling": "coupling"}
 
-CONSTANT = "*"
+
+# ---- models and classes ----
 
 
 def model_table(
@@ -62,143 +80,213 @@ def model_table(
     fp_lambda: float,
     calibrations: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper, a str.
+    """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper.
 
-    Takes model_summary rows of one measure with every calibration, that measure, its `name` in config.yaml and lambda
-    of FP. Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the
-    paper's numbers follow, or of the first one where an audit does not have it; `calibrations`, the contents of
-    calibration.json, say whether its optimum reaches the edge of the search.
+    Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the paper's
+    numbers follow, or of the first one where an audit does not have it.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Rows of model_summary of one measure with every calibration.
+    measure : Measure
+    name : str
+        Name of the measure in config.yaml.
+    fp_lambda : float
+        Lambda of FP.
+    calibrations : mapping
+        Contents of calibration.json, which say whether an optimum is at the edge of the search.
     """
-    plain = _of(summary, UNCALIBRATED)
-    columns = {
-        "Model": plain["label"],
-        "Robust acc. (%)": [MISSING if isnan(share) else f"{100 * share:.1f}" for share in plain["robust_accuracy"]],
-        "Score": plain["value"],
-    }
-    title, chosen, calibrated = _calibrated(summary, calibrations)
-    if title:
-        columns[title] = plain["label"].map(calibrated)
-    for metric in (metric for metric in MAIN if metric.kind != "level"):
-        columns[metric.title] = plain[metric.name]
+    uncalibrated = _of_calibration(summary, UNCALIBRATED)
+    frame = pd.DataFrame({"Model": uncalibrated["label"]})
+    frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_share, na_action=None)
+    frame["Score"] = uncalibrated["value"]
+
+    calibration = ""
+    objective = _shown_objective(summary)
+    if objective:
+        edge = EDGE if calibrations[objective]["edge"] else ""
+        title = f"Cal. score{edge}"
+        calibrated = _of_calibration(summary, objective)
+        frame[title] = uncalibrated["label"].map(calibrated.set_index("label")["value"])
+        calibration = f"{title}: {_choice_of_temperature(calibrated, objective)}{f' ({AT_EDGE})' if edge else ''}. "
+
+    for metric in MAIN:
+        if metric.kind == "level":
+            continue
+        frame[metric.title] = uncalibrated[metric.name]
         if metric.name == "wcr":
-            columns["Worst class"] = readable_classes(plain["wcr_class"])
-    order = plain.sort_values(["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last").index
-    caption = (
-        f"{measure.title} ({name}) of {model_count(len(plain))} on {plain['dataset'].iloc[0]}, sorted by robust "
-        f"accuracy. FP: class mean minus {setting(fp_lambda)} times RDI. {chosen}{_sources(plain)}"
+            frame["Worst class"] = readable_classes(uncalibrated["wcr_class"])
+
+    best_first = uncalibrated.sort_values(
+        ["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last"
     )
-    return latex_of(pd.DataFrame(columns).loc[order], caption=caption, label=f"tab:{name}-models")
+    caption = (
+        f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by robust accuracy. FP: class mean "
+        f"minus {setting(fp_lambda)} times RDI. {calibration}{_sources(uncalibrated)}"
+    )
+    return latex_of(frame.loc[best_first.index], caption=caption, label=f"tab:{name}-models")
 
 
 def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
-    """Class values of every model at T = 1 with their mean over samples: Table 5 of the paper, a str.
+    """Class values of every model at T = 1 with their mean over samples: Table 5 of the paper.
 
-    Takes class_scores rows of one measure, that measure and its `name` in config.yaml. Models stand in rows; beyond 12
-    classes classes do, in a longtable.
+    Models stand in rows; beyond MOST_COLUMNS classes classes do, in a longtable.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of class_scores of one measure.
+    measure : Measure
+    name : str
+        Name of the measure in config.yaml.
     """
-    plain = _of(scores, UNCALIBRATED)
-    sums = plain.assign(weighted=plain["value"] * plain["n"])[plain["n"] > 0].groupby("label", sort=False)
-    total = sums["weighted"].sum() / sums["n"].sum()
-    order = total.sort_values(ascending=False, kind="stable").index
-    table = plain.pivot(index="label", columns="class_index", values="value").loc[order]
-    table.columns = classes_of(plain)
-    table["All"] = total
-    many = table.shape[1] - 1 > MOST_COLUMNS
+    uncalibrated = _of_calibration(scores, UNCALIBRATED)
+    weighted = uncalibrated.assign(weighted=uncalibrated["value"] * uncalibrated["n"])
+    sums = weighted[weighted["n"] > 0].groupby("label", sort=False)
+    means = sums["weighted"].sum() / sums["n"].sum()
+    best_first = means.sort_values(ascending=False, kind="stable").index
+
+    table = uncalibrated.pivot(index="label", columns="class_index", values="value").loc[best_first]
+    table.columns = classes_of(uncalibrated)
+    classes = len(table.columns)
+    table["All"] = means
     caption = (
-        f"{measure.title} ({name}) by class of {model_count(len(table))} on {plain['dataset'].iloc[0]}. All: mean "
-        f"over all samples. The simultaneous {percent(plain['confidence'].iloc[0])} intervals stand in "
-        "class_scores.csv."
+        f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}. All: mean over all samples. The "
+        f"simultaneous {percent(uncalibrated['confidence'].iloc[0])} intervals stand in class_scores.csv."
     )
-    frame = (table.T if many else table).rename_axis(index="Class" if many else "Model", columns=None).reset_index()
-    return latex_of(frame, caption=caption, label=f"tab:{name}-classes", long=many)
-
-
-def _of(summary, calibration):
-    own = summary[summary["calibration"] == calibration].reset_index(drop=True)
-    return own.assign(label=model_labels(own))
-
-
-def _calibrated(summary, calibrations):
-    # Title of the column of calibrated scores, its part of the caption, and the scores by model; "", "", None without.
-    objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
-    if not objectives:
-        return "", "", None
-    objective = OF_THE_PAPER if OF_THE_PAPER in objectives else objectives[0]
-    own = _of(summary, objective)
-    chosen = own["temperature"].unique()
-    at = f"T = {temperature(chosen[0])}" if len(chosen) == 1 else "each model's own T"
-    edge = calibrations[objective]["edge"]
-    title = f"Cal. score{EDGE}" if edge else "Cal. score"
-    caption = f"{title}: at {at}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}. "
-    return title, caption, own.set_index("label")["value"]
+    label = f"tab:{name}-classes"
+    if classes > MOST_COLUMNS:
+        frame = table.T.rename_axis(index="Class", columns=None).reset_index()
+        return latex_of(frame, caption=caption, label=label, long=True)
+    frame = table.rename_axis(index="Model", columns=None).reset_index()
+    return latex_of(frame, caption=caption, label=label)
 
 
 def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd.DataFrame, *, name: str) -> str:
-    """Rank agreement with robust accuracy before and after each calibration: Table 2 of the paper, a str.
+    """Rank agreement with robust accuracy before and after each calibration: Table 2 of the paper.
 
-    Takes the contents of calibration.json, and the model_summary rows and the `name` of the measure that is calibrated.
+    Parameters
+    ----------
+    calibrations : mapping
+        Contents of calibration.json.
+    summary : DataFrame
+        Rows of model_summary of the measure that is calibrated.
+    name : str
+        Name of that measure in config.yaml.
     """
-    plain = _of(summary, UNCALIBRATED)
-    rows = [
-        {
+    uncalibrated = _of_calibration(summary, UNCALIBRATED)
+    rows = []
+    for objective, result in calibrations.items():
+        agreement = result["agreement"][ROBUST]
+        row = {
             "Calibrated by": OBJECTIVES[objective],
             "T": _temperature(result),
-            "Uncalibrated": result["agreement"][ROBUST]["before"],
-            "Calibrated": result["agreement"][ROBUST]["after"],
+            "Uncalibrated": agreement["before"],
+            "Calibrated": agreement["after"],
         }
-        for objective, result in calibrations.items()
-    ]
-    clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
-    caption = (
-        f"Spearman correlation with robust accuracy of {name}, {model_count(len(plain))} on {plain['dataset'].iloc[0]}"
-        f". Clean accuracy alone: {MISSING if clean is None else f'{clean:.{DECIMALS}f}'}. "
-        f"{AT_EDGE}. {_sources(plain)}"
-    )
+        rows.append(row)
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
+
+    clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
+    clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
+    caption = (
+        f"Spearman correlation with robust accuracy of {name}, {_models_and_dataset(uncalibrated)}. Clean accuracy "
+        f"alone: {clean_accuracy}. {AT_EDGE}. {_sources(uncalibrated)}"
+    )
     return latex_of(frame, caption=caption, label=f"tab:{name}-calibration")
 
 
-def _temperature(result):
+def _of_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
+    rows = table[table["calibration"] == calibration].reset_index(drop=True)
+    return rows.assign(label=model_labels(rows))
+
+
+def _share(share: float) -> str:
+    return MISSING if isnan(share) else f"{100 * share:.1f}"
+
+
+def _shown_objective(summary: pd.DataFrame) -> str:
+    # Objective whose scores are shown; "" without a calibration.
+    objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
+    if OF_THE_PAPER in objectives:
+        return OF_THE_PAPER
+    return objectives[0] if objectives else ""
+
+
+def _choice_of_temperature(calibrated: pd.DataFrame, objective: str) -> str:
+    temperatures = calibrated["temperature"].unique()
+    if len(temperatures) == 1:
+        return f"at T = {temperature(temperatures[0])}, chosen by {OBJECTIVES[objective]}"
+    return f"at each model's own T, chosen by {OBJECTIVES[objective]}"
+
+
+def _temperature(result: Mapping[str, Any]) -> str:
     if result["undefined"]:
         return MISSING
-    return (temperature(result["t_star"]) if result["t_star"] else "by model") + (EDGE if result["edge"] else "")
+    words = temperature(result["t_star"]) if result["t_star"] else "by model"
+    return words + EDGE if result["edge"] else words
 
 
-def _sources(plain):
-    sources = sorted({str(source) for source in plain["robust_accuracy_source"].dropna()})
-    return f"Robust accuracy: {'; '.join(sources)}." if sources else "No robust accuracy is known."
+def _models_and_dataset(rows: pd.DataFrame) -> str:
+    models = model_count(rows["label"].nunique())
+    return f"{models} on {rows['dataset'].iloc[0]}"
+
+
+def _sources(summary: pd.DataFrame) -> str:
+    sources = sorted({str(source) for source in summary["robust_accuracy_source"].dropna()})
+    if not sources:
+        return "No robust accuracy is known."
+    return f"Robust accuracy: {'; '.join(sources)}."
+
+
+# ---- projections ----
 
 
 def projection_table(models: pd.DataFrame) -> str:
-    """Scores of every model over all sensitive attributes, task beside task: Tables 1 and 3 of the paper, a str.
+    """Scores of every model over all sensitive attributes by task: Tables 1 and 3 of the paper.
 
-    Takes projection_models rows of one mapper. Numbers have three significant digits and are in 0..1, as they stand.
+    Parameters
+    ----------
+    models : DataFrame
+        Rows of projection_models of one mapper. Numbers have three significant digits and are in 0..1, as they stand.
     """
     compared = models["group_attributes"].dropna()
-    attributes = f", the last three mean over {_range(compared)} attributes" if len(compared) else ""
+    attributes = ""
+    if len(compared):
+        attributes = f", the last three mean over {_range(compared)} attributes"
     caption = (
-        f"Scores over all sensitive attributes by task, {_about(models)} Acc, DP, EOpp, EOdd: of all "
+        f"Scores over all sensitive attributes by task, {_models_and_mapper(models)} Acc, DP, EOpp, EOdd: of all "
         f"samples{attributes}. Tol, Dev: of {_range(models['n'])} samples, mean over {_range(models['dimensions'])} "
         "dimensions. The attribute that is the task itself is left out. Higher is better for Acc and Tol, lower for "
         f"others. {_marks(models, OF_MOVES)}"
     )
-    return _by_task(models, OF_SAMPLES | OF_MOVES, caption=caption, name="projection")
+    return _by_task(models, {**OF_SAMPLES, **OF_MOVES}, caption=caption, name="projection")
 
 
 def coupling_table(models: pd.DataFrame) -> str:
-    """Coupling of every model by task: Table 2 of the paper, a str. Takes projection_models rows of one mapper."""
-    caption = f"Coupling by task, {_about(models)} {_marks(models, OF_COUPLING)}"
+    """Coupling of every model by task: Table 2 of the paper.
+
+    Parameters
+    ----------
+    models : DataFrame
+        Rows of projection_models of one mapper.
+    """
+    caption = f"Coupling by task, {_models_and_mapper(models)} {_marks(models, OF_COUPLING)}"
     return _by_task(models, OF_COUPLING, caption=caption, name="coupling")
 
 
-def _by_task(models, columns, *, caption, name):
+def _by_task(models: pd.DataFrame, columns: Mapping[str, str], *, caption: str, name: str) -> str:
     # A model has one name in every task.
     label = model_labels(models.assign(dataset=""))
-    parts = {"": pd.DataFrame({"Model": dict.fromkeys(label)})}
-    shown = pd.DataFrame({title: models.apply(_cell, axis=1, column=column) for title, column in columns.items()})
-    for task, rows in shown.assign(label=label).groupby(models["dataset"], sort=False):
-        parts[task] = rows.set_index("label")
-    frame = pd.concat(parts, axis=1)
+    cells = pd.DataFrame(index=models.index)
+    for title, column in columns.items():
+        cells[title] = models.apply(_projected_cell, axis=1, column=column)
+
+    tables = {"": pd.DataFrame({"Model": dict.fromkeys(label)})}
+    for task, rows in cells.assign(label=label).groupby(models["dataset"], sort=False):
+        tables[task] = rows.set_index("label")
+    frame = pd.concat(tables, axis=1)
     frame["", "Model"] = frame.index
     if len(columns) == 1:
         frame.columns = ["Model", *frame.columns.get_level_values(0)[1:]]
@@ -206,48 +294,65 @@ def _by_task(models, columns, *, caption, name):
     return latex_of(frame, caption=caption, label=f"tab:{models['mapper'].iloc[0]}-{name}", aligned=aligned)
 
 
-def _cell(row, column):
+def _projected_cell(row: pd.Series, column: str) -> str:
     if row["constant"] and column not in OF_SAMPLES.values():
         return MISSING + CONSTANT
-    return MISSING if is_missing(row[column]) else number(row[column]).replace(MINUS, "-")
+    if is_missing(row[column]):
+        return MISSING
+    return number(row[column]).replace(MINUS, "-")
 
 
-def _about(models):
-    named = models[["threat", "model"]].drop_duplicates()
-    return f"{model_count(len(named))} on the mapper {models['mapper'].iloc[0]}."
+def _models_and_mapper(models: pd.DataFrame) -> str:
+    distinct = models[["threat", "model"]].drop_duplicates()
+    return f"{model_count(len(distinct))} on the mapper {models['mapper'].iloc[0]}."
 
 
-def _range(values):
-    low, high = count(values.min()), count(values.max())
+def _range(values: pd.Series) -> str:
+    low = count(values.min())
+    high = count(values.max())
     return low if low == high else f"{low} to {high}"
 
 
-def _marks(models, columns):
+def _marks(models: pd.DataFrame, columns: Mapping[str, str]) -> str:
     # Explanations of the marks that the table uses.
     constant = models["constant"].astype(bool)
-    found = [f"{MISSING}{CONSTANT}: constant, one class for all decoded images."] if constant.any() else []
+    explanations = []
+    if constant.any():
+        explanations.append(f"{MISSING}{CONSTANT}: constant, one class for all decoded images.")
     if models.loc[~constant, list(columns.values())].isna().any(axis=None):
-        found.append(f"{MISSING}: undefined, as Dev where moves have one side.")
-    return " ".join(found)
+        explanations.append(f"{MISSING}: undefined, as Dev where moves have one side.")
+    return " ".join(explanations)
 
 
-def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = False, aligned: str | None = None) -> str:
-    """A table for booktabs, a longtable if `long`; its columns are `aligned`, or text left and numbers right.
+# ---- LaTeX ----
 
-    Two levels of columns are two lines at the top.
+
+def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = False, aligned: str = "") -> str:
+    """A table for booktabs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Two levels of columns are two lines at the top.
+    caption, label : str
+    long : bool
+        Whether it is a longtable.
+    aligned : str
+        Alignment of the columns, "lrr"; without it text stands left and numbers right.
     """
-    if aligned is None:
+    if not aligned:
         text = frame.select_dtypes(exclude="number").columns
         aligned = "".join("l" if column in text else "r" for column in frame.columns)
     frame = frame.map(lambda cell: escaped(cell) if isinstance(cell, str) else cell)
     frame = frame.rename(columns=lambda name: name and escaped(name))
+    identifier = "".join(c if c.isalnum() and c.isascii() else "-" for c in label).replace("tab-", "tab:", 1)
     return (
         frame.style.hide(axis="index")
         .format(precision=DECIMALS, na_rep=MISSING)
         .to_latex(
             hrules=True,
             caption=escaped(caption),
-            label="".join(c if c.isalnum() and c.isascii() else "-" for c in label).replace("tab-", "tab:", 1),
+            label=identifier,
             position_float=None if long else "centering",
             environment="longtable" if long else None,
             column_format=aligned,
@@ -258,7 +363,7 @@ def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = Fals
 
 def escaped(text: object) -> str:
     """Text that LaTeX prints as it stands, on one line, without control characters."""
-    return printable(text).translate(SPECIAL)
+    return printable(text).translate(LATEX_SPECIAL)
 
 
 # ---- model cards ----
@@ -266,114 +371,135 @@ def escaped(text: object) -> str:
 
 def model_cards(
     summary: pd.DataFrame,
-    measures: Mapping[str, Mapping[str, Any]],
+    measures: Mapping[str, NamedMeasure],
     *,
     audit: str,
     title: str,
     digest: str,
     classes: int,
-    findings: Sequence[str] = (),
+    findings: Collection[str] = (),
 ) -> dict[str, str]:
-    """Model cards of an audit, a mapping from "threat__model" to a str: YAML block, then the same numbers as a table.
+    """Model cards of an audit: evaluation results as YAML, then the same numbers as a table.
 
-    Takes model_summary rows, the settings of each measure, name and `title` of the audit, the digest of the data set,
-    its number of `classes`, and the sentences of the audit's findings. Scores at T = 1 alone: a temperature chosen
-    among these models says nothing about a model by itself.
+    Of scores at T = 1 alone: a temperature chosen among these models says nothing about a model by itself.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Rows of model_summary.
+    measures : mapping of str to NamedMeasure
+    audit, title : str
+        Name and title of the audit.
+    digest : str
+        Digest of the dataset.
+    classes : int
+        Number of its classes.
+    findings : collection of str
+        Sentences of the audit's findings.
+
+    Returns
+    -------
+    dict of str to str
+        Texts by "threat__model".
     """
-    plain = summary[summary["calibration"] == UNCALIBRATED]
+    uncalibrated = summary[summary["calibration"] == UNCALIBRATED]
     cards = {}
-    for (threat, model), rows in plain.groupby(["threat", "model"], sort=False):
+    for (threat, model), rows in uncalibrated.groupby(["threat", "model"], sort=False):
         by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
-        index = {"model-index": [_entry(model, by_measure, measures, audit=audit, digest=digest)]}
+        results = []
+        for name, row in by_measure.iterrows():
+            dataset = printable(row["dataset"])
+            result = {
+                "task": {"type": "image-classification", "name": "Image Classification"},
+                "dataset": {
+                    "name": dataset,
+                    "type": dataset,
+                    "args": {"sha256": digest, "audit": printable(audit)},
+                },
+                "metrics": _card_metrics(measures[name], row),
+            }
+            results.append(result)
+        index = {"model-index": [{"name": printable(model), "results": results}]}
         block = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=10_000)
-        page = _page(model, by_measure, measures, title=title, classes=classes, findings=findings)
+
+        lines = [
+            f"# {_markdown(model)}",
+            "",
+            f"Audit: {_markdown(title)}. The interval of the aggregate holds for it alone, the others for all classes "
+            "of the model together.",
+            "",
+            *_card_table(by_measure, measures, classes),
+            "",
+        ]
+        lines += [f"- {measures[name].measure.explanation}" for name in by_measure.index]
+        lines.append("")
+        if findings:
+            lines += ["What the audit found, of all its models:", ""]
+            lines += [f"- {_markdown(sentence)}." for sentence in findings]
+            lines.append("")
+        page = "\n".join(lines)
         cards[f"{threat}__{model}"] = f"---\n{block}---\n\n{page}"
     return cards
 
 
-def _entry(model, rows, measures, *, audit, digest):
-    return {
-        "name": printable(model),
-        "results": [
-            {
-                "task": {"type": "image-classification", "name": "Image Classification"},
-                "dataset": {
-                    "name": printable(row["dataset"]),
-                    "type": printable(row["dataset"]),
-                    "args": {"sha256": digest, "audit": printable(audit)},
-                },
-                "metrics": _metrics(name, row, measures[name]),
-            }
-            for name, row in rows.iterrows()
-        ],
-    }
-
-
-def _metrics(measure, row, settings):
-    kind, meaning = settings["kind"], measure_of(settings)
-    return [
-        {
-            # The one number that the hub has a name for.
-            "type": "accuracy" if (kind, metric.name) == ("clean", "value") else f"{measure}-{metric.name}",
-            "name": f"{meaning.title}: {metric.meaning}{_worst(metric, row, printable)}",
+def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
+    # Entries of `metrics` of a row of model_summary.
+    entries = []
+    for metric in MAIN:
+        if np.isnan(row[metric.name]):
+            continue
+        kind = f"{named.name}-{metric.name}"
+        # The one number that the hub has a name for.
+        if named.kind.name == "clean" and metric.name == "value":
+            kind = "accuracy"
+        arguments: dict[str, Any] = {}
+        if metric.bounded:
+            low, high = _ends(metric, row)
+            arguments["low"] = None if np.isnan(low) else float(low)
+            arguments["high"] = None if np.isnan(high) else float(high)
+            arguments["confidence"] = float(row["confidence"])
+            arguments["interval"] = row["interval"]
+        arguments["unit"] = "none" if metric.unitless else named.measure.unit
+        arguments["direction"] = f"{'higher' if metric.direction > 0 else 'lower'} is better"
+        entry = {
+            "type": kind,
+            "name": f"{named.measure.title}: {_meaning(metric, row, printable)}",
             "value": float(row[metric.name]),
-            "args": {
-                **_interval(metric, row),
-                "unit": "none" if metric.unitless else meaning.unit,
-                "direction": f"{'higher' if metric.direction > 0 else 'lower'} is better",
-            },
+            "args": arguments,
         }
-        for metric in MAIN
-        if not np.isnan(row[metric.name])
-    ]
+        entries.append(entry)
+    return entries
 
 
-def _worst(metric: Metric, row: Mapping[str, Any], written: Callable[[object], str]) -> str:
-    return f" ({written(row['wcr_class'])})" if metric.name == "wcr" else ""
-
-
-def _interval(metric: Metric, row: Mapping[str, Any]) -> dict[str, Any]:
-    if not metric.bounded:
-        return {}
-    low, high = _ends(metric, row)
-    confidence = float(row["confidence"])
-    return {"low": _or_none(low), "high": _or_none(high), "confidence": confidence, "interval": row["interval"]}
-
-
-def _ends(metric: Metric, row: Mapping[str, Any]) -> tuple[float, float]:
-    # The aggregate has an interval of its own, beside the one that holds together with the others.
-    own = "value_alone" if metric.name == "value" else metric.name
-    return row[f"{own}_low"], row[f"{own}_high"]
-
-
-def _page(model, rows, measures, *, title, classes, findings):
-    lines = [
-        f"# {_plain(model)}",
-        "",
-        f"Audit: {_plain(title)}. The interval of the aggregate holds for it alone, the others for all classes "
-        "of the model together.",
-        "",
-    ]
-    lines += ["| measure | number | value | interval |", "|---|---|---|---|"]
+def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classes: int) -> Sequence[str]:
+    # The same numbers in Markdown.
+    lines = ["| measure | number | value | interval |", "|---|---|---|---|"]
     for name, row in rows.iterrows():
-        meaning = measure_of(measures[name])
-        highest = highest_values(meaning.value_range, classes=classes)
+        measure = measures[name].measure
+        highest = highest_values(measure.value_range, classes=classes)
         for metric in MAIN:
             bounds = "none"
             if metric.bounded:
-                bounds = f"{interval(*_ends(metric, row), highest[metric.name])} ({percent(row['confidence'])})"
-            number_of = f"{metric.meaning}{_worst(metric, row, _plain)}"
-            lines.append(f"| {_plain(meaning.title)} | {number_of} | {number(row[metric.name])} | {bounds} |")
-    lines += ["", *(f"- {measure_of(measures[name]).explanation}" for name in rows.index), ""]
-    if findings:
-        lines += ["What the audit found, of all its models:", "", *(f"- {_plain(words)}." for words in findings), ""]
-    return "\n".join(lines)
+                low, high = _ends(metric, row)
+                bounds = f"{interval(low, high, highest[metric.name])} ({percent(row['confidence'])})"
+            meaning = _meaning(metric, row, _markdown)
+            lines.append(f"| {_markdown(measure.title)} | {meaning} | {number(row[metric.name])} | {bounds} |")
+    return lines
 
 
-def _plain(text):
-    # Markdown and HTML would read these.
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#~&" else c for c in printable(text))
+def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str]) -> str:
+    # With the name of the worst class.
+    if metric.name == "wcr":
+        return f"{metric.meaning} ({written(row['wcr_class'])})"
+    return metric.meaning
 
 
-def _or_none(value):
-    return None if np.isnan(value) else float(value)
+def _ends(metric: Metric, row: pd.Series) -> tuple[float, float]:
+    # The aggregate has an interval that holds alone, besides the one that holds together with the others.
+    if metric.name == "value":
+        return row["value_alone_low"], row["value_alone_high"]
+    return row[f"{metric.name}_low"], row[f"{metric.name}_high"]
+
+
+def _markdown(text: object) -> str:
+    return printable(text).translate(MARKDOWN_SPECIAL)
