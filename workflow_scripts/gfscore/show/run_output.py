@@ -11,6 +11,14 @@ from gfscore.core.names import harmless, printable
 from gfscore.show.charts import CHARTS
 
 SEVERAL = "all measures together"
+"""Instead of the measure of a figure of several measures."""
+
+MOST_LINES = 12
+WIDTH = 110
+"""Lines and letters of a line in the terminal."""
+
+
+# ---- figures ----
 
 
 def parts_of(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
@@ -23,25 +31,40 @@ def parts_of(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
 
 def labels_of(name: str, measures: Iterable[str]) -> dict[str, str]:
     """Labels of a figure in a report: what it is called and the question that it answers."""
-    chart = CHARTS[parts_of(name, measures)[0]]
+    chart_name, _ = parts_of(name, measures)
+    chart = CHARTS[chart_name]
     return {"figure": chart.title, "question": chart.question}
 
 
 def measure_of_figure(name: str, measures: Iterable[str]) -> str:
-    """The measure that a figure shows, or words that say it shows several."""
-    return parts_of(name, measures)[1] or SEVERAL
+    """The measure that a figure shows, or SEVERAL."""
+    _, measure = parts_of(name, measures)
+    return measure or SEVERAL
 
 
-MOST_LINES, WIDTH = 12, 110
+# ---- the end of a run ----
 
 
 def last_words(audit: str, verdict: Verdict, *, page: str | None = None) -> list[str]:
-    """At most MOST_LINES lines on an audit: the verdict's sentence, findings by rank, the path of its page."""
+    """Lines on an audit, at most MOST_LINES.
+
+    Parameters
+    ----------
+    audit : str
+        Name of the audit.
+    verdict : Verdict
+        Its sentence stands first, then its findings by rank as far as there is room.
+    page : str, optional
+        Path of its page, which stands last.
+    """
     end = [f"Open {page}"] if page else []
-    lines = wrap(f"{audit}: {harmless(verdict.sentence)}", WIDTH)[: MOST_LINES - len(end)]
+    room = MOST_LINES - len(end)
+    lines = wrap(f"{audit}: {harmless(verdict.sentence)}", WIDTH)[:room]
     for finding in verdict.findings:
         sentence = printable(finding.sentence)
-        more = wrap(f"{sentence}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
-        if sentence not in verdict.sentence and len(lines) + len(more) + len(end) <= MOST_LINES:
-            lines += more
+        if sentence in verdict.sentence:
+            continue
+        item = wrap(f"{sentence}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
+        if len(lines) + len(item) <= room:
+            lines += item
     return lines + end

@@ -1,22 +1,49 @@
 """The page that links the audits of a run: verdict, worst class and date of each."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
-from gfscore.show.page import provenance
 from gfscore.show.page.first_screen import WORST_CLASS
 from gfscore.show.page.html import environment, text_of
+from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """The row of an audit.
+
+    `models` is their number, `best` the model that is shown first; `judged` when and by which version.
+    """
+
+    name: str
+    title: str
+    verdict: str
+    models: int
+    best: str
+    judged: tuple[str, str]
+    data: str
+    remarks: list[str]
+    finding: str
 
 
 def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) -> str:
-    """The page as text, from the verdict on each audit and its title, by its name."""
-    audits = [_audit(name, titles[name], verdict) for name, verdict in verdicts.items()]
+    """The page as text.
+
+    Parameters
+    ----------
+    verdicts : mapping of str to Verdict
+        By the name of the audit.
+    titles : mapping of str to str
+        Title of each audit.
+    """
+    audits = [_row(name, titles[name], verdict) for name, verdict in verdicts.items()]
     return environment().get_template("index.html").render(audits=audits, style=text_of("page.css"))
 
 
-def _audit(name: str, title: str, verdict: Verdict) -> dict[str, object]:
+def _row(name: str, title: str, verdict: Verdict) -> AuditRow:
     models = 0
     best = "–"
     if verdict.rules:
@@ -24,17 +51,17 @@ def _audit(name: str, title: str, verdict: Verdict) -> dict[str, object]:
         models = len(rule.models)
         (shown,) = (model for model in rule.models if model.key == verdict.shown_model)
         best = f"{_statistic(rule, shown)} {number(shown.value)} ({printable(shown.model)})"
-    return {
-        "name": name,
-        "title": title,
-        "verdict": verdict.verdict,
-        "models": models,
-        "best": best,
-        "judged": [provenance.time_of(verdict), provenance.version_of(verdict)],
-        "data": f"{printable(verdict.dataset.name)}, {provenance.data_of(verdict)}…",
-        "remarks": provenance.remarks_of(verdict),
-        "finding": verdict.findings[0].sentence if verdict.findings else "",
-    }
+    return AuditRow(
+        name=name,
+        title=title,
+        verdict=verdict.verdict,
+        models=models,
+        best=best,
+        judged=(time_of(verdict), version_of(verdict)),
+        data=f"{printable(verdict.dataset.name)}, {data_of(verdict)}…",
+        remarks=remarks_of(verdict),
+        finding=verdict.findings[0].sentence if verdict.findings else "",
+    )
 
 
 def _statistic(rule: RuleVerdict, model: ModelVerdict) -> str:
