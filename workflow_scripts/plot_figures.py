@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gfscore.audit.values import AuditValues
 from gfscore.core.digests import write_digests
 from gfscore.show.charts.declaration import SCORE
 from gfscore.show.figure_files import draw_by_processes
@@ -18,7 +17,7 @@ def plot_figures(
     audit: str,
     measures: Mapping[str, Mapping[str, Any]],
     fp_lambda: float,
-    inputs: AuditValues | None = None,
+    sampled: Mapping[str, Any] | None = None,
     seed: int = 0,
     threads: int = 1,
 ) -> None:
@@ -26,7 +25,7 @@ def plot_figures(
 
     See gfscore.show.figure_files for what it takes.
     """
-    settings = {"audit": audit, "measures": measures, "fp_lambda": fp_lambda, "inputs": inputs, "seed": seed}
+    settings = {"audit": audit, "measures": measures, "fp_lambda": fp_lambda, "sampled": sampled, "seed": seed}
     draw_by_processes(files, path_to_folder, threads=threads, **settings)
     write_digests(path_to_folder)
 
@@ -41,7 +40,7 @@ if __name__ == "__main__":
             audit=snakemake.wildcards.audit,
             measures=measures,
             fp_lambda=settings.fp_lambda,
-            inputs=AuditValues.from_params(settings.subject | {"measures": drawn_from}, snakemake.input),
+            sampled=settings.subject | {"measures": drawn_from},
             seed=settings.seed,
             threads=snakemake.threads,
         )
