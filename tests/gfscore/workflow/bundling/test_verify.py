@@ -18,7 +18,7 @@ from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
 from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, sign
 
-CHANGES = 100
+CHANGES = 40
 """Of each of the two bundles."""
 
 
