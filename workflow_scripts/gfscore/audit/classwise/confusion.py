@@ -256,8 +256,8 @@ def confusion_tables(
             n = np.bincount(labels, minlength=len(class_names))
             matrix = confusion_matrix(labels, samples["prediction"], len(class_names))
             key = {**predicted.columns(), **condition}
-            confusions.append(_non_zero_cells(matrix).assign(**key))
-            errors.append(_errors_frame(matrix, n, class_names).assign(**key))
+            confusions.append(pd.DataFrame(key | _non_zero_cells(matrix)))
+            errors.append(pd.DataFrame(key | _error_columns(matrix, n, class_names)))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
 
 
@@ -269,20 +269,21 @@ def conditions_of(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tup
             yield dict(zip(columns, values, strict=True)), rows
 
 
-def _non_zero_cells(matrix: NDArray[np.int64]) -> pd.DataFrame:
+def _non_zero_cells(matrix: NDArray[np.int64]) -> dict[str, object]:
     # 95 conditions of 1,000 classes have millions of cells.
     true, predicted = np.nonzero(matrix)
-    return pd.DataFrame({"true_index": true, "predicted_index": predicted, "count": matrix[true, predicted]})
+    return {"true_index": true, "predicted_index": predicted, "count": matrix[true, predicted]}
 
 
-def _errors_frame(matrix: NDArray[np.int64], n: NDArray[np.int64], class_names: Sequence[str]) -> pd.DataFrame:
+def _error_columns(matrix: NDArray[np.int64], n: NDArray[np.int64], class_names: Sequence[str]) -> dict[str, object]:
     errors = class_errors(matrix, n)
-    frame = pd.DataFrame(asdict(errors))
-    frame["class_index"] = np.arange(len(class_names))
-    frame["class_name"] = list(class_names)
-    frame["n"] = n
-    frame["group"] = strong_and_weak(errors.recall, np.trace(matrix) / n.sum())
-    return frame
+    return {
+        **asdict(errors),
+        "class_index": np.arange(len(class_names)),
+        "class_name": list(class_names),
+        "n": n,
+        "group": strong_and_weak(errors.recall, np.trace(matrix) / n.sum()),
+    }
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:

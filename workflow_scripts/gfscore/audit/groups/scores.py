@@ -91,56 +91,54 @@ def group_score_table(
         for attribute, groups in grouping.groups.items():
             group = grouping.of(attribute, sample_values.sample_id)
             cells = np.where(group < 0, -1, group * len(class_names) + sample_values.labels)
-            whole = _cell_frame(sample_values, group, groups, [ALL_NAME], balanced=balanced, intervals=intervals)
-            by_class = _cell_frame(sample_values, cells, groups, class_names, balanced=balanced, intervals=intervals)
-            whole["class_index"] = ALL
-            by_class["class_index"] = np.tile(np.arange(len(class_names)), len(groups))
-            frame = pd.concat([whole, by_class], ignore_index=True)
-            frames.append(
-                frame.assign(
-                    **sample_values.model.columns(),
-                    measure=sample_values.measure.name,
-                    attribute=attribute,
-                    small=frame["n"] < minimum_cell,
-                    left_out=int((group < 0).sum()),
+            columns: dict[str, Any] = {
+                **sample_values.model.columns(),
+                "measure": sample_values.measure.name,
+                "attribute": attribute,
+                "left_out": int((group < 0).sum()),
+            }
+            for index, names, cell in (([ALL], [ALL_NAME], group), (range(len(class_names)), class_names, cells)):
+                columns["class_index"] = np.tile(index, len(groups))
+                columns["class_name"] = np.tile(names, len(groups))
+                columns |= _cell_columns(
+                    sample_values, cell, groups, len(names), balanced=balanced, intervals=intervals
                 )
-            )
+                columns["small"] = columns["n"] < minimum_cell
+                frames.append(pd.DataFrame(columns))
     return stacked(GROUP_SCORES, frames)
 
 
-def _cell_frame(
+def _cell_columns(
     values: SampleValues,
     cells: NDArray[np.int64],
     groups: Sequence[str],
-    class_names: Sequence[str],
+    classes: int,
     *,
     balanced: NDArray[np.bool_] | None,
     intervals: Mapping[str, Any],
-) -> pd.DataFrame:
-    # One row for each cell: group after group, each with its classes. `cells` (N,): cell of each sample, or negative.
-    count = len(groups) * len(class_names)
+) -> dict[str, Any]:
+    # Columns with a row for each cell: group after group, each with its classes. `cells` (N,): cell of each sample, or
+    # negative.
+    count = len(groups) * classes
     bounds = values.bounds(count, intervals=intervals, cells=cells)
     low, high = bounds.interval(1 - intervals["confidence"])
     means = bounds.samples.summary
-    frame = pd.DataFrame(
-        {
-            "group_index": np.repeat(np.arange(len(groups)), len(class_names)),
-            "group": np.repeat(groups, len(class_names)),
-            "class_name": np.tile(class_names, len(groups)),
-            "n": means.n,
-            "value": means.mean,
-            "low": low,
-            "high": high,
-            "interval": bounds.method,
-            "confidence": intervals["confidence"],
-        }
-    )
+    columns = {
+        "group_index": np.repeat(np.arange(len(groups)), classes),
+        "group": np.repeat(groups, classes),
+        "n": means.n,
+        "value": means.mean,
+        "low": low,
+        "high": high,
+        "interval": bounds.method,
+        "confidence": intervals["confidence"],
+    }
     if balanced is not None:
         chosen = balanced & (cells >= 0)
         balanced_means = class_values(values.low[chosen], cells[chosen], count)
-        frame["balanced_n"] = balanced_means.n
-        frame["balanced_value"] = balanced_means.mean
-    return frame
+        columns["balanced_n"] = balanced_means.n
+        columns["balanced_value"] = balanced_means.mean
+    return columns
 
 
 def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
