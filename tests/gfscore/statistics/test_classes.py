@@ -11,7 +11,13 @@ from hypothesis.extra.numpy import arrays
 import plain
 from gfscore import InputError
 from gfscore.statistics import SCALE, classes
-from gfscore.statistics.classes import choosing_samples, class_means, class_values, split_samples
+from gfscore.statistics.classes import (
+    choosing_samples,
+    class_means,
+    class_values,
+    split_samples,
+    worst_class_trade,
+)
 from gfscore.statistics.margins import predictions, scores
 from made import logits_and_labels, metric
 
@@ -188,6 +194,18 @@ def test_halves_are_stratified_and_random():
     assert (np.abs(per_class) <= 1).all()
     assert (mask != halved(labels, 1)).any()
     np.testing.assert_array_equal(mask, halved(labels, 0))
+
+
+def test_rho_weighs_the_gain_of_the_worst_class_against_the_loss_of_the_mean():
+    def rho(worst, mean):
+        return worst_class_trade(worst=worst, mean=mean, baseline_worst=0.2, baseline_mean=0.5)
+
+    assert rho(0.2, 0.5) == 0
+    # Half of the worst class gained, a tenth of the mean lost; and with a mean that rises by a tenth.
+    assert rho(0.3, 0.45) == pytest.approx(0.5 - 0.1)
+    assert rho(0.3, 0.55) == pytest.approx(0.5 + 0.1)
+    assert rho(0.1, 0.5) == pytest.approx(-0.5)
+    assert math.isnan(worst_class_trade(worst=0.1, mean=0.5, baseline_worst=0.0, baseline_mean=0.5))
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.75, 0.9])

@@ -1,5 +1,6 @@
 """Class values, means of one number per sample within each class, and the worst of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -207,6 +208,34 @@ def pairwise_differences(values: ArrayLike) -> NDArray[np.float64]:
     """
     values = np.asarray(values, dtype=np.float64)
     return np.abs(values[:, None] - values[None, :])
+
+
+def worst_class_trade(*, worst: float, mean: float, baseline_worst: float, baseline_mean: float) -> float:
+    """Relative gain of the worst class less the relative loss of the mean, against a baseline (rho).
+
+    Parameters
+    ----------
+    worst, mean : float
+        Smallest class value, and mean over all samples, of a classifier: such as robust accuracies in [0, 1].
+    baseline_worst, baseline_mean : float
+        Those of the classifier that it is compared with, on the same samples.
+
+    Returns
+    -------
+    float
+        (worst - baseline_worst) / baseline_worst - (baseline_mean - mean) / baseline_mean. Above 0 the worst class
+        gains more than the mean loses, each relative to the baseline; 0 for the baseline itself. A mean that rises
+        counts as gain. NaN for a baseline of 0, relative to which nothing is defined.
+
+    References
+    ----------
+    Li and Liu 2023 (WAT), their measurement rho.
+    """
+    if baseline_worst <= 0 or baseline_mean <= 0:
+        return math.nan
+    gain = (worst - baseline_worst) / baseline_worst
+    loss = (baseline_mean - mean) / baseline_mean
+    return gain - loss
 
 
 # ---- splits ----
