@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from gfscore.attacks.gradient_ascent import survivors
+from gfscore.attacks.batch_pgd import survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
 from gfscore.networks.sources.trained import Attack, Ball, Steps

@@ -3,5 +3,5 @@
 An attack is one file, discovered by its name, which declares `ATTACK` (gfscore.attacks.declaration.Attack). `registry`
 knows all of them. What computes them: `goals` (losses), `gradient_ascent` (steps and projections), `search` (images
 leave the batch when they are fooled), `ball_attacks`, `minimal_norm`, and `libraries` (attacks of public libraries).
-`perturbations` are random ones, whose neighbours are counted in place of searched.
+`batch_pgd` is the attack of training; `perturbations` are random, and their changes of the prediction are counted.
 """

@@ -4,11 +4,13 @@ Tensors as in gfscore.attacks.gradient_ascent: images (n, C, H, W) in [0, 1], la
 "linf" or "l2", "eps": radius}, `draws` the random numbers of these images (gfscore.statistics.draws). An attack returns
 points (n, C, H, W) in the ball and in [0, 1], and the forward passes spent on each image, (n,) int64. Its caller judges
 the points, so the last one may be untested. The network's mode and gradients are left as they were. For training, where
-every image stays to the last step, see gfscore.attacks.gradient_ascent.
+every image stays to the last step, see gfscore.attacks.batch_pgd.
 """
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -169,54 +171,14 @@ def auto_pgd(
     return search.result
 
 
-def auto_pgd_on_cross_entropy(
-    network: Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    ball: Ball,
-    draws: Draws,
-    steps: int,
-    restarts: int,
-    gradient_samples: int = 1,
-) -> tuple[Tensor, Tensor]:
+def auto_pgd_on_cross_entropy(*batch: Any, gradient_samples: int = 1, **settings: Any) -> tuple[Tensor, Tensor]:
     """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient wherever a single pass makes one."""
-    return auto_pgd(
-        network,
-        images,
-        labels,
-        ball=ball,
-        draws=draws,
-        steps=steps,
-        restarts=restarts,
-        goal=LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE,
-        gradient_samples=gradient_samples,
-    )
+    goal = LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE
+    return auto_pgd(*batch, goal=goal, gradient_samples=gradient_samples, **settings)
 
 
-def auto_pgd_on_logits_ratio(
-    network: Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    ball: Ball,
-    draws: Draws,
-    steps: int,
-    restarts: int,
-    gradient_samples: int = 1,
-) -> tuple[Tensor, Tensor]:
-    """Auto-PGD on the difference of logits ratio; needs K >= 3."""
-    return auto_pgd(
-        network,
-        images,
-        labels,
-        ball=ball,
-        draws=draws,
-        steps=steps,
-        restarts=restarts,
-        goal=OUT_OF_FIRST_PLACE,
-        gradient_samples=gradient_samples,
-    )
+auto_pgd_on_logits_ratio = partial(auto_pgd, goal=OUT_OF_FIRST_PLACE)
+"""Auto-PGD on the difference of logits ratio; needs K >= 3."""
 
 
 def auto_pgd_targeted(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from torch.nn import Module
 
-from gfscore.attacks.gradient_ascent import attack_name, survivors
+from gfscore.attacks.batch_pgd import attack_name, survivors
 from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network

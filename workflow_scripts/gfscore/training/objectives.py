@@ -13,7 +13,8 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import Module, functional
 
-from gfscore.attacks.gradient_ascent import cross_entropy, pgd, random_in_ball
+from gfscore.attacks.batch_pgd import batch_pgd, uniform_noise
+from gfscore.attacks.gradient_ascent import cross_entropy
 from gfscore.core.errors import InputError
 from gfscore.networks.sources.trained import Ball, OneStep, Steps, Training
 
@@ -66,7 +67,7 @@ class Setup:
 
     def perturb(self, network: Module, images: Tensor, labels: Tensor, *, loss: Loss = cross_entropy) -> Tensor:
         """Images after PGD within the threat, which raises the `loss`."""
-        return pgd(
+        return batch_pgd(
             network,
             images,
             labels,
@@ -208,7 +209,7 @@ def probabilistic(setup: Setup, *, rho: float, samples: int) -> Objective:
 
     def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
-        noise = random_in_ball(repeated, norm=setup.threat.norm, eps=setup.threat.eps, generator=setup.generator)
+        noise = uniform_noise(repeated, norm=setup.threat.norm, eps=setup.threat.eps, generator=setup.generator)
         logits = network((repeated + noise).clamp(0, 1))
         losses = cross_entropy(logits, labels.repeat_interleave(samples))
         return conditional_value_at_risk(losses.reshape(len(images), samples), rho=rho).mean()

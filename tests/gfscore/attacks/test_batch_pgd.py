@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from gfscore.attacks.gradient_ascent import attack_name, correct, pgd, project, random_in_ball, survivors
+from gfscore.attacks.batch_pgd import attack_name, batch_pgd, survivors, uniform_noise
+from gfscore.attacks.gradient_ascent import correct, project
 
 
 def linear(weights, bias=(0.0, 0.0)):
@@ -35,7 +36,7 @@ def attack(norm, **changes):
     [("linf", 20, np.sign(DIFFERENCE), 1e-6), ("l2", 100, DIFFERENCE / np.linalg.norm(DIFFERENCE), 1e-4)],
 )
 def test_pgd_finds_the_optimum_of_a_linear_model(norm, steps, moved, tolerance):
-    adversarial = pgd(linear(WEIGHTS), GREY, torch.tensor([0, 1]), **attack(norm, steps=steps))
+    adversarial = batch_pgd(linear(WEIGHTS), GREY, torch.tensor([0, 1]), **attack(norm, steps=steps))
     expected = (0.5 + 0.1 * moved)[MOVED]
     np.testing.assert_allclose(adversarial[0].flatten()[MOVED], expected, atol=tolerance)
     np.testing.assert_allclose(adversarial[1].flatten()[MOVED], 1 - expected, atol=tolerance)
@@ -43,12 +44,12 @@ def test_pgd_finds_the_optimum_of_a_linear_model(norm, steps, moved, tolerance):
 
 def test_pgd_respects_the_box_where_it_binds():
     images = torch.tensor([0.02, 0.95, 0.5, 0.5]).reshape(1, 1, 2, 2)
-    adversarial = pgd(linear(WEIGHTS), images, torch.tensor([0]), **attack("linf"))
+    adversarial = batch_pgd(linear(WEIGHTS), images, torch.tensor([0]), **attack("linf"))
     np.testing.assert_allclose(adversarial.flatten()[MOVED], [0.0, 1.0, 0.6], atol=1e-6)
 
 
 def test_one_step_from_a_random_start_may_not_use_the_whole_ball():
-    once = pgd(linear(WEIGHTS), GREY, torch.tensor([0, 0]), **attack("linf", step_size=0.02, steps=1))
+    once = batch_pgd(linear(WEIGHTS), GREY, torch.tensor([0, 0]), **attack("linf", step_size=0.02, steps=1))
     assert (once - GREY).abs().max() <= 0.1 + 1e-6
     assert not torch.allclose((once - GREY)[0].flatten()[MOVED].abs(), torch.tensor(0.1))
 
@@ -69,7 +70,7 @@ def test_every_attack_stays_in_the_ball_and_in_the_unit_box(threat, seed):
     torch.manual_seed(seed)
     network = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(3 * 4, 3))
     images = torch.rand(3, 2, 4, 4, generator=seeded(seed))
-    adversarial = pgd(network, images, torch.tensor([0, 1, 2]), generator=seeded(seed), **threat)
+    adversarial = batch_pgd(network, images, torch.tensor([0, 1, 2]), generator=seeded(seed), **threat)
     order = float("inf") if threat["norm"] == "linf" else 2
     assert (
         torch.linalg.vector_norm((adversarial - images).flatten(1), ord=order, dim=1).max()
@@ -89,11 +90,11 @@ def test_projection_leaves_inner_points_alone_and_shortens_outer_ones():
 
 def test_random_points_fill_the_ball_uniformly():
     images = torch.zeros(20_000, 1, 1, 3)
-    radius = random_in_ball(images, norm="l2", eps=2.0, generator=seeded()).flatten(1).norm(dim=1)
+    radius = uniform_noise(images, norm="l2", eps=2.0, generator=seeded()).flatten(1).norm(dim=1)
     # Volume of a 3-ball grows with the cube: half of it lies within 2 * 0.5^(1/3); sd of the share is .0035.
     assert radius.max() <= 2.0 + 1e-6
     assert abs((radius < 2 * 0.5 ** (1 / 3)).float().mean() - 0.5) < 0.014
-    cube = random_in_ball(images, norm="linf", eps=2.0, generator=seeded())
+    cube = uniform_noise(images, norm="linf", eps=2.0, generator=seeded())
     assert abs((cube.abs() < 1).float().mean() - 0.5) < 0.014
 
 
@@ -133,7 +134,7 @@ def test_misclassified_and_fooled_samples_leave_the_batch():
 
 def test_attacks_leave_mode_and_gradients_alone():
     network = linear(WEIGHTS).train()
-    pgd(network, GREY, torch.tensor([0, 1]), **attack("l2"))
+    batch_pgd(network, GREY, torch.tensor([0, 1]), **attack("l2"))
     assert network.training
     assert network[1].weight.grad is None
     assert not GREY.requires_grad
