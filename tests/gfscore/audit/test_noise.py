@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import plain
 from gfscore import InputError
 from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.audit.noise import between_class_sd, noise_floors
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
+from helpers import definitions
 from made import metric
 
 
@@ -162,7 +162,7 @@ def test_between_class_sd_is_zero_when_the_noise_explains_everything():
 def test_between_class_sd_by_hand():
     # Means .1, .5: s2 = .08. Variances .02, .02 over n = 2: noise .01. sqrt(.07).
     values = class_values(np.array([0.0, 0.2, 0.4, 0.6]), np.array([0, 0, 1, 1]), 2)
-    assert plain.class_variances([0.0, 0.2, 0.4, 0.6], [0, 0, 1, 1], 2) == pytest.approx([0.02, 0.02])
+    assert definitions.class_variances([0.0, 0.2, 0.4, 0.6], [0, 0, 1, 1], 2) == pytest.approx([0.02, 0.02])
     assert between_class_sd(values) == pytest.approx(math.sqrt(0.07))
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-import plain
 from gfscore.statistics.betting import HALVINGS, lower_bounds
+from helpers import definitions
 
 RESOLUTION = 2.0**-HALVINGS
 
@@ -23,7 +23,7 @@ def test_agrees_with_the_plain_implementation_in_classes_of_every_size(alpha):
     found = lower(*groups, alpha=alpha)
     for group, low in zip(groups, found, strict=True):
         # The plain one gives way to the mean of the values, which ClassBounds does here.
-        assert min(low, group.mean()) == pytest.approx(plain.betting_lower(list(group), alpha), abs=1e-9)
+        assert min(low, group.mean()) == pytest.approx(definitions.betting_lower(list(group), alpha), abs=1e-9)
 
 
 def test_hand_computed_bound_of_equal_values():
@@ -43,10 +43,10 @@ def test_every_mean_below_the_bound_is_refuted_and_none_above(values, alpha):
     target = math.log(1 / alpha)
     if low > RESOLUTION:
         for share in (0.1, 0.5, 0.9, 1.0):
-            assert plain.wealth(values, share * low, target) >= target - 1e-9
+            assert definitions.wealth(values, share * low, target) >= target - 1e-9
     for share in (1e-6, 0.1, 0.5, 0.9):
         m = low + RESOLUTION + share * (1 - low)
-        assert plain.wealth(values, m, target) < target + 1e-9
+        assert definitions.wealth(values, m, target) < target + 1e-9
 
 
 @given(st.integers(0, 1000), st.floats(1e-6, 0.2))

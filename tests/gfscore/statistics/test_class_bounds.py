@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
-import plain
 from gfscore import InputError
 from gfscore.measures import measure_of
 from gfscore.statistics import SCALE, classes
@@ -16,6 +15,7 @@ from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
+from helpers import definitions
 from made import intervals, logits_and_labels, metric
 
 UNIT = (0.0, 1.0)
@@ -37,7 +37,7 @@ def test_agrees_with_the_plain_implementation(method, value_range):
     order = np.random.default_rng(0).permutation(len(labels))
     for k in range(5):
         group = [values[index] for index in order if labels[index] == k]
-        expected = plain.class_interval(group, method, 5, 0.1, value_range)
+        expected = definitions.class_interval(group, method, 5, 0.1, value_range)
         assert (low[k], high[k]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import plain
 from gfscore import InputError
 from gfscore.statistics import SCALE, classes
 from gfscore.statistics.classes import (
@@ -19,6 +18,7 @@ from gfscore.statistics.classes import (
     worst_class_trade,
 )
 from gfscore.statistics.margins import predictions, scores
+from helpers import definitions
 from made import logits_and_labels, metric
 
 # Softmax of ln w is w / sum(w), so margins can be read off. Margins / B:
@@ -70,8 +70,8 @@ def test_agrees_with_the_plain_implementation(seed):
     labels[0] = 3
     values = rng.gamma(0.3, size=90)
     got = class_values(values, labels, 9)
-    np.testing.assert_allclose(got.mean[:8], plain.class_means(values, labels, 8), rtol=1e-14)
-    for k, expected in enumerate(plain.class_variances(values, labels, 9)):
+    np.testing.assert_allclose(got.mean[:8], definitions.class_means(values, labels, 8), rtol=1e-14)
+    for k, expected in enumerate(definitions.class_variances(values, labels, 9)):
         if expected is None:
             assert np.isnan(got.variance[k])
         else:

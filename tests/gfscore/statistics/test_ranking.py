@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-import plain
 from gfscore import InputError
 from gfscore.statistics.classes import TIE_TOLERANCE
 from gfscore.statistics.curves import sweep_class_scores
@@ -27,6 +26,7 @@ from gfscore.statistics.ranking import (
     spearman_or_none,
     vulnerability,
 )
+from helpers import definitions
 from made import adversarial_logits, logits_and_labels
 
 # Few distinct values, so that ties are frequent.
@@ -36,7 +36,7 @@ tied_lists = st.integers(2, 12).flatmap(lambda m: st.tuples(*[st.lists(st.intege
 @given(tied_lists)
 def test_spearman_agrees_with_the_plain_implementation_with_ties(pair):
     x, y = pair
-    expected = plain.spearman(x, y)
+    expected = definitions.spearman(x, y)
     if expected is None:
         assert math.isnan(spearman(x, y))
     else:
@@ -118,7 +118,7 @@ def test_exact_p_value_of_the_papers_imagenet_result():
 @pytest.mark.parametrize("models", [2, 3, 4, 6])
 def test_exact_p_value_against_enumeration(models):
     places = list(range(models))
-    every = [plain.spearman(places, order) for order in itertools.permutations(places)]
+    every = [definitions.spearman(places, order) for order in itertools.permutations(places)]
     for rho in {round(value, 6) for value in every}:
         expected = sum(abs(value) >= abs(rho) - 1e-5 for value in every) / len(every)
         assert exact_p_value(max(0.0, abs(rho) - 1e-6), models) == pytest.approx(expected)

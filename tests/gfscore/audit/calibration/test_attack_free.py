@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-import plain
 from gfscore import InputError
 from gfscore.audit.calibration import attack_free
 from gfscore.audit.calibration.attack_free import (
@@ -21,6 +20,7 @@ from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman
+from helpers import definitions
 from made import MadeCurves, logits_and_labels
 from memory import most_memory
 
@@ -91,7 +91,9 @@ def test_within_model_objective_agrees_with_the_plain_implementation():
     curves, accuracy = made_models(range(3), activation="sigmoid")
     temperatures = np.array([0.2, 1.0, 4.0])
     expected = [
-        plain.mean([plain.spearman(list(c([t])[0]), list(a)) for c, a in zip(curves, accuracy, strict=True)])
+        definitions.mean(
+            [definitions.spearman(list(c([t])[0]), list(a)) for c, a in zip(curves, accuracy, strict=True)]
+        )
         for t in temperatures
     ]
     np.testing.assert_allclose(within_model_class_accuracy(curves, accuracy)(temperatures), expected, atol=1e-12)
@@ -102,7 +104,7 @@ def test_models_without_an_order_of_accuracies_and_classes_without_samples_are_l
     ordered = MadeCurves(lambda t: [0.1, 0.3, np.nan, 0.2], n)
     accuracy = np.array([[0.5, 0.6, np.nan, 0.7], [0.8, 0.8, np.nan, 0.8]])
     value = within_model_class_accuracy([ordered, ordered], accuracy)(np.array([1.0]))
-    np.testing.assert_allclose(value, [plain.spearman([0.1, 0.3, 0.2], [0.5, 0.6, 0.7])])
+    np.testing.assert_allclose(value, [definitions.spearman([0.1, 0.3, 0.2], [0.5, 0.6, 0.7])])
 
 
 # Ranking stability (Eq. 9)
@@ -133,7 +135,7 @@ def test_stability_agrees_with_the_plain_implementation():
         window = [t + 0.05 * i / STABILITY_STEPS for i in range(-STABILITY_STEPS, STABILITY_STEPS + 1)]
         window = [min(max(w, 0.01), 10) for w in window]
         center = list(curves[0]([t])[0])
-        expected = min(plain.spearman(center, list(curves[0]([w])[0])) for w in window)
+        expected = min(definitions.spearman(center, list(curves[0]([w])[0])) for w in window)
         got = ranking_stability(curves, delta=0.05, low=0.01, high=10)(np.array([t]))[0]
         assert got == pytest.approx(expected, abs=1e-12)
 
@@ -150,7 +152,7 @@ def test_the_window_is_clipped_to_the_search_range():
 def test_log_loss_agrees_with_the_plain_implementation():
     logits, labels = logits_and_labels(0)
     for temperature in (0.3, 1.0, 5.0):
-        expected = plain.log_loss(logits, labels, temperature)
+        expected = definitions.log_loss(logits, labels, temperature)
         assert log_loss(logits, labels, temperature) == pytest.approx(expected, rel=1e-12)
 
 
@@ -241,7 +243,7 @@ def test_class_calibration_error_by_hand():
 def test_class_calibration_error_agrees_with_the_plain_implementation(temperature, bins):
     logits, labels = logits_and_labels(4)
     got = class_calibration_error(logits, labels, temperature=temperature, bins=bins)
-    expected = [plain.class_calibration_error(logits, labels, k, temperature, bins) for k in range(5)]
+    expected = [definitions.class_calibration_error(logits, labels, k, temperature, bins) for k in range(5)]
     np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
@@ -272,6 +274,6 @@ def test_cross_model_objective_agrees_with_scores_computed_directly():
     shares = [np.average(row, weights=curve.n) for row, curve in zip(accuracy, curves, strict=True)]
     for t in (0.1, 1.0, 5.0):
         aggregates = [np.average(curve([t])[0], weights=curve.n) for curve in curves]
-        expected = plain.spearman(aggregates, shares)
+        expected = definitions.spearman(aggregates, shares)
         assert cross_model_accuracy(curves, accuracy)(np.array([t]))[0] == pytest.approx(expected, abs=1e-12)
         assert spearman(aggregates, shares) == pytest.approx(expected, abs=1e-12)

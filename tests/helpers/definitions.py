@@ -1,4 +1,4 @@
-"""The definitions of scores and disparities written out with loops, sharing no code with the package.
+"""Scores and disparities written out with loops, as they are defined, sharing no code with the package.
 
 Slow and numerically naive on purpose: only for logits of moderate size.
 """
