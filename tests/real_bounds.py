@@ -15,7 +15,7 @@ from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii
-from seeds import seeds_of
+from helpers.samples import seeds_of
 from shared_models import ARCHITECTURES, torch_entry
 from studies.markdown import table
 

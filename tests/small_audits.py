@@ -5,8 +5,8 @@ from copy import deepcopy
 import yaml
 
 from foreign_models import place_logits, place_network
+from gate_rules import gate_rule
 from gfscore.images.manifests import open_described
-from made import gate_rule
 
 
 def small_audit(config, *, dataset, models, measures=("clean", "great-softmax")):

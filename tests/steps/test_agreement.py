@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
+from gate_rules import gate_rule
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.judgement import judgement
@@ -19,7 +20,6 @@ from gfscore.statistics import SCALE
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.table import ALL
-from made import gate_rule
 
 MEASURES = {
     "clean": {"kind": "clean"},

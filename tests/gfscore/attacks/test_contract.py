@@ -12,7 +12,7 @@ from pydantic import ValidationError
 import gfscore.attacks
 from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, expand, modules_of, parse_attack
 from gfscore.core.errors import InputError
-from seeds import draws_of
+from helpers.samples import draws_of
 from small_networks import curved, detached
 
 SHAPE, CLASSES, SAMPLES = (3, 6, 6), 5, 12

@@ -5,7 +5,7 @@ from scipy.stats import kstest
 
 from gfscore.attacks.perturbations import Perturbation, make_perturbation, of_attack, of_sampler
 from gfscore.core.errors import InputError
-from seeds import draws_of
+from helpers.samples import draws_of
 
 GREY = torch.full((4000, 1, 1, 3), 0.5)
 LABELS = torch.zeros(4000, dtype=torch.int64)

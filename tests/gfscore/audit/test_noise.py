@@ -10,7 +10,7 @@ from gfscore.audit.noise import between_class_sd, noise_floors
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from helpers import definitions
-from made import metric
+from helpers.samples import metric
 
 
 def noise_floor(values, labels, classes, **settings):

@@ -16,7 +16,7 @@ from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.statistics import SCALE
 from gfscore.statistics.margins import ACTIVATIONS
 from helpers import definitions
-from made import logits_and_labels
+from helpers.samples import logits_and_labels
 
 PACKAGE_FOLDER = str(Path(gfscore.__file__).parents[1])
 

@@ -11,7 +11,7 @@ from gfscore.audit.sensitivity import (
 )
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
-from made import logits_and_labels, metric
+from helpers.samples import logits_and_labels, metric
 from memory import most_memory
 
 

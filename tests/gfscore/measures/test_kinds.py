@@ -16,7 +16,7 @@ from gfscore.measures import KINDS, complete, measure_of, named_measures
 from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import seeds_of_samples
-from seeds import seeds_of
+from helpers.samples import seeds_of
 from small_networks import broken, predicted
 
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from gfscore.networks.classifier import from_network
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.sequential_tests import boundaries, characteristics
-from seeds import draws_of, seeds_of
+from helpers.samples import draws_of, seeds_of
 
 measure_batch = KINDS["probabilistic"].load()
 

@@ -16,7 +16,7 @@ from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 from helpers import definitions
-from made import intervals, logits_and_labels, metric
+from helpers.samples import intervals, logits_and_labels, metric
 
 UNIT = (0.0, 1.0)
 GRADED = sorted(set(METHODS) - {"clopper_pearson"})

@@ -19,7 +19,7 @@ from gfscore.statistics.classes import (
 )
 from gfscore.statistics.margins import predictions, scores
 from helpers import definitions
-from made import logits_and_labels, metric
+from helpers.samples import logits_and_labels, metric
 
 # Softmax of ln w is w / sum(w), so margins can be read off. Margins / B:
 #   class 0: (6,3,1) .3   (7,2,1) .5   (4,3,3) .1            mean .9/3 = .3

@@ -19,7 +19,7 @@ from gfscore.statistics.curves import (
     sweep_class_scores,
 )
 from gfscore.statistics.margins import ACTIVATIONS, BLOCK_ELEMENTS, FEW_CLASSES, predictions, scores
-from made import adversarial_logits, logits_and_labels
+from helpers.samples import adversarial_logits, logits_and_labels
 
 EVERY_ACTIVATION = sorted(ACTIVATIONS)
 TEMPERATURES = np.array([0.01, 0.07, 0.3, 1.0, 2.7, 10.0])

@@ -7,7 +7,7 @@ from scipy.stats import kstest, pearsonr
 
 from gfscore.statistics import draws
 from gfscore.statistics.draws import Draws, RowGenerators, seeds_of_samples
-from seeds import draws_of
+from helpers.samples import draws_of
 
 SHAPE = (3, 5, 7)
 KINDS = {"uniform": lambda drawn: drawn.uniform(SHAPE), "normal": lambda drawn: drawn.normal(SHAPE, std=0.3)}

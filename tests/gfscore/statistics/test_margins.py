@@ -18,7 +18,7 @@ from gfscore.statistics.margins import (
     scores,
     true_and_rival_logits,
 )
-from made import logits_and_labels
+from helpers.samples import logits_and_labels
 
 EVERY_ACTIVATION = sorted(ACTIVATIONS)
 

@@ -27,7 +27,7 @@ from gfscore.statistics.ranking import (
     vulnerability,
 )
 from helpers import definitions
-from made import adversarial_logits, logits_and_labels
+from helpers.samples import adversarial_logits, logits_and_labels
 
 # Few distinct values, so that ties are frequent.
 tied_lists = st.integers(2, 12).flatmap(lambda m: st.tuples(*[st.lists(st.integers(0, 5), min_size=m, max_size=m)] * 2))

@@ -14,7 +14,7 @@ from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.classifier import from_network
-from seeds import seeds_of
+from helpers.samples import seeds_of
 
 ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")

@@ -11,7 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.curves import sweep_class_scores
-from made import logits_and_labels
+from helpers.samples import logits_and_labels
 
 N, K = 200, 4
 MODELS = models_named("m0", "m1", "m2", "m3")

@@ -7,7 +7,7 @@ from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import every_order, ranks, spearman
-from made import MadeCurves, logits_and_labels
+from helpers.samples import MadeCurves, logits_and_labels
 
 PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 DELTA = 0.05

@@ -17,7 +17,7 @@ from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
-from made import logits_and_labels
+from helpers.samples import logits_and_labels
 
 SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 RESAMPLING = Resampling(bootstrap=49, confidence=0.9, permutations=99)

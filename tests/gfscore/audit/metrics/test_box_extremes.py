@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from gfscore.audit.metrics import nrgc
 from gfscore.statistics.margins import SCALE
 from helpers import definitions
-from made import intervals
+from helpers.samples import intervals
 
 
 def boxes(k_max=5):

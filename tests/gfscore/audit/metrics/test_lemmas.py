@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from gfscore import InputError
 from gfscore.statistics.margins import SCALE
 from helpers import definitions
-from made import metric
+from helpers.samples import metric
 
 class_scores = arrays(np.float64, st.integers(2, 30), elements=st.floats(0, SCALE))
 

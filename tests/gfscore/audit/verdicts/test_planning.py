@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate_rules import gate_rule
 from gfscore import InputError
 from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
@@ -11,7 +12,7 @@ from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.expected_bounds import ATOMS, atoms, expected_bounds
 from gfscore.statistics.intervals import hoeffding_half_width, samples_for_half_width
-from made import gate_rule, intervals
+from helpers.samples import intervals
 
 UNIT = (0.0, 1.0)
 DRAWS = {

@@ -15,7 +15,7 @@ from gfscore.measures import KINDS
 from gfscore.measures.corruption import Corruption
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import RowGenerators
-from seeds import seeds_of
+from helpers.samples import seeds_of
 
 measure_batch = KINDS["corruption"].load()
 

@@ -1,4 +1,4 @@
-"""Made-up logits and labels for tests."""
+"""Logits, labels, curves, seeds and random numbers of samples that no dataset holds, and metrics of their class values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gfscore.audit.metrics import BOUNDED, METRICS
+from gfscore.statistics.draws import Draws, seeds_of_samples
 
 
 @dataclass(eq=False)
@@ -50,12 +51,6 @@ def adversarial_logits(seed, *, n, k):
     return logits, labels
 
 
-def gate_rule(measure, *, statistic="wcr", **changes):
-    """Rule of a gate as config.yaml writes it, for one look; `changes` hold the threshold."""
-    rule = {"measure": measure, "statistic": statistic, "confidence": 0.95}
-    return rule | {"looks": {"planned": 1, "this": 1}, "on_inconclusive": "stop"} | changes
-
-
 def metric(name, values, *, counts=None, lam=0.5):
     """A metric of class values."""
     return METRICS[name].compute(values, counts=counts, lam=lam)
@@ -64,3 +59,14 @@ def metric(name, values, *, counts=None, lam=0.5):
 def intervals(low, high, *, n, lam):
     """Interval of every metric that has one, by name, from bounds (K,) of classes of sizes n."""
     return {one.name: one.interval(low, high, counts=n, lam=lam) for one in BOUNDED}
+
+
+def seeds_of(samples, seed=0):
+    """Seeds of the images (or however many) of a batch that begins a dataset."""
+    count = samples if isinstance(samples, int) else len(samples)
+    return seeds_of_samples(seed, "test", np.arange(count))
+
+
+def draws_of(samples, seed=0, device="cpu"):
+    """Their random numbers on a device."""
+    return Draws.of(seeds_of(samples, seed), device)
