@@ -20,8 +20,8 @@ from gfscore.networks.inference import extract_logits
 from gfscore.networks.sources.trained import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_settings
 from gfscore.training.objectives import METHODS
+from helpers.networks import pretended
 from helpers.samples import draws_of, seeds_of
-from pretend_device import pretended
 
 SHAPE, CLASSES, IMAGES = (1, 8, 8), 4, 6
 LINF, L2 = {"norm": "linf", "eps": 0.02}, {"norm": "l2", "eps": 0.3}

@@ -37,8 +37,8 @@ from gfscore.training import generators
 from gfscore.training.drawing import draw_images
 from gfscore.training.loop import train_classifier, training_settings
 from gfscore.training.objectives import METHODS
+from helpers.networks import known_network
 from helpers.samples import seeds_of
-from made_generators import known_network
 from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[2]

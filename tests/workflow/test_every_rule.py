@@ -17,7 +17,7 @@ from foreign_models import place_graph, place_logits, place_network, place_radii
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import VARIABLES
-from made_generators import place_generator
+from helpers.networks import place_generator
 from observing import observations, observing, step_of
 from small_audits import small_audit
 from workflow.conftest import TWO_MODELS

@@ -9,7 +9,7 @@ from gfscore.core.files import read_json
 from gfscore.statistics import SCALE as B
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from made_generators import place_generator
+from helpers.networks import place_generator
 from small_audits import small_audit
 
 pytestmark = pytest.mark.workflow

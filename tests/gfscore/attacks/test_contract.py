@@ -12,8 +12,8 @@ from pydantic import ValidationError
 import gfscore.attacks
 from gfscore.attacks.registry import ATTACKS, BALL_ATTACKS, MINIMAL_ATTACKS, expand, modules_of, parse_attack
 from gfscore.core.errors import InputError
+from helpers.networks import curved, detached
 from helpers.samples import draws_of
-from small_networks import curved, detached
 
 SHAPE, CLASSES, SAMPLES = (3, 6, 6), 5, 12
 EPS = {"linf": 0.2, "l2": 1.5}

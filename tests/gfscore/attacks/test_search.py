@@ -15,10 +15,9 @@ from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
 from gfscore.networks.number_types import confirmed
 from gfscore.networks.precision import search_arithmetic, search_precision
+from helpers.networks import curved, grey, one_thread, predicted, pretended  # noqa: F401
 from helpers.samples import draws_of, seeds_of
-from pretend_device import pretended
 from real_bounds import sequence_of
-from small_networks import curved, grey, one_thread, predicted  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

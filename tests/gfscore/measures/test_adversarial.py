@@ -16,9 +16,9 @@ from gfscore.attacks.registry import BALL_ATTACKS, expand, parse_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
+from helpers.networks import Wrapped, broken, capped, grey, linear, margins, one_thread, predicted, rounded  # noqa: F401
+from helpers.networks import curved as curved_network
 from helpers.samples import draws_of, seeds_of
-from small_networks import Wrapped, broken, capped, grey, linear, margins, one_thread, predicted, rounded  # noqa: F401
-from small_networks import curved as curved_network
 
 measure_batch = KINDS["adversarial"].load()
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -16,8 +16,8 @@ from gfscore.measures import KINDS, complete, measure_of, named_measures
 from gfscore.measures.samples import table_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import seeds_of_samples
+from helpers.networks import broken, predicted
 from helpers.samples import seeds_of
-from small_networks import broken, predicted
 
 ROOT = Path(__file__).parents[3]
 SHAPE, CLASSES, SAMPLES = (3, 32, 32), 10, 3

@@ -12,9 +12,9 @@ from gfscore.attacks.registry import ATTACKS, MINIMAL_ATTACKS, parse_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
+from helpers.networks import Wrapped, broken, capped, grey, linear, margins, predicted, rounded
+from helpers.networks import curved as curved_network
 from helpers.samples import seeds_of
-from small_networks import Wrapped, broken, capped, grey, linear, margins, predicted, rounded
-from small_networks import curved as curved_network
 
 measure_batch = KINDS["minimal"].load()
 

@@ -14,8 +14,8 @@ from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.proportions import allowed_refutations
+from helpers.networks import detached
 from helpers.samples import draws_of, seeds_of
-from small_networks import detached
 
 measure_batch = KINDS["certified"].load()
 

@@ -6,8 +6,8 @@ from gfscore.attacks.goals import target_reached
 from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
+from helpers.networks import grey, linear, margins, one_thread, predicted  # noqa: F401
 from helpers.samples import seeds_of
-from small_networks import grey, linear, margins, one_thread, predicted  # noqa: F401
 
 measure_batch = KINDS["targeted"].load()
 

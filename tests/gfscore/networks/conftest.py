@@ -2,14 +2,14 @@
 
 import pytest
 
-import flat_models
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from helpers import networks
 
 
 @pytest.fixture
 def architectures(tmp_path, monkeypatch):
     """Folder of architectures that the environment names."""
     folder = tmp_path / "architectures"
-    flat_models.write_architectures(folder)
+    networks.write_architectures(folder)
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     return folder

@@ -3,10 +3,10 @@
 import pytest
 from torch import nn
 
-from flat_models import DEFINITION
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, source_file_of
 from gfscore.networks.callables import build_architecture, resolve
+from helpers.networks import DEFINITION
 
 pytestmark = pytest.mark.usefixtures("architectures")
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from flat_models import IMAGES, manifest_of, opened, write_graph
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
 from gfscore.networks.checkpoint_files import require_checkpoint
+from helpers.networks import IMAGES, manifest_of, opened, write_graph
 
 
 @pytest.mark.parametrize("batch", ["n", 1, 2])

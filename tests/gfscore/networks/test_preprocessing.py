@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from flat_models import IMAGES, RAW
 from gfscore.core.errors import InputError
 from gfscore.networks.preprocessing import description, preprocess, preprocessed
+from helpers.networks import IMAGES, RAW
 
 
 def test_pixels_are_reordered_scaled_and_normalised_in_this_order():

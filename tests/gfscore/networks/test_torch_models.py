@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import save_file
 
 from extract_logits import extract_logits
-from flat_models import DEFINITION, IMAGES, manifest_of, opened, write_graph
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.networks.architecture_files import describe_network
@@ -16,6 +15,7 @@ from gfscore.networks.callables import build_architecture
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.outputs import class_count
 from gfscore.tables.parquet_tables import read_identity, read_logits
+from helpers.networks import DEFINITION, IMAGES, manifest_of, opened, write_graph
 
 pytestmark = pytest.mark.usefixtures("architectures")
 

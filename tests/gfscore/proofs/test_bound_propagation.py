@@ -4,7 +4,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.proofs.bound_propagation import certified, certified_radii
-from small_networks import margins
+from helpers.networks import margins
 
 
 class Halved(nn.Module):

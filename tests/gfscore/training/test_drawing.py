@@ -15,7 +15,7 @@ from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerato
 from gfscore.networks.conditional_generators import open_generator
 from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.training.drawing import draw_images
-from made_generators import CODE, FORMATS, Returning, known_network, place_generator
+from helpers.networks import CODE, FORMATS, Returning, known_network, place_generator
 
 CLASSES = ["a", "b", "c"]
 
