@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-DEFINITION = """
+LAYERS = """
 from torch import nn
 
 
@@ -29,7 +29,7 @@ def place_network(folder, name, *, image_shape, classes, seed=0):
 
     size = math.prod(image_shape)
     (folder / "architectures").mkdir(exist_ok=True)
-    (folder / "architectures/layers.py").write_text(DEFINITION)
+    (folder / "architectures/layers.py").write_text(LAYERS)
     (folder / "architectures/mine.py").write_text("from .layers import linear\n")
     torch.manual_seed(seed)
     layer = torch.nn.Linear(size, classes)

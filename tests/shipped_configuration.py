@@ -10,7 +10,7 @@ from gfscore.workflow.config_files import Mark, marked, read_configuration
 from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.resolving import resolve
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "config.yaml"
 FILES = [DEMO, *sorted((ROOT / "configs").glob("*.yaml"))]
 

@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
-import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -113,11 +111,11 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)
-RAW = {"image_shape": [3, 8, 8], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+FLAT_IMAGES = np.random.default_rng(0).random((5, 3, 8, 8), dtype=np.float32)
+FLAT_PREPROCESSING = {"image_shape": [3, 8, 8], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
 """Settings of no preprocessing."""
 
-DEFINITION = """
+FLAT_DEFINITION = """
 import os
 import torch
 from torch import nn
@@ -151,7 +149,7 @@ def broken():
 def write_architectures(folder):
     """A folder of architectures, with a file outside of it that must not run."""
     (folder / "deep").mkdir(parents=True)
-    (folder / "mine.py").write_text(DEFINITION)
+    (folder / "mine.py").write_text(FLAT_DEFINITION)
     (folder / "deep" / "other.py").write_text(
         "from architectures.mine import Flat\n\n\nclass Deeper(Flat):\n    pass\n"
     )
@@ -161,7 +159,14 @@ def write_architectures(folder):
 
 def manifest_of(path, source, **settings):
     sha256 = sha256_of_file(path)
-    common = {"arguments": {}, "weights": "model", "trust_pickle": False, "sha256": None, **RAW, "output": None}
+    common = {
+        "arguments": {},
+        "weights": "model",
+        "trust_pickle": False,
+        "sha256": None,
+        **FLAT_PREPROCESSING,
+        "output": None,
+    }
     names = {"dataset": "z", "threat": "none", "model": "M", "architecture": settings.get("architecture", source)}
     return {**names, "source": source, "path": str(path), "sha256": sha256, "settings": {**common, **settings}}
 
@@ -170,8 +175,12 @@ def opened(manifest, *, classes=4):
     return open_classifier(manifest, image_shape=[3, 8, 8], classes=classes)
 
 
-def write_graph(path, *, batch="n", outputs=1, dtype=TensorProto.FLOAT, layout=(3, 8, 8)):
-    """Linear classifier of flattened images into 4 classes; returns its weights."""
+def write_graph(path, *, batch="n", outputs=1, dtype=None, layout=(3, 8, 8)):
+    """Linear classifier of flattened images, by default float32, into 4 classes; returns its weights."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    dtype = dtype or TensorProto.FLOAT
     size = int(np.prod(layout))
     weights = np.random.default_rng(2).normal(size=(size, 4)).astype(np.float32)
     image = helper.make_tensor_value_info("image", dtype, [batch, *layout])
@@ -185,7 +194,7 @@ def write_graph(path, *, batch="n", outputs=1, dtype=TensorProto.FLOAT, layout=(
     return weights
 
 
-CODE = """
+GENERATOR_DEFINITION = """
 import torch
 from torch import nn
 
@@ -206,7 +215,7 @@ class OneHot(Known):
     def forward(self, latents, classes):
         return super().forward(latents, classes.argmax(dim=1))
 """
-FORMATS = ("weights", "script", "export", "onnx")
+GENERATOR_FORMATS = ("weights", "script", "export", "onnx")
 
 
 def brightness(classes):
@@ -217,7 +226,7 @@ def brightness(classes):
 def known_network(classes, *, name="Known"):
     """The network of these images."""
     namespace = {}
-    exec(CODE, namespace)
+    exec(GENERATOR_DEFINITION, namespace)
     network = namespace[name](classes)
     network.load_state_dict({"brightness": brightness(classes)})
     return network.eval()
@@ -234,7 +243,7 @@ def place_generator(folder, form, *, classes=3, class_input="index"):
     network, path = known_network(classes, name=name), folder / f"generator.{'pt' if form == 'weights' else 'pt2'}"
     if form == "weights":
         (folder / "architectures").mkdir(exist_ok=True)
-        (folder / "architectures/known.py").write_text(CODE)
+        (folder / "architectures/known.py").write_text(GENERATOR_DEFINITION)
         torch.save(network.state_dict(), path)
         return settings | {
             "path": str(path), "architecture": f"architectures.known:{name}", "arguments": {"classes": classes},
@@ -286,7 +295,7 @@ class Returning(nn.Module):
         return self.function(latents, classes)
 
 
-DEVICE = torch.device("cuda:0")
+PRETENDED_DEVICE = torch.device("cuda:0")
 
 aten = torch.ops.aten
 COPIES = (aten._to_copy.default, aten.copy_.default)
@@ -341,7 +350,7 @@ class OnDevice(torch.Tensor):
         self.held = held
 
     __torch_function__ = torch._C._disabled_torch_function_impl
-    device = property(lambda _: DEVICE)
+    device = property(lambda _: PRETENDED_DEVICE)
     is_cuda = property(lambda _: True)
 
     @classmethod

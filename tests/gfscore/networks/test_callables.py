@@ -6,7 +6,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, source_file_of
 from gfscore.networks.callables import build_architecture, resolve
-from helpers.networks import DEFINITION
+from helpers.networks import FLAT_DEFINITION
 
 pytestmark = pytest.mark.usefixtures("architectures")
 
@@ -22,7 +22,7 @@ def test_the_projects_own_architectures_are_found(architectures, tmp_path, monke
     assert source_file_of("architectures.deep:net") == architectures / "deep" / "__init__.py"
     second = tmp_path / "second"
     second.mkdir()
-    (second / "mine.py").write_text(DEFINITION.replace("classes=4", "classes=9"))
+    (second / "mine.py").write_text(FLAT_DEFINITION.replace("classes=4", "classes=9"))
     monkeypatch.setenv(FOLDER_VARIABLE, str(second))
     assert build_architecture("architectures.mine:Flat", {}).linear.out_features == 9
 

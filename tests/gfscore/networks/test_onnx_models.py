@@ -10,7 +10,7 @@ from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks import inference
 from gfscore.networks.checkpoint_files import require_checkpoint
-from helpers.networks import IMAGES, manifest_of, opened, write_graph
+from helpers.networks import FLAT_IMAGES, manifest_of, opened, write_graph
 
 
 @pytest.mark.parametrize("batch", ["n", 1, 2])
@@ -19,12 +19,12 @@ def test_an_onnx_graph_gives_logits_whatever_its_batch(tmp_path, batch):
     weights = write_graph(path, batch=batch)
     require_checkpoint(path)
     classifier = opened(manifest_of(path, "onnx", mean=[0.5, 0.5, 0.5]))
-    expected = (IMAGES - 0.5).reshape(5, -1) @ weights
-    np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-4)
+    expected = (FLAT_IMAGES - 0.5).reshape(5, -1) @ weights
+    np.testing.assert_allclose(classifier.logits(FLAT_IMAGES), expected, rtol=1e-4, atol=1e-4)
     assert classifier.network is None
     assert classifier.classes == 4
     # Where each image is compared alone with itself, a file for two images is filled up.
-    images = from_arrays(IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
+    images = from_arrays(FLAT_IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
     _, _, logits = inference.extract_logits(classifier, images, device="cpu")
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
@@ -57,9 +57,9 @@ def test_a_converted_graph_is_a_network_with_gradients_and_the_same_logits(tmp_p
     classifier = opened(manifest_of(path, "onnx", gradients=True, **changes))
     plain = opened(manifest_of(path, "onnx", **changes))
     assert plain.network is None and plain.classes == classifier.classes == 2
-    np.testing.assert_allclose(classifier.logits(IMAGES), plain.logits(IMAGES), rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(classifier.original.run(IMAGES), plain.logits(IMAGES))
-    images = torch.from_numpy(IMAGES).requires_grad_()
+    np.testing.assert_allclose(classifier.logits(FLAT_IMAGES), plain.logits(FLAT_IMAGES), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(classifier.original.run(FLAT_IMAGES), plain.logits(FLAT_IMAGES))
+    images = torch.from_numpy(FLAT_IMAGES).requires_grad_()
     classifier.network(images)[:, 0].sum().backward()
     expected = weights[:, 3].reshape(layout)
     expected = expected if layout[0] == 3 else expected.transpose(2, 0, 1)
@@ -71,8 +71,8 @@ def test_a_conversion_counts_only_where_its_logits_are_those_of_the_file(tmp_pat
     path = tmp_path / "m.onnx"
     write_graph(path)
     classifier = opened(manifest_of(path, "onnx", gradients=True))
-    images = from_arrays(IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
-    logits = classifier.logits(IMAGES)
+    images = from_arrays(FLAT_IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
+    logits = classifier.logits(FLAT_IMAGES)
     said = inference.require_agreement(classifier, images, logits, where=path)
     assert said["conversion"].startswith("by onnx2fx 0.0.1; logits within ")
     for wrong in (logits + 2e-4 * np.abs(logits).max(), np.full_like(logits, np.nan)):

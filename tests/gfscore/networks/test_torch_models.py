@@ -15,7 +15,7 @@ from gfscore.networks.callables import build_architecture
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.outputs import class_count
 from gfscore.tables.parquet_tables import read_identity, read_logits
-from helpers.networks import DEFINITION, IMAGES, manifest_of, opened, write_graph
+from helpers.networks import FLAT_DEFINITION, FLAT_IMAGES, manifest_of, opened, write_graph
 
 pytestmark = pytest.mark.usefixtures("architectures")
 
@@ -33,10 +33,10 @@ def test_a_stored_network_comes_back_with_its_preprocessing(stored):
     settings = {"architecture": "architectures.mine:Flat", "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.2, 0.2]}
     classifier = opened(manifest_of(path, "torch", **settings))
     mean = np.reshape([0.5, 0.4, 0.3], (3, 1, 1)).astype(np.float32)
-    expected = network(torch.from_numpy((IMAGES - mean) / np.float32(0.2))).detach().numpy()
-    np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-4, atol=1e-5)
+    expected = network(torch.from_numpy((FLAT_IMAGES - mean) / np.float32(0.2))).detach().numpy()
+    np.testing.assert_allclose(classifier.logits(FLAT_IMAGES), expected, rtol=1e-4, atol=1e-5)
     assert (classifier.image_shape, classifier.classes) == ((3, 8, 8), 4)
-    assert classifier.logits(IMAGES).dtype == np.float32
+    assert classifier.logits(FLAT_IMAGES).dtype == np.float32
     assert not classifier.network.training
     assert classifier.preprocessing.startswith("rgb, white 1, mean 0.5")
 
@@ -99,7 +99,7 @@ def test_unknown_sources_are_named(stored):
 
 @pytest.mark.parametrize("source", ["torch", "onnx"])
 def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, source):
-    np.savez(tmp_path / "d.npz", x=IMAGES, y=[0, 1, 2, 3, 0])
+    np.savez(tmp_path / "d.npz", x=FLAT_IMAGES, y=[0, 1, 2, 3, 0])
     from fetch_dataset import fetch_dataset
 
     settings = {"source": "npz", "value_range": 1, "channels": "first"}
@@ -116,7 +116,7 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
     assert label.tolist() == [0, 1, 2, 3, 0]
     classifier = opened(manifest)
     assert isinstance(classifier, Classifier)
-    np.testing.assert_allclose(logits, classifier.logits(IMAGES), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(logits, classifier.logits(FLAT_IMAGES), rtol=1e-5, atol=1e-5)
     identity = read_identity(tmp_path / "l.parquet")
     assert identity["checkpoint_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert identity["preprocessing"].endswith("; rgb, white 1")
@@ -127,6 +127,6 @@ def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, s
     name = "architectures.mine:Flat"
     manifest = {**manifest_of(stored[1], "torch", architecture=name), **describe_network(name)}
     assert isinstance(opened(manifest), Classifier)
-    (architectures / "mine.py").write_text(f"{DEFINITION}\nopen('it-ran', 'w')\n")
+    (architectures / "mine.py").write_text(f"{FLAT_DEFINITION}\nopen('it-ran', 'w')\n")
     with pytest.raises(InputError, match=r"architectures/mine\.py: differs from the code of architectures\.mine:Flat"):
         opened(manifest)

@@ -15,7 +15,7 @@ from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerato
 from gfscore.networks.conditional_generators import open_generator
 from gfscore.statistics.draws import Draws, seeds_of_samples
 from gfscore.training.drawing import draw_images
-from helpers.networks import CODE, FORMATS, Returning, known_network, place_generator
+from helpers.networks import GENERATOR_DEFINITION, GENERATOR_FORMATS, Returning, known_network, place_generator
 
 CLASSES = ["a", "b", "c"]
 
@@ -40,7 +40,7 @@ def images_of(network, settings):
 
 
 @pytest.mark.parametrize("class_input", ["index", "one_hot"])
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", GENERATOR_FORMATS)
 def test_every_format_gives_the_images_of_its_latents_and_classes(tmp_path, form, class_input):
     settings = complete(**place_generator(tmp_path, form, class_input=class_input), samples_per_class=4, batch_size=5)
     images, labels = images_of(open_generator(settings, settings["path"]), settings)
@@ -137,11 +137,11 @@ def test_a_pickle_with_code_is_refused_and_not_run(tmp_path, capsys):
     assert "this code ran" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", GENERATOR_FORMATS)
 def test_a_file_that_is_no_generator_is_refused_by_name(tmp_path, form):
     settings = complete(**place_generator(tmp_path, form))
     path = tmp_path / ("other.onnx" if form == "onnx" else "other.pt")
-    path.write_bytes(CODE.encode())
+    path.write_bytes(GENERATOR_DEFINITION.encode())
     with pytest.raises(InputError, match=path.name):
         open_generator(settings, path)
 
