@@ -6,7 +6,6 @@ For tests that add a metric to a copy of the package: what the copy makes of it 
 import sys
 from pathlib import Path
 
-from gate_rules import gate_rule
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
@@ -14,6 +13,7 @@ from gfscore.core.files import write_json, write_text
 from gfscore.measures import named_measures
 from gfscore.show.exports.tables import model_cards
 from gfscore.tables.csv_files import write_table_and_csv
+from helpers.configurations import gate_rule
 from pages import audit_for_page, page_of
 from write_tables_page import page
 

@@ -2,7 +2,7 @@
 
 import json
 
-from gate_rules import gate_rule
+from helpers.configurations import gate_rule
 from shared_models import torch_entry
 
 MODELS = ("cnn_a_adv", "cnn_a_mix", "kw_wide_2_255", "eran_conv_small_pgd")

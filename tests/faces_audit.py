@@ -3,7 +3,7 @@
 Real people: what comes out of it is reported by group only, never by face.
 """
 
-from gate_rules import gate_rule
+from helpers.configurations import gate_rule
 
 FACES = "faces/fairface_5000_64px.parquet"
 """5,000 faces of FairFace (Karkkainen and Joo 2021, CC BY 4.0) at 64x64 within the folder of the test data."""

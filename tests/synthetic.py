@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gate_rules import gate_rule
 from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
@@ -29,6 +28,7 @@ from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.configurations import gate_rule
 
 MEASURES = {
     "clean": {"kind": "clean"},

@@ -6,8 +6,7 @@ import json
 import numpy as np
 import yaml
 
-from foreign_models import place_logits
-from small_audits import small_audit
+from helpers.configurations import place_logits, small_audit
 
 OVERLAY = "cheap.yaml"
 OPTIONS = ("--configfile", "config.yaml", OVERLAY, "--quiet", "host")

@@ -67,7 +67,7 @@ def read_trained(path):
 
 
 def timm_weights(folder):
-    from foreign_models import place_transformer
+    from helpers.configurations import place_transformer
 
     return folder / place_transformer(folder, "vit", classes=len(CLASSES))["path"]
 
@@ -99,7 +99,7 @@ def read_probe(path):
 
 
 def onnx_graph(folder):
-    from foreign_models import place_graph
+    from helpers.configurations import place_graph
 
     return folder / place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))["path"]
 

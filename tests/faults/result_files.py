@@ -87,9 +87,9 @@ def read_dataset_manifest(path):
 
 
 def model_manifest(folder):
-    from foreign_models import place_graph
     from gfscore.core.files import write_json
     from gfscore.networks.checkpoint_files import describe_checkpoint
+    from helpers.configurations import place_graph
 
     settings = place_graph(folder, "graph", image_shape=(3, 8, 8), classes=len(CLASSES))
     settings |= {"path": str(folder / settings["path"])}

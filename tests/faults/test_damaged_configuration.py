@@ -7,7 +7,7 @@ from faults.damage import changed_tree, damaged
 from faults.pool import watched
 from gfscore.core.errors import InputError
 from gfscore.workflow.plan import Run
-from shipped_configuration import ROOT, completed
+from helpers.configurations import ROOT, completed
 
 CASES = 200
 

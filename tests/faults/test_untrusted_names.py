@@ -15,7 +15,7 @@ import yaml
 from faults.audits import OPTIONS, OVERLAY, TARGETS
 from gfscore.core.settings import NAME_FORM
 from gfscore.workflow.plan import EXPORTS
-from shipped_configuration import refusal, shipped_configuration
+from helpers.configurations import refusal, shipped_configuration
 
 NAMES = [
     "..", ".", ".hidden", "../up", "a/b", "a\\b", "/etc/passwd", "~", "-rf", "a b", "a'b", 'a"b', "$(touch ran)",

@@ -7,8 +7,7 @@ import yaml
 
 from gfscore.networks.sources import trained
 from gfscore.training.objectives import METHODS
-from overlays import laid_over
-from shipped_configuration import FILES, ROOT, completed
+from helpers.configurations import FILES, ROOT, completed, laid_over
 
 DOCUMENTS = [
     path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if "```yaml" in path.read_text()

@@ -14,7 +14,7 @@ from gfscore.core.files import read_json
 from gfscore.networks.architectures import build_network
 from gfscore.tables.parquet_tables import read_logits
 from gfscore.workflow.plan import Run
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 from train_model import train_model
 
 CONFIG = shipped_configuration()

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
-from gate_rules import gate_rule
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
@@ -17,6 +16,7 @@ from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.tables.table import ALL
+from helpers.configurations import gate_rule
 from made_charts import subject_of
 
 CLEAN = pd.DataFrame({"dataset": ["toy"]})

@@ -27,9 +27,9 @@ from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.configurations import shipped_configuration
 from made_charts import subject_of
 from project_attributes import project_attributes
-from shipped_configuration import shipped_configuration
 from train_mapper import train_mapper
 
 CLEAN = pd.DataFrame({"dataset": ["digits"]})

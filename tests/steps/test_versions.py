@@ -37,9 +37,9 @@ from gfscore.training import generators
 from gfscore.training.drawing import draw_images
 from gfscore.training.loop import train_classifier, training_settings
 from gfscore.training.objectives import METHODS
+from helpers.configurations import shipped_configuration
 from helpers.networks import known_network
 from helpers.samples import seeds_of
-from shipped_configuration import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())

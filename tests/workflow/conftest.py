@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 
 from gfscore.workflow.configuration import configured
-from small_audits import place_small_audit
+from helpers.configurations import place_small_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import yaml
 
-from gate_rules import gate_rule
 from gfscore.tables.parquet_tables import read_identity, read_logits, write_logits
+from helpers.configurations import gate_rule
 
 pytestmark = pytest.mark.workflow
 

@@ -15,7 +15,7 @@ from scipy import stats
 import own_files
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from overlays import laid_over
+from helpers.configurations import laid_over
 
 pytestmark = pytest.mark.workflow
 

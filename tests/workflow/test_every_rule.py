@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
-from foreign_models import place_graph, place_logits, place_network, place_radii, place_transformer
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import VARIABLES
+from helpers.configurations import place_graph, place_logits, place_network, place_radii, place_transformer, small_audit
 from helpers.networks import place_generator
 from observing import observations, observing, step_of
-from small_audits import small_audit
 from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import yaml
 
-from foreign_models import place_network
 from gfscore.core.files import read_json
 from gfscore.statistics import SCALE as B
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.configurations import place_network, small_audit
 from helpers.networks import place_generator
-from small_audits import small_audit
 
 pytestmark = pytest.mark.workflow
 

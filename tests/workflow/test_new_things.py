@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from gate_rules import gate_rule
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from small_audits import small_audit, trained_for_one_epoch
+from helpers.configurations import gate_rule, small_audit, trained_for_one_epoch
 from workflow.conftest import OVERLAY, SMALL
 
 pytestmark = pytest.mark.workflow

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from foreign_models import place_logits, place_network
 from gfscore.core.digests import sha256_of_file
 from gfscore.images.manifests import open_described
 from gfscore.tables.parquet_tables import read_identity
+from helpers.configurations import place_logits, place_network
 from workflow.conftest import OVERLAY, SMALL
 
 pytestmark = pytest.mark.workflow

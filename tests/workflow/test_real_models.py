@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from gate_rules import gate_rule
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.configurations import gate_rule
 from shared_models import ARCHITECTURES, torch_entry
 
 pytestmark = pytest.mark.workflow

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from foreign_models import place_network
 from gfscore.core.files import read_json
 from gfscore.workflow.command import main
+from helpers.configurations import place_network
 from workflow.conftest import rules_in
 
 pytestmark = pytest.mark.workflow

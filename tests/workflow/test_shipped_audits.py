@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from shipped_configuration import FILES, ROOT
+from helpers.configurations import FILES, ROOT
 from workflow.conftest import rules_in
 
 pytestmark = pytest.mark.workflow

@@ -15,7 +15,7 @@ from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.manifests import open_and_describe
 from gfscore.workflow.sources import sources_of
-from shipped_configuration import ROOT, completed
+from helpers.configurations import ROOT, completed
 
 PAGE = (ROOT / "docs/add-a-dataset.md").read_text()
 

@@ -22,7 +22,7 @@ from gfscore.projection.scores import (
     tolerance,
 )
 from gfscore.statistics.margins import predictions
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 SEARCHES = {

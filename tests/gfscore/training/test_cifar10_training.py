@@ -7,7 +7,7 @@ import torch
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.sources.trained import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_settings
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 
 CONFIG = shipped_configuration()
 ENTRIES = {

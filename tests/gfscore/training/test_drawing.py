@@ -154,7 +154,7 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path):
 
 
 def test_a_graph_of_a_classifier_is_refused(tmp_path):
-    from foreign_models import place_graph
+    from helpers.configurations import place_graph
 
     place_graph(tmp_path, "Graph", image_shape=(1, 2, 2), classes=3)
     with pytest.raises(InputError, match="two inputs"):

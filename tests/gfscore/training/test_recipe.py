@@ -18,7 +18,7 @@ from gfscore.networks.trained import TrainingProgress, load_network, save_classi
 from gfscore.training import loop
 from gfscore.training.loop import ReadImages, in_batches, training_images, training_settings
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 from studies.reference import projection_tables
 
 CONFIG = shipped_configuration()

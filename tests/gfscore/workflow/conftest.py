@@ -2,7 +2,7 @@
 
 import pytest
 
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from gfscore.workflow.plan import Run
 from gfscore.workflow.replaced_files import missing_files
-from shipped_configuration import completed, refusal, refusal_with, shipped_configuration
+from helpers.configurations import completed, refusal, refusal_with, shipped_configuration
 
 COPIES = {"path": "nowhere/C"}
 

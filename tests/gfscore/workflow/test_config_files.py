@@ -4,7 +4,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.workflow.config_files import MAX_VALUES, Mark, mark_of, read_configuration, require_bounded_size
-from shipped_configuration import FILES
+from helpers.configurations import FILES
 
 
 @pytest.fixture

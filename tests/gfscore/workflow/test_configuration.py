@@ -11,7 +11,7 @@ from gfscore.core.errors import InputError, unknown
 from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.configuration import case_mistakes
 from gfscore.workflow.plan import Run
-from shipped_configuration import completed, refusal, written
+from helpers.configurations import completed, refusal, written
 
 TORCH = {"path": "a.pt", "architecture": "torchvision.models:resnet18"}
 RULE = {"measure": "great-softmax", "at_least": 0.3}

@@ -12,7 +12,7 @@ from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import passes
 from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
 from gfscore.workflow.plan import Run
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = {"dataset": "d", "threat": "none", "model": "m"}

@@ -23,7 +23,7 @@ from gfscore.workflow.job_devices import (
     samples_of,
 )
 from gfscore.workflow.plan import Run
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 
 H100 = InstalledGpus((Gpu("H100", 81_559, "580.95"),))
 TWO = InstalledGpus((Gpu("H100", 81_559, "580.95"), Gpu("small", 8_000, "580.95")))

@@ -8,7 +8,7 @@ import pytest
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.identity import ModelName
 from gfscore.workflow.plan import Run
-from shipped_configuration import completed, shipped_configuration
+from helpers.configurations import completed, shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 CLASSES = ["u", "v"]

@@ -16,7 +16,7 @@ from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import configuration_of, flow, rendered
 from gfscore.workflow.resolving import resolve
-from shipped_configuration import DEMO, FILES, ROOT, completed, shipped_configuration, written
+from helpers.configurations import DEMO, FILES, ROOT, completed, shipped_configuration, written
 
 DIGITS = "datasets:\n  d:\n    source: digits\n"
 MODEL = "models:\n  d:\n    Linf:\n      Mine:\n        path: mine.pt\n        architecture: architectures.mine:small\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from gfscore.workflow.plan import Run
-from shipped_configuration import completed, refusal, shipped_configuration
+from helpers.configurations import completed, refusal, shipped_configuration
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from gate_rules import gate_rule
 from gfscore import InputError
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.values import SampleValues
@@ -16,6 +15,7 @@ from gfscore.statistics import SCALE
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import hoeffding_half_width
+from helpers.configurations import gate_rule
 
 RULE = gate_rule("great", at_least=0.5)
 

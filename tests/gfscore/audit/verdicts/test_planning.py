@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate_rules import gate_rule
 from gfscore import InputError
 from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.verdicts.gate_rules import statistic_of, verdict_of
@@ -12,6 +11,7 @@ from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.expected_bounds import ATOMS, atoms, expected_bounds
 from gfscore.statistics.intervals import hoeffding_half_width, samples_for_half_width
+from helpers.configurations import gate_rule
 from helpers.samples import intervals
 
 UNIT = (0.0, 1.0)

@@ -33,7 +33,7 @@ from gfscore.show.exports.tables import (
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.plan import Run
 from gfscore.workflow.sources import workflow_files
-from shipped_configuration import shipped_configuration
+from helpers.configurations import shipped_configuration
 from synthetic import LAM, synthetic_audit
 
 ROOT = Path(__file__).parents[4]
