@@ -15,9 +15,8 @@ import yaml
 from dag_scale import copy_of_the_repository
 from real_measures import DATA
 
-from every_measure import every_measure
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
-from shared_models import ARCHITECTURES
+from helpers.real_audits import ARCHITECTURES, every_measure
 
 CORES, LONGEST_DEMO, MOST_BESIDE = 2, 180, 1.5
 """Cores; seconds that the demo may take; how much longer an attack may take beside work on all cores but one."""

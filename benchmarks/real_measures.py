@@ -19,11 +19,10 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("workflow_
 import yaml
 from dag_scale import copy_of_the_repository
 
-from every_measure import MEASURES, every_measure
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from shared_models import ARCHITECTURES
+from helpers.real_audits import ARCHITECTURES, MEASURES, every_measure
 
 # Absolute: the audit runs in another folder.
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")).resolve()

@@ -14,7 +14,7 @@ import torch
 
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import open_classifier
-from shared_models import ARCHITECTURES, torch_entry
+from helpers.real_audits import ARCHITECTURES, torch_entry
 
 DATA = Path(os.environ.get("GFSCORE_TEST_DATA", HERE.parents[1] / "shared" / "data")) / "cifar10"
 

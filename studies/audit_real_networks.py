@@ -21,7 +21,7 @@ from dag_scale import copy_of_the_repository  # noqa: E402
 
 from gfscore.core.files import write_text  # noqa: E402
 from gfscore.networks.architecture_files import FOLDER_VARIABLE  # noqa: E402
-from shared_models import ARCHITECTURES  # noqa: E402
+from helpers.real_audits import ARCHITECTURES  # noqa: E402
 from studies.real_networks.audits import AUDITS  # noqa: E402
 from studies.real_networks.evidence import class_table  # noqa: E402
 from studies.real_networks.measurements import measurements  # noqa: E402

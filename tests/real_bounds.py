@@ -15,8 +15,8 @@ from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import from_network, open_classifier
 from gfscore.proofs.bound_propagation import certified, certified_radii
+from helpers.real_audits import ARCHITECTURES, torch_entry
 from helpers.samples import seeds_of
-from shared_models import ARCHITECTURES, torch_entry
 from studies.markdown import table
 
 SAMPLES = {"kw_base_2_255": 20, "kw_wide_2_255": 6, "kw_deep_2_255": 10}

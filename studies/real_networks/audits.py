@@ -2,9 +2,8 @@
 
 import json
 
-from every_measure import MODELS as ROBUST_MODELS
-from faces_audit import faces_audit
-from shared_models import torch_entry
+from helpers.real_audits import MODELS as ROBUST_MODELS
+from helpers.real_audits import faces_audit, torch_entry
 
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 BALL = {"norm": "linf", "eps": "2/255"}

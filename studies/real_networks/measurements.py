@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from faces_audit import ATTRIBUTES, CLASSES, POSITIVE, TRAININGS
 from gfscore.audit.groups.fairness import METRICS, balanced_rows, group_counts, group_metrics, group_rates
 from gfscore.audit.samples import ScoresFile
 from gfscore.core.identity import ModelName
 from gfscore.statistics.margins import true_and_rival_logits
 from gfscore.tables.parquet_tables import read_attributes
+from helpers.real_audits import ATTRIBUTES, FACE_CLASSES, POSITIVE, TRAININGS
 from studies.real_networks.audits import CHECKPOINTS, FACES, LOGITS, SMOOTHED
 from studies.real_networks.audits import CLASSES as OBJECTS
 from studies.real_networks.calibration import calibrations
@@ -228,10 +228,10 @@ class _Faces:
     def metrics(self, rows: NDArray[np.integer]) -> list[float]:
         """Each of METRICS for the positive class on some of the faces, in percentage points."""
         counts = group_counts(
-            self.group[rows], self.labels[rows], self.predictions[rows], groups=self.groups, classes=len(CLASSES)
+            self.group[rows], self.labels[rows], self.predictions[rows], groups=self.groups, classes=len(FACE_CLASSES)
         )
         by_class = group_metrics(group_rates(counts))
-        positive = CLASSES.index(POSITIVE)
+        positive = FACE_CLASSES.index(POSITIVE)
         return [100 * by_class[metric][positive] for metric in METRICS]
 
 

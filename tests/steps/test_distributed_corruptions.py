@@ -17,8 +17,8 @@ from gfscore.measures.samples import table_of
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.tables.parquet_tables import read_identity, read_table
+from helpers.real_audits import ARCHITECTURES, torch_entry
 from measure_model import measure_model
-from shared_models import ARCHITECTURES, torch_entry
 
 CORRUPTIONS = ["shot_noise", "glass_blur", "fog", "jpeg_compression"]
 SEVERITIES = [1, 3, 5]

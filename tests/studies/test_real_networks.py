@@ -12,7 +12,7 @@ from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import open_classifier
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.margins import predictions, scores
-from shared_models import ARCHITECTURES, torch_entry
+from helpers.real_audits import ARCHITECTURES, torch_entry
 from studies.real_networks import measurements, statistics
 from studies.reference import real_network_classes, real_network_measurements
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from fairlearn import metrics as fairlearn
 
-from faces_audit import ATTRIBUTES, CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
 from gfscore.audit.samples import ScoresFile
 from gfscore.core.identity import ModelName
 from gfscore.tables.parquet_tables import read_attributes, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.real_audits import ATTRIBUTES, FACE_CLASSES, FACES, POSITIVE, TRAININGS, faces_audit
 
 pytestmark = pytest.mark.workflow
 
@@ -60,11 +60,11 @@ def test_both_halves_are_drawn_within_classes_and_share_no_face(audited_faces, s
     assert len(half) == len(stored) // 2 == 2500
     # One image is there twice, and counts once.
     assert len(tested) == half["image_digest"].nunique() == 2499
-    assert (np.array(CLASSES)[tested["label"]] == tested["gender"]).all()
+    assert (np.array(FACE_CLASSES)[tested["label"]] == tested["gender"]).all()
     halves = [json.loads(audited_faces.read(f"results/datasets/{name}.json")) for name in ("faces", "faces-train")]
     assert sum(half["samples"] for half in halves) == len(stored)
     assert halves[0]["digest"] != halves[1]["digest"]
-    whole = stored["gender"].value_counts()[CLASSES]
+    whole = stored["gender"].value_counts()[FACE_CLASSES]
     assert np.abs(np.array(halves[0]["samples_per_class"]) - whole / 2).max() <= 1
 
 
@@ -100,7 +100,7 @@ def test_metrics_are_fairlearns(audited_faces, samples):
     metrics = table_of(audited_faces, "group_metrics")
     metrics = metrics[metrics["measure"] == "clean"].set_index(["model", "attribute", "metric"])
     assert len(metrics) == len(TRAININGS) * len(ATTRIBUTES) * 4
-    positive = CLASSES.index(POSITIVE)
+    positive = FACE_CLASSES.index(POSITIVE)
     for name, faces in samples.items():
         for attribute in ATTRIBUTES:
             given = {"y_true": faces["label"] == positive, "y_pred": faces["prediction"] == positive}

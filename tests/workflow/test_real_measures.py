@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import yaml
 
-from every_measure import LARGEST_DISTANCE, MEASURES, every_measure
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from shared_models import ARCHITECTURES
+from helpers.real_audits import ARCHITECTURES, LARGEST_DISTANCE, MEASURES, every_measure
 
 pytestmark = pytest.mark.workflow
 

@@ -10,7 +10,7 @@ import yaml
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import gate_rule
-from shared_models import ARCHITECTURES, torch_entry
+from helpers.real_audits import ARCHITECTURES, torch_entry
 
 pytestmark = pytest.mark.workflow
 

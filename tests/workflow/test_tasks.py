@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from faces_audit import FACES
 from gfscore.tables.parquet_tables import read_logits, read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.real_audits import FACES
 
 pytestmark = pytest.mark.workflow
 

@@ -11,7 +11,7 @@ from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import require_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import extract_logits
-from shared_models import ARCHITECTURES, NETWORKS, torch_entry
+from helpers.real_audits import ARCHITECTURES, NETWORKS, torch_entry
 
 
 def manifest_of(name, facts, folder):
