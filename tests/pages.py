@@ -11,8 +11,7 @@ from gfscore.show.page.report import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
-from grouped_tables import grouped_tables
-from synthetic import LAM, synthetic_audit
+from helpers.synthetic_audits import LAM, grouped_tables, synthetic_audit
 
 LOW, HIGH, POINTS = 0.01, 10.0, 33
 

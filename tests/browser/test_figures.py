@@ -7,7 +7,7 @@ import pytest
 from gfscore.show.audit_charts import drawings
 from gfscore.show.drawing.layout import PHONE, WIDTH
 from gfscore.show.drawing.saving import page_markup, save_figure
-from made_charts import full_subject
+from helpers.synthetic_audits import full_subject
 from pages import OVERLAPS
 
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]

@@ -7,7 +7,7 @@ from build_report import build_report
 from gfscore import InputError
 from gfscore.core.digests import require_checksum
 from gfscore.core.software import software
-from synthetic import AUDIT, LAM, synthetic_audit
+from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
 
 IDENTITY = {"dataset": "toy", "threat": "none", "dataset_digest": "d" * 64, "torch": "2.13.0", "device": "cpu"}
 

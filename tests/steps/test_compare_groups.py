@@ -17,7 +17,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.tables.table import ALL
 from helpers.configurations import gate_rule
-from made_charts import subject_of
+from helpers.synthetic_audits import subject_of
 
 CLEAN = pd.DataFrame({"dataset": ["toy"]})
 NAMES = ["cat", "dog"]

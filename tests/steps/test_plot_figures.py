@@ -7,8 +7,8 @@ import pytest
 from gfscore.core.digests import changed_files
 from gfscore.core.errors import InputError
 from gfscore.show import figure_files
+from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
 from plot_figures import plot_figures
-from synthetic import AUDIT, LAM, synthetic_audit
 
 
 def test_writes_every_figure_as_svg_pdf_and_png(tmp_path):

@@ -28,7 +28,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import shipped_configuration
-from made_charts import subject_of
+from helpers.synthetic_audits import subject_of
 from project_attributes import project_attributes
 from train_mapper import train_mapper
 

@@ -11,7 +11,7 @@ from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import write_table
 from gfscore.workflow.command import main
-from synthetic import synthetic_audit
+from helpers.synthetic_audits import synthetic_audit
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import check_audit, require_unchanged_audit
 from gfscore.workflow.catalogue import CATALOGUE
-from synthetic import AUDIT, synthetic_audit
+from helpers.synthetic_audits import AUDIT, synthetic_audit
 
 
 @pytest.fixture(scope="module")

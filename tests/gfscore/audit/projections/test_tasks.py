@@ -14,7 +14,7 @@ from gfscore.projection.mappers.conditions import condition_names
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes, write_logits, write_table
-from made_charts import subject_of
+from helpers.synthetic_audits import subject_of
 
 N = 240
 CLASSES = {"gender": ["Female", "Male"], "age": ["old", "young"]}

@@ -15,7 +15,7 @@ from gfscore.audit.verdicts.findings import (
 from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, proven_measure
 from gfscore.core.labels import classes_of
 from gfscore.show.run_output import MOST_LINES, last_words
-from synthetic import synthetic_audit
+from helpers.synthetic_audits import synthetic_audit
 
 SCORE, ATTACK = "great-softmax", "attack"
 MEASURES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}

@@ -3,7 +3,7 @@ import pytest
 from gfscore import InputError
 from gfscore.audit.verdicts.verdict import digests_of, read_verdict
 from gfscore.core.files import read_json, write_json
-from synthetic import synthetic_audit
+from helpers.synthetic_audits import synthetic_audit
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import SECTIONS, Subject
 from gfscore.show.drawing.layout import PHONE, titles_of
 from gfscore.show.drawing.saving import page_markup, svg_of
-from made_charts import full_subject
+from helpers.synthetic_audits import full_subject
 
 HOSTILE_MODELS = [
     "<script>alert(1)</script>",

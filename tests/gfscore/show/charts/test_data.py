@@ -15,9 +15,24 @@ from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.drawing.axes import spread_out
 from gfscore.show.drawing.cells import limits_around_zero, limits_from_zero, limits_of_measure
 from gfscore.show.drawing.marks import runs_of
-from made_charts import GREAT, MODEL, drawn_of, measured, pictures, scores_of, subject_of, swaps_of
-from made_errors import CORRUPTION, MINIMAL, TARGETED, error_tables, falsification_table, radius_tables, target_tables
-from synthetic import synthetic_audit
+from helpers.synthetic_audits import (
+    CORRUPTION,
+    GREAT,
+    MINIMAL,
+    MODEL,
+    TARGETED,
+    drawn_of,
+    error_tables,
+    falsification_table,
+    measured,
+    pictures,
+    radius_tables,
+    scores_of,
+    subject_of,
+    swaps_of,
+    synthetic_audit,
+    target_tables,
+)
 
 
 def of(name, tables, measure=GREAT, **settings):

@@ -7,7 +7,7 @@ import pytest
 from gfscore.audit.sensitivity import lambda_swaps
 from gfscore.show.audit_charts import MOST_ROWS, drawing_of
 from gfscore.show.charts import CHARTS, calibration_curves
-from made_charts import GREAT, MODEL, drawn_of, scores_of, subject_of
+from helpers.synthetic_audits import GREAT, MODEL, drawn_of, scores_of, subject_of
 
 MODELS = 130
 NAMES = [f"m{index:03d}" for index in range(MODELS)]

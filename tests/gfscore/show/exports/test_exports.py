@@ -34,7 +34,7 @@ from gfscore.statistics.margins import SCALE
 from gfscore.workflow.plan import Run
 from gfscore.workflow.sources import workflow_files
 from helpers.configurations import shipped_configuration
-from synthetic import LAM, synthetic_audit
+from helpers.synthetic_audits import LAM, synthetic_audit
 
 ROOT = Path(__file__).parents[4]
 GREAT = measure_of({"kind": "great"})
