@@ -20,7 +20,7 @@ SIZES = ((17, 10, 5), (5, 1_000, 15))
 BUILT = """
 import pickle, sys
 from pathlib import Path
-from pages import page_of
+from helpers.pages import page_of
 made, page = sys.argv[1:]
 Path(page).write_text(page_of(pickle.loads(Path(made).read_bytes())))
 """

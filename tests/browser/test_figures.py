@@ -7,8 +7,8 @@ import pytest
 from gfscore.show.audit_charts import drawings
 from gfscore.show.drawing.layout import PHONE, WIDTH
 from gfscore.show.drawing.saving import page_markup, save_figure
+from helpers.pages import OVERLAPS
 from helpers.synthetic_audits import full_subject
-from pages import OVERLAPS
 
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(6)]

@@ -11,8 +11,8 @@ from axe_playwright_python.sync_playwright import Axe
 from gfscore.audit.metrics import METRICS
 from gfscore.core.numbers import number
 from gfscore.show.drawing.layout import PHONE, WIDTH
+from helpers.pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 from helpers.synthetic_audits import LAM
-from pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(10)]

@@ -12,8 +12,8 @@ from gfscore.show.audit_charts import STRICT, drawn_figure
 from gfscore.show.charts import CHARTS
 from gfscore.show.drawing.layout import arrange
 from gfscore.show.drawing.saving import svg_of
+from helpers.pages import audit_for_page, page_of
 from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
-from pages import audit_for_page, page_of
 from plot_figures import plot_figures
 
 

@@ -54,7 +54,7 @@ def audited(tmp_path_factory, request):
     scripts, bounded = copied(folder), request.param == "with bounds"
     text = EXAMPLE.read_text(encoding="utf-8") if bounded else UNBOUNDED
     (scripts / METRICS_FOLDER / "theil.py").write_text(text, encoding="utf-8")
-    run(scripts, str(ROOT / "tests/added_metric.py"), str(folder))
+    run(scripts, str(ROOT / "tests/helpers/added_metric.py"), str(folder))
     return folder, bounded, scripts
 
 

@@ -1,4 +1,4 @@
-"""An audit of made logits by the package that is found first, written to a folder: python added_metric.py FOLDER.
+"""An audit of made logits by the package that is found first, written to a folder: python tests/helpers/added_metric.py FOLDER.
 
 For tests that add a metric to a copy of the package: what the copy makes of it stands in the files.
 """
@@ -14,7 +14,7 @@ from gfscore.measures import named_measures
 from gfscore.show.exports.tables import model_cards
 from gfscore.tables.csv_files import write_table_and_csv
 from helpers.configurations import gate_rule
-from pages import audit_for_page, page_of
+from helpers.pages import audit_for_page, page_of
 from write_tables_page import page
 
 MEASURE = "great-softmax"
