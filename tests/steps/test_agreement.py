@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.judgement import judgement
@@ -20,6 +19,7 @@ from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.table import ALL
 from helpers.configurations import gate_rule
+from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 
 MEASURES = {
     "clean": {"kind": "clean"},

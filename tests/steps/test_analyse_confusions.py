@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, models_named
 from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
 from gfscore.audit.classwise.similarity import similarity_table
+from helpers.steps import audit_inputs, models_named
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
@@ -17,6 +16,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes
 from gfscore.tables.table import ALL
 from helpers.configurations import gate_rule
+from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from helpers.synthetic_audits import subject_of
 
 CLEAN = pd.DataFrame({"dataset": ["toy"]})

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, models_named
 from gfscore.audit.comparison import compared_models, comparison_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
+from helpers.steps import audit_inputs, models_named
 from write_tables_page import page
 
 NAMES = ["cat", "dog", "frog"]

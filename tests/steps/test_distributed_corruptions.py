@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, models_named
-from distributed_copies import write_copies
 from fetch_dataset import fetch_dataset
 from gfscore.audit.classwise.corruptions import ModelErrors, corruption_errors
 from gfscore.core.files import write_json
@@ -18,6 +16,7 @@ from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.tables.parquet_tables import read_identity, read_table
 from helpers.real_audits import ARCHITECTURES, torch_entry
+from helpers.steps import audit_inputs, models_named, write_copies
 from measure_model import measure_model
 
 CORRUPTIONS = ["shot_noise", "glass_blur", "fog", "jpeg_compression"]

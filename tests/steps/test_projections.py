@@ -8,7 +8,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from audit_inputs import audit_inputs, models_named, tabulated
 from fetch_dataset import fetch_dataset
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.summaries import projection_tables
@@ -28,6 +27,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import shipped_configuration
+from helpers.steps import audit_inputs, models_named, tabulated
 from helpers.synthetic_audits import subject_of
 from project_attributes import project_attributes
 from train_mapper import train_mapper

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
 from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.checks import PublishedAccuracy, check_logits, selection_of
@@ -18,6 +17,7 @@ from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers.steps import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
 
 WEAK, MIDDLE, STRONG = models_named("weak", "middle", "strong")
 

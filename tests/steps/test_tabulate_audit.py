@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import AUDIT, MEASURES, NAMES, SEARCH, UNPUBLISHED, made_logits, three_models
 from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
@@ -21,6 +20,7 @@ from gfscore.statistics.margins import scores
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import read_identity
 from helpers.configurations import gate_rule
+from helpers.steps import AUDIT, MEASURES, NAMES, SEARCH, UNPUBLISHED, made_logits, three_models
 
 MODELS = ("weak", "middle", "strong")
 RULES = [gate_rule("great", at_least=0.2), gate_rule("clean", statistic="rdi", at_most=0.9)]

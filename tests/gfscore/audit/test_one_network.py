@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, models_named
 from gfscore.core.errors import InputError
+from helpers.steps import audit_inputs, models_named
 
 N, CLASSES = 100, 5
 LOGITS = "results/logits/toy/Linf/m.parquet"

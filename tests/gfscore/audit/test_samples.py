@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from PIL import Image, PngImagePlugin
 
-from audit_inputs import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
 from fetch_dataset import fetch_dataset
 from gfscore.audit.comparison import comparison_of
 from gfscore.audit.judgement import judgement
@@ -16,6 +15,7 @@ from gfscore.core.settings import Subset
 from gfscore.measures import complete
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
+from helpers.steps import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
 
 NAMES = ["cat", "dog"]
 RADII = {"radii": complete({"kind": "certified", "largest_radius": 1.0})}

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import MEASURES, audit_inputs, made_logits, models_named, three_models
 from gfscore.core.errors import InputError
+from helpers.steps import MEASURES, audit_inputs, made_logits, models_named, three_models
 
 
 @pytest.fixture

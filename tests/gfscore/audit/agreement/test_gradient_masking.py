@@ -7,7 +7,6 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from audit_inputs import audit_inputs, models_named
 from gfscore.audit.agreement.gradient_masking import Attacked, masking_table, masking_warnings
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
@@ -15,6 +14,7 @@ from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.classifier import from_network
 from helpers.samples import seeds_of
+from helpers.steps import audit_inputs, models_named
 
 ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import audit_inputs, models_named
 from gfscore.audit.calibration.evidence import evidence_of_models
 from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
@@ -12,6 +11,7 @@ from gfscore.core.identity import label_of
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.curves import sweep_class_scores
 from helpers.samples import logits_and_labels
+from helpers.steps import audit_inputs, models_named
 
 N, K = 200, 4
 MODELS = models_named("m0", "m1", "m2", "m3")

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from audit_inputs import DIGEST, audit_inputs, models_named, tabulated, write_dataset
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.tasks import read_projections, read_tasks
 from gfscore.core.errors import InputError
@@ -14,6 +13,7 @@ from gfscore.projection.mappers.conditions import condition_names
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes, write_logits, write_table
+from helpers.steps import DIGEST, audit_inputs, models_named, tabulated, write_dataset
 from helpers.synthetic_audits import subject_of
 
 N = 240

@@ -1,5 +1,7 @@
 """The files of an audit between its steps, from made tables of values per sample and from made logits."""
 
+from zlib import crc32
+
 import numpy as np
 import pandas as pd
 
@@ -13,8 +15,10 @@ from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL, ModelName, label_of
+from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.measures import kind_of
 from gfscore.measures.samples import table_of
+from gfscore.statistics.draws import RowGenerators, seeds_of_samples
 from gfscore.tables.parquet_tables import read_table, typed_frame, write_logits, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
@@ -256,3 +260,19 @@ def three_models(path, **settings):
     """ScoredAudit of the models weak, middle and strong, whose logits are those of made_logits."""
     logits = {name: made_logits(index) for index, name in enumerate(("weak", "middle", "strong"))}
     return ScoredAudit(path, logits, NAMES, MEASURES, **{"calibrated": "great"} | settings)
+
+
+def write_copies(folder, pixels, labels, corruptions, *, seed=0):
+    """Write <corruption>.npy, (5 N, H, W, C), and labels.npy (5 N,) of images (N, C, H, W) uint8; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = pixels.astype(np.float32) / np.float32(255)
+    seeds = seeds_of_samples(seed, "corruption", np.arange(len(images)))
+    for corruption in corruptions:
+        copies = [
+            corrupt(images, corruption, severity, rng=RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity))
+            for severity in range(1, 6)
+        ]
+        stored = np.rint(255 * np.concatenate(copies)).astype(np.uint8)
+        np.save(folder / f"{corruption}.npy", stored.transpose(0, 2, 3, 1))
+    np.save(folder / "labels.npy", np.tile(labels, 5))
+    return folder
