@@ -1,11 +1,11 @@
 """Figures of an audit as files."""
 
-from finished_audit import AUDIT, finished_audit
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.show.charts.declaration import SCORE
 from gfscore.show.figure_files import draw_by_processes
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
+from helpers.finished_audits import AUDIT, finished_audit
 
 
 def test_several_processes_draw_from_samples(tmp_path, monkeypatch):

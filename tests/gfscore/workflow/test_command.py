@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finished_audit import finished_audit
 from gfscore.core.files import read_json, write_json
 from gfscore.workflow.command import STATES, main
+from helpers.finished_audits import finished_audit
 
 SCRIPTS = Path(__file__).parents[3] / "workflow_scripts"
 

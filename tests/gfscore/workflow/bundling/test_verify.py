@@ -7,8 +7,6 @@ from random import Random
 
 import pytest
 
-import changed_bundles as bundles
-from finished_audit import finished_audit
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
@@ -17,6 +15,8 @@ from gfscore.core.files import read_json
 from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
 from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, sign
+from helpers import changed_bundles as bundles
+from helpers.finished_audits import finished_audit
 
 CHANGES = 40
 """Of each of the two bundles."""

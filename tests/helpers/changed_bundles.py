@@ -20,13 +20,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import ModelName
 from gfscore.show.page.provenance import time_of
 from gfscore.tables.csv_files import write_csv_beside
-from gfscore.tables.parquet_tables import (
-    read_identity,
-    read_logits,
-    read_table,
-    write_logits,
-    write_table,
-)
+from gfscore.tables.parquet_tables import read_identity, read_logits, read_table, write_logits, write_table
 from gfscore.workflow.bundling.contents import STATEMENT, Bundle, statement_of
 from gfscore.workflow.bundling.recomputed import COMPRESSED
 from gfscore.workflow.catalogue import CATALOGUE
