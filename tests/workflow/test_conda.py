@@ -20,10 +20,9 @@ import yaml
 from rattler import MatchSpec
 
 import lock
-from conda_folder import make_conda
 from gfscore.workflow.sources import sources_of
+from helpers.processes import make_conda, observations, observe_in, observing, step_of
 from install import entries
-from observing import observations, observe_in, observing, step_of
 from workflow.conftest import SMALL
 
 pytestmark = pytest.mark.workflow

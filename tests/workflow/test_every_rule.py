@@ -18,7 +18,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.jobs import VARIABLES
 from helpers.configurations import place_graph, place_logits, place_network, place_radii, place_transformer, small_audit
 from helpers.networks import place_generator
-from observing import observations, observing, step_of
+from helpers.processes import observations, observing, step_of
 from workflow.conftest import TWO_MODELS
 
 pytestmark = pytest.mark.workflow

@@ -11,8 +11,8 @@ from gfscore.audit.sensitivity import (
 )
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
+from helpers.processes import most_memory
 from helpers.samples import logits_and_labels, metric
-from memory import most_memory
 
 
 def test_changes_come_one_at_a_time_and_start_with_none():

@@ -17,7 +17,7 @@ from gfscore.images.dataset_source import AsStored, Preprocessing
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.decoding import LARGEST_IMAGE, MemoryBudget, describe, orientation_of, prepare
 from gfscore.images.sources.image_folder import ImageFolder
-from memory import most_memory
+from helpers.processes import most_memory
 
 preprocessing = TypeAdapter(Preprocessing).validate_python
 STORED = {"method": "none"}

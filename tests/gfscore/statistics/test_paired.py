@@ -10,7 +10,7 @@ from gfscore.statistics import betting, multiple_tests
 from gfscore.statistics.betting import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
 from gfscore.statistics.multiple_tests import METHODS, false_discovery, holm
 from gfscore.statistics.paired import compare, rank_intervals
-from memory import most_memory
+from helpers.processes import most_memory
 
 ALPHA = 0.1
 ADJUSTED = {"holm": holm, **{name: partial(false_discovery, method=name) for name in METHODS}}

@@ -11,7 +11,7 @@ import pytest
 from gfscore.core import files
 from gfscore.tables import binary_files
 from gfscore.tables.binary_files import declared_array, open_parquet, whole_array
-from memory import most_memory
+from helpers.processes import most_memory
 
 ARRAYS = {
     "numbers": np.arange(12.0).reshape(3, 4),

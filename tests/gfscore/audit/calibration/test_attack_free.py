@@ -21,8 +21,8 @@ from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman
 from helpers import definitions
+from helpers.processes import most_memory
 from helpers.samples import MadeCurves, logits_and_labels
-from memory import most_memory
 
 PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 

@@ -14,7 +14,7 @@ from gfscore.projection.mappers.conditions import conditions_by_sample
 from gfscore.projection.mappers.description import fitted_attributes, image_traits
 from gfscore.projection.mappers.fitting import conditioned_images, open_mapper
 from gfscore.tables.parquet_tables import write_attributes
-from memory import most_memory
+from helpers.processes import most_memory
 
 N, SIDES = 400, {"side": ["left", "right"]}
 VAE = {

@@ -1,0 +1,90 @@
+"""What a piece of work takes and what jobs load, and a stand-in for conda for them to run under."""
+
+import asyncio
+import io
+import json
+import os
+import platform
+import shutil
+import sys
+import tarfile
+import tracemalloc
+from contextlib import contextmanager
+from pathlib import Path
+
+from rattler.index import index_fs
+
+
+@contextmanager
+def most_memory():
+    """A list whose only entry is the most memory, in bytes, that was taken within, for numpy's arrays and all else."""
+    found = []
+    tracemalloc.start()
+    try:
+        yield found
+        found.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+OBSERVER = Path(__file__).parent / "observer"
+
+
+def observing(folder):
+    """Environment variables that make every Python of a run leave an observation in the folder, which is made."""
+    Path(folder).mkdir(parents=True)
+    return {"PYTHONPATH": str(OBSERVER), "GFSCORE_OBSERVATIONS": str(folder)}
+
+
+def observe_in(prefix):
+    """The same for one environment, where PYTHONPATH is of no use: Snakemake unsets it for jobs under conda."""
+    (packages,) = Path(prefix).glob("lib/python3.*/site-packages")
+    # By another name, since some systems have a sitecustomize of their own, which comes first.
+    shutil.copy(OBSERVER / "sitecustomize.py", packages / "observer_of_jobs.py")
+    (packages / "observer_of_jobs.pth").write_text("import observer_of_jobs\n")
+
+
+def observations(folder):
+    """What every Python of the run left: mappings with argv, prefix, executable, modules, variables, network."""
+    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json"))]
+
+
+def step_of(observation):
+    """Name of the step that a Python ran, None for others: Snakemake calls its copy <random>.<step>.py."""
+    name = Path(observation["argv"][0]).name.split(".")
+    return name[-2] if len(name) == 3 and "snakemake/scripts" in observation["argv"][0] else None
+
+
+STAND_IN = Path(__file__).parent / "conda/stand_in.py"
+ACTIVATE = """\
+export CONDA_PREFIX="$1"
+export PATH="$1/bin:$PATH"
+"""
+
+
+def make_conda(base, *, channel="conda-forge"):
+    """Write everything under `base`; returns the environment variables that put it to use."""
+    folder = base / "channels" / channel
+    add_package(folder, "python", platform.python_version())
+    add_package(folder, "pip", "26.0", depends=["python"])
+    asyncio.run(index_fs(folder))
+    (base / "bin").mkdir()
+    (base / "bin/activate").write_text(ACTIVATE)
+    executable = base / "bin/conda"
+    executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n')
+    executable.chmod(0o755)
+    return {"STAND_IN_BASE": str(base), "PATH": f"{base / 'bin'}:{os.environ['PATH']}"}
+
+
+def add_package(folder, name, version, *, depends=()):
+    """Write a package without content, for every platform, into a channel."""
+    index = {"name": name, "version": version, "build": "0", "build_number": 0, "subdir": "noarch", "noarch": "generic"}
+    index |= {"depends": list(depends), "timestamp": 1_700_000_000_000}
+    files = {"info/index.json": index, "info/paths.json": {"paths": [], "paths_version": 1}}
+    (folder / "noarch").mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / f"noarch/{name}-{version}-0.tar.bz2", "w:bz2") as archive:
+        for path, content in files.items():
+            data = json.dumps(content).encode()
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
