@@ -27,10 +27,10 @@ import torch
 from dag_scale import copy_of_the_repository
 from safetensors.torch import load_file
 
-import inputs_of_people as people
-import own_files
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.tables.parquet_tables import read_identity, read_logits
+from helpers import inputs_of_people as people
+from helpers import own_files
 
 import_torchvision()
 

@@ -26,7 +26,7 @@ if __name__ == "__main__":
     parser.add_argument("data", nargs="?", type=Path, help="folder of the real test data")
     data = parser.parse_args().data
     if data:
-        from real_bounds import bounds_table, compare_bounds
+        from helpers.real_bounds import bounds_table, compare_bounds
 
         bounds = bounds_table(compare_bounds(data))
     else:

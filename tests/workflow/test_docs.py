@@ -12,9 +12,9 @@ import pytest
 import yaml
 from scipy import stats
 
-import own_files
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers import own_files
 from helpers.configurations import laid_over
 
 pytestmark = pytest.mark.workflow

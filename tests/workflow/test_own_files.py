@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-import own_files
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.workflow.catalogue import CATALOGUE
+from helpers import own_files
 from workflow.conftest import rules_in
 
 pytestmark = pytest.mark.workflow

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-import own_files
+from helpers import own_files
 
 pytestmark = pytest.mark.workflow
 

@@ -7,9 +7,9 @@ import sys
 import onnx
 import pytest
 
-import own_files
 from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_identity
+from helpers import own_files
 
 pytestmark = pytest.mark.workflow
 

@@ -16,8 +16,8 @@ from gfscore.networks.classifier import from_network
 from gfscore.networks.number_types import confirmed
 from gfscore.networks.precision import search_arithmetic, search_precision
 from helpers.networks import curved, grey, one_thread, predicted, pretended  # noqa: F401
+from helpers.real_bounds import sequence_of
 from helpers.samples import draws_of, seeds_of
-from real_bounds import sequence_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

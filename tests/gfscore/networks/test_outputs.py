@@ -10,7 +10,6 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-import own_files
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
@@ -24,6 +23,7 @@ from gfscore.networks.onnx_graphs import onnx_head
 from gfscore.networks.outputs import HEADS, SeveralOutputs
 from gfscore.networks.wrappers import tensors_in
 from gfscore.statistics.logits import FLOOR
+from helpers import own_files
 
 IMAGES = np.random.default_rng(0).random((5, 3, 32, 32), dtype=np.float32)
 MODEL = {"dataset": "z", "threat": "none", "model": "M"}

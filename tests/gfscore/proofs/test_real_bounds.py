@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from real_bounds import EPS, LARGEST, RADII, SAMPLES, STEPS, bounds_table, compare_bounds
+from helpers.real_bounds import EPS, LARGEST, RADII, SAMPLES, STEPS, bounds_table, compare_bounds
 from studies.known_truth.page import bounds_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "known-truth.md"

@@ -2,8 +2,8 @@
 
 import pytest
 
-import own_files
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from helpers import own_files
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 import gfscore
-import inputs_of_people as people
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
@@ -24,6 +23,7 @@ from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit import command, inspection, shown_images
 from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.plan import Run
+from helpers import inputs_of_people as people
 
 IMAGE_FOLDER = "--image-folder"
 """Option that says where the files of a list are."""

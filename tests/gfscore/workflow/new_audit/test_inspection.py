@@ -10,11 +10,11 @@ import torch
 import yaml
 from torch import nn
 
-import own_files
 from gfscore.core.errors import InputError
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
+from helpers import own_files
 
 ACCURACY = "57.4%"
 """Of the network on its 500 images, as its logits have it."""

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image, PngImagePlugin
 
-import own_files
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import data_files
+from helpers import own_files
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-import own_files
 from gfscore.core.errors import InputError
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
+from helpers import own_files
 
 ACCURACY = "57.4%"
 """Of the network on its 500 images, as its logits have it."""

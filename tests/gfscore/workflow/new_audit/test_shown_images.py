@@ -9,7 +9,6 @@ import yaml
 from PIL import Image
 from torch import nn
 
-import own_files
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
 from gfscore.workflow.configuration import configured
@@ -18,6 +17,7 @@ from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import in_better_orientation
 from gfscore.workflow.plan import Run
+from helpers import own_files
 
 TAG = 0x0112
 ACCURACY = "57.4%"

@@ -10,11 +10,11 @@ import pytest
 import torch
 import yaml
 
-import own_files
 from gfscore.core.errors import InputError
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
+from helpers import own_files
 
 pytestmark = pytest.mark.usefixtures("project")
 

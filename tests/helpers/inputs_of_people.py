@@ -24,8 +24,8 @@ from PIL import Image, ImageOps, PngImagePlugin
 from safetensors.torch import save_file
 from torch import nn
 
-import own_files
-from own_files import CLASSES
+from helpers import own_files
+from helpers.own_files import CLASSES
 
 COUNT = 200
 """Images of the material: enough to tell ways of preprocessing apart."""
