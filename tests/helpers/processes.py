@@ -12,8 +12,6 @@ import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
 
-from rattler.index import index_fs
-
 
 @contextmanager
 def most_memory():
@@ -64,6 +62,8 @@ export PATH="$1/bin:$PATH"
 
 def make_conda(base, *, channel="conda-forge"):
     """Write everything under `base`; returns the environment variables that put it to use."""
+    from rattler.index import index_fs
+
     folder = base / "channels" / channel
     add_package(folder, "python", platform.python_version())
     add_package(folder, "pip", "26.0", depends=["python"])
