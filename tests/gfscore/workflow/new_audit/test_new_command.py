@@ -60,7 +60,7 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
     with_blank = project / "my net.onnx"
     os.link(own / "net.onnx", with_blank)
     values = {"MODEL": "my net.onnx", "DATA": str(own / "images.npz"), "EPS": "2/255", "MINUTES": "7", "AUDIT": "mine"}
-    values |= {"OUTPUT": "scores", "PROBABILITIES": "0"}
+    values |= {"OUTPUT": "scores", "PROBABILITIES": "no"}
     for name in ("MODEL", "DATA", *command.MAKE):
         monkeypatch.setenv(name, values.get(name, ""))
     assert audit("--of-make") == 0
@@ -68,6 +68,13 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
     entry = written["models"]["mine"]["Linf"]["my-net"]
     assert entry["path"] == "my net.onnx" and entry["output"] == "scores"
     assert "adversarial-linf-2of255" in written["measures"]
+
+
+def test_a_flag_of_make_that_is_neither_yes_nor_no_is_refused(own, project, monkeypatch, capsys):
+    monkeypatch.setenv("MODEL", str(own / "net.onnx"))
+    monkeypatch.setenv("TRUST_CODE", "perhaps")
+    assert audit("--of-make") == ERROR
+    assert "TRUST_CODE=perhaps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

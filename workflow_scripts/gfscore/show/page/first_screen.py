@@ -322,7 +322,7 @@ def _judged_strip(verdict: Verdict, measure: str, index: ModelsAndClasses) -> St
             values = model.value, model.low, model.high
             aside = printable(model.worst_class or "")
             rows.append(_model_track(index, model.key, values, highest, word=words[model.key], aside=aside))
-    rows.sort(key=_value_or_least, reverse=rule.more_is_better)
+    _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
     return Strip(title, scale, rows, judged=True, about=about)
 
@@ -335,7 +335,7 @@ def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index:
         key = (row.threat, row.model)
         if key in index.position:
             rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))
-    rows.sort(key=_value_or_least, reverse=True)
+    _sort_best_first(rows, more_is_better=True)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
     return Strip(title, scale, rows, judged=False, about="Intervals of each model alone")
 
@@ -355,8 +355,10 @@ def _model_track(
     return Track(name, index.short[position], value, low, high, key=position, word=word, aside=aside, highest=highest)
 
 
-def _value_or_least(row: Track) -> float:
-    return -np.inf if row.value is None else row.value
+def _sort_best_first(rows: list[Track], *, more_is_better: bool) -> None:
+    # Models without a value are last in either direction.
+    sign = -1 if more_is_better else 1
+    rows.sort(key=lambda row: np.inf if row.value is None else sign * row.value)
 
 
 # ---- verdict ----

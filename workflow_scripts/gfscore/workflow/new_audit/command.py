@@ -47,7 +47,10 @@ MAKE = {
 """Options by Make's variables."""
 
 FLAGS = ("PROBABILITIES", "TRUST_CODE", "FORCE")
-"""Variables whose options take no value."""
+"""Variables whose options take no value: they are set by a word of ON, and not by one of OFF."""
+
+ON = ("1", "yes", "true", "on")
+OFF = ("", "0", "no", "false", "off")
 
 DESCRIPTION = """\
 Audit models of your own on data of your own. Looks at both, says what was found, writes audits/NAME.yaml and runs it;
@@ -210,9 +213,10 @@ def _words_of_make() -> list[str]:
     words = []
     for variable, option in MAKE.items():
         value = os.environ.get(variable, "")
-        if variable in FLAGS and value not in ("", "0"):
-            words.append(option)
-        elif variable not in FLAGS and value:
+        if variable in FLAGS:
+            if _is_on(variable, value):
+                words.append(option)
+        elif value:
             words.append(f"{option}={value}")
     words.append("--")
     # Several models are separated by blanks, which a single file may have in its name.
@@ -222,6 +226,13 @@ def _words_of_make() -> list[str]:
     if data:
         words.append(data)
     return words
+
+
+def _is_on(variable: str, value: str) -> bool:
+    word = value.strip().lower()
+    if word not in (*ON, *OFF):
+        raise InputError(f"{variable}={value}: neither yes nor no; write {variable}=1, or leave it out")
+    return word in ON
 
 
 def _typed_words(arguments: argparse.Namespace) -> list[str]:
