@@ -1,113 +1,125 @@
 """Parts of GPUs that jobs hold: how many run at once, who waits, and what a killed job leaves."""
 
-import os
-import subprocess
+import multiprocessing
+import signal
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
-import gfscore
 from gfscore.core.errors import InputError
 from gfscore.networks import devices
 from gfscore.networks.classifier import from_network
 from gfscore.networks.devices import device_of, hold_gpu, hold_parts, lift_limit, move_to, out_of_memory, resolve_device
 
-HOLD = """
-import sys
-from pathlib import Path
-from gfscore.networks.devices import hold_parts
-sys.stdout.reconfigure(line_buffering=True)
-print(hold_parts(sys.argv[3:], int(sys.argv[2]), folder=Path(sys.argv[1])), flush=True)
-sys.stdin.read()
-"""
+FORK = multiprocessing.get_context("fork")
+
+
+class Holder:
+    """A process that holds so many percent of one of some GPUs, and says which.
+
+    It is forked, since a Python of its own would import torch for a second.
+    """
+
+    def __init__(self, percent, names, folder):
+        self.output, said = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=self._hold, args=(percent, names, folder, said))
+        self.process.start()
+        said.close()
+
+    @staticmethod
+    def _hold(percent, names, folder, said):
+        sys.stdout = SimpleNamespace(write=said.send, flush=lambda: None)
+        print(hold_parts(names, percent, folder=folder), end="")
+        signal.pause()
+
+    def line(self):
+        """What it says next: that it waits, or the number of the GPU."""
+        words = self.output.recv()
+        while words.isspace():
+            words = self.output.recv()
+        return words
+
+    def end(self):
+        self.process.kill()
+        self.process.join()
 
 
 @pytest.fixture
 def start_holder(tmp_path):
-    """Function: a process that holds so many percent of one of some GPUs, and prints which."""
+    """Function: a holder of so many percent of one of the GPUs of these names."""
     holders = []
 
-    def start(parts, *names):
-        command = [sys.executable, "-c", HOLD, tmp_path / "locks", str(parts), *names]
-        environment = os.environ | {"PYTHONPATH": str(Path(gfscore.__file__).parents[1])}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        holders.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+    def start(percent, *names):
+        holders.append(Holder(percent, names, tmp_path / "locks"))
         return holders[-1]
 
     yield start
     for holder in holders:
-        holder.kill()
-        holder.communicate()
-
-
-def end(holder):
-    holder.kill()
-    holder.wait()
+        holder.end()
 
 
 def test_jobs_share_a_gpu_up_to_its_whole_and_then_take_the_next(start_holder):
     for parts, index in ((60, "0"), (40, "0"), (1, "1"), (99, "1")):
-        assert start_holder(parts, "one", "two").stdout.readline() == f"{index}\n"
+        assert start_holder(parts, "one", "two").line() == str(index)
 
 
 def test_a_part_goes_to_a_gpu_that_has_it_free(start_holder):
-    assert start_holder(60, "one", "two").stdout.readline() == "0\n"
-    assert start_holder(50, "one", "two").stdout.readline() == "1\n"
-    assert start_holder(40, "one", "two").stdout.readline() == "0\n"
+    assert start_holder(60, "one", "two").line() == "0"
+    assert start_holder(50, "one", "two").line() == "1"
+    assert start_holder(40, "one", "two").line() == "0"
 
 
 def test_a_killed_job_releases_its_part(start_holder, tmp_path):
     holder = start_holder(100, "only")
-    assert holder.stdout.readline() == "0\n"
-    end(holder)
+    assert holder.line() == "0"
+    holder.end()
     assert hold_parts(["only"], 100, folder=tmp_path / "locks") == 0
 
 
 def test_what_does_not_fit_waits_and_says_so(start_holder):
-    first, second = start_holder(50, "only"), None
-    assert first.stdout.readline() == "0\n"
+    first = start_holder(50, "only")
+    assert first.line() == "0"
     second = start_holder(51, "only")
-    assert "waiting for 51%" in second.stdout.readline()
-    end(first)
-    assert second.stdout.readline() == "0\n"
+    assert "waiting for 51%" in second.line()
+    first.end()
+    assert second.line() == "0"
 
 
 def test_a_large_part_is_not_kept_waiting_by_small_ones_that_come_later(start_holder):
     first = start_holder(50, "only")
-    assert first.stdout.readline() == "0\n"
+    assert first.line() == "0"
     large = start_holder(100, "only")
-    assert "waiting" in large.stdout.readline()
+    assert "waiting" in large.line()
     small = start_holder(10, "only")
-    assert "waiting" in small.stdout.readline()
-    end(first)
-    assert large.stdout.readline() == "0\n"
-    end(large)
-    assert small.stdout.readline() == "0\n"
+    assert "waiting" in small.line()
+    first.end()
+    assert large.line() == "0"
+    large.end()
+    assert small.line() == "0"
 
 
 def test_a_waiting_job_that_is_killed_lets_the_next_one_wait(start_holder):
     first = start_holder(100, "only")
-    assert first.stdout.readline() == "0\n"
+    assert first.line() == "0"
     waiting = start_holder(100, "only")
-    assert "waiting" in waiting.stdout.readline()
+    assert "waiting" in waiting.line()
     next_one = start_holder(10, "only")
-    assert "waiting" in next_one.stdout.readline()
-    end(waiting)
-    end(first)
-    assert next_one.stdout.readline() == "0\n"
+    assert "waiting" in next_one.line()
+    waiting.end()
+    first.end()
+    assert next_one.line() == "0"
 
 
 def test_no_lock_stays_behind_an_attempt_that_failed(start_holder):
-    assert start_holder(70, "only").stdout.readline() == "0\n"
+    assert start_holder(70, "only").line() == "0"
     waiting = start_holder(40, "only")
-    assert "waiting" in waiting.stdout.readline()
-    end(waiting)
-    assert start_holder(30, "only").stdout.readline() == "0\n"
+    assert "waiting" in waiting.line()
+    waiting.end()
+    assert start_holder(30, "only").line() == "0"
 
 
 def test_locks_that_another_could_steer_are_refused(tmp_path):
@@ -153,7 +165,7 @@ def test_torch_gets_the_memory_of_the_part_without_what_cuda_takes_itself(two_gp
 
 
 def test_a_job_without_a_part_has_a_gpu_for_itself(two_gpus, start_holder):
-    assert start_holder(1, "gpu-0", "gpu-1").stdout.readline() == "0\n"
+    assert start_holder(1, "gpu-0", "gpu-1").line() == "0"
     hold_gpu()
     assert two_gpus == [("device", 1)]
 
