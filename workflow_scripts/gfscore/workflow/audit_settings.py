@@ -1,13 +1,26 @@
-"""Settings of an audit, and the defaults of those that are left out."""
+"""Settings of an audit, with the defaults of those that are left out, and settings that all audits of a run share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from gfscore.audit.settings import ATTACK_DISTANCE, OBJECTIVES, CalibrationSettings, GroupSettings
+from gfscore.audit.settings import (
+    ATTACK_DISTANCE,
+    OBJECTIVES,
+    CalibrationSettings,
+    CheckSettings,
+    ComparisonSettings,
+    ConfusionSettings,
+    DisparitySettings,
+    GreatSettings,
+    GroupSettings,
+    IntervalSettings,
+)
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.core.settings import Closed, Name, Text, Unique
+from gfscore.networks.device_choice import InferenceSettings
+from gfscore.show.page import ReportSettings
 
 DEFAULT_CLEAN_ACCURACY = 0.5
 """Least clean accuracy of every class in the default gate."""
@@ -18,6 +31,24 @@ DEFAULT_MEASURES = ("clean", "great-softmax")
 ATTACK_BY_THREAT = {"L2": "adversarial-l2-0.5"}
 DEFAULT_ATTACK = "adversarial-linf-8of255"
 """Default attacks, by the threat model that all models are trained for."""
+
+
+class RunSettings(Closed):
+    """Settings that all audits of a run share: sections of its configuration."""
+
+    checks: CheckSettings
+    inference: InferenceSettings
+    great: GreatSettings
+    intervals: IntervalSettings
+    disparity: DisparitySettings
+    confusions: ConfusionSettings
+    comparison: ComparisonSettings
+    report: ReportSettings
+
+    @classmethod
+    def sections(cls) -> dict[str, type[BaseModel]]:
+        """Class of the settings of each section, by the name of the section."""
+        return {name: cast(type[BaseModel], field.annotation) for name, field in cls.model_fields.items()}
 
 
 class AuditSettings(Closed):
@@ -133,18 +164,24 @@ def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, Any]) 
     if calibration is None:
         return None
 
-    scores = [name for name, entry in measures.items() if entry["kind"] == "great"]
-    measure = calibration.measure
-    if measure is None:
+    scores = []
+    has_distances = False
+    for name, entry in measures.items():
+        if entry["kind"] == "great":
+            scores.append(name)
+        elif entry["kind"] == "minimal" and entry["norm"] == "l2":
+            has_distances = True
+
+    explicit = calibration.model_dump()
+    if calibration.measure is None:
         if not scores:
             return None
-        measure = scores[0]
-
-    attacks = [entry for entry in measures.values() if entry["kind"] == "minimal"]
-    objectives = list(OBJECTIVES)
-    if not any(entry["norm"] == "l2" for entry in attacks):
-        objectives.remove(ATTACK_DISTANCE)
-    return {**calibration.model_dump(), "measure": measure, "objectives": calibration.objectives or objectives}
+        explicit["measure"] = scores[0]
+    if not calibration.objectives:
+        explicit["objectives"] = list(OBJECTIVES)
+        if not has_distances:
+            explicit["objectives"].remove(ATTACK_DISTANCE)
+    return explicit
 
 
 def _default_rules(measures: Mapping[str, Any]) -> list[RuleSettings]:

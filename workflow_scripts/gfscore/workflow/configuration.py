@@ -125,8 +125,10 @@ def _dataset_names(run: Run, key_path: KeyPath, entry: Mapping[str, Any], *keys:
 def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
     """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
     sections: dict[KeyPath, Iterable[str]] = {}
-    for name in ("audits", "datasets", "measures", "mappers"):
-        sections[name,] = run.config[name]
+    sections["audits",] = run.audits
+    sections["datasets",] = run.datasets
+    sections["measures",] = run.measures
+    sections["mappers",] = run.mappers
     models = run.config["models"]
     # With RobustBench's models, which need no entry.
     sections["models",] = dict.fromkeys([*models, *(listing.dataset for listing in leaderboard.listings())])
@@ -147,7 +149,7 @@ def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
 
 def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
     # Titles, contacts and architectures that would end a script of Snakemake's report.
-    texts: dict[KeyPath, str | None] = {("report", "contact"): run.config["report"]["contact"]}
+    texts: dict[KeyPath, str | None] = {("report", "contact"): run.settings.report.contact}
     for audit in run.audits.values():
         texts["audits", audit.name, "title"] = audit.title
     for key_path, entry in _model_entries(run):
@@ -170,15 +172,14 @@ def _dataset_mistakes(run: Run, dataset: PlannedDataset) -> Iterator[ConfigMista
         yield from path_mistakes((*key_path, key), entry.get(key, {}))
     yield from _dataset_names(run, key_path, entry, "fitted_on")
 
-    rates, classes = entry["label_error_rate"], entry["classes"]
+    rates, classes = dataset.settings.label_error_rate, dataset.settings.classes
     if isinstance(rates, list) and classes and len(rates) != len(classes):
         message = f"{len(rates)} rates for {len(classes)} classes; give one for each"
         yield ConfigMistake((*key_path, "label_error_rate"), message)
 
-    attributes = entry["attributes"]
-    if attributes is not None:
-        yield from path_mistakes((*key_path, "attributes"), attributes)
-        yield from _dataset_names(run, (*key_path, "attributes"), attributes, "fixed_on")
+    if entry["attributes"] is not None:
+        yield from path_mistakes((*key_path, "attributes"), entry["attributes"])
+        yield from _dataset_names(run, (*key_path, "attributes"), entry["attributes"], "fixed_on")
 
 
 def _measure_mistakes(measure: NamedMeasure, *, thorough: bool = False) -> Iterator[ConfigMistake]:
@@ -196,9 +197,8 @@ def _test_mistakes(run: Run) -> Iterator[ConfigMistake]:
 
 def _mapper_mistakes(run: Run, mapper: PlannedMapper) -> Iterator[ConfigMistake]:
     key_path = ("mappers", mapper.name)
-    for key in ("train_on", "evaluate_on"):
-        yield from _dataset_names(run, key_path, mapper.entry, key)
-        name = mapper.entry[key]
+    yield from _dataset_names(run, key_path, mapper.entry, "train_on", "evaluate_on")
+    for key, name in (("train_on", mapper.settings.train_on), ("evaluate_on", mapper.settings.evaluate_on)):
         if name in run.datasets:
             yield from _attribute_mistakes((*key_path, key), mapper, run.datasets[name])
 
@@ -212,7 +212,7 @@ def _attribute_mistakes(key_path: KeyPath, mapper: PlannedMapper, dataset: Plann
         yield ConfigMistake(key_path, message)
         return
     names = dataset.attribute_names
-    for name in mapper.entry["attributes"] or ():
+    for name in getattr(mapper.settings, "attributes", None) or ():
         if names and name not in names:
             yield ConfigMistake(key_path, unknown("attribute", name, names))
 
@@ -237,8 +237,7 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
         for task in audit.tasks:
             yield from _group_mistakes(audit, task, (*key_path, "groups"))
             yield from _projection_mistakes(audit, task, (*key_path, "projection"))
-    if audit.settings.calibration is not None:
-        yield from _calibration_mistakes(audit, (*key_path, "calibration"))
+    yield from _calibration_mistakes(audit, (*key_path, "calibration"))
 
 
 def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
@@ -249,8 +248,8 @@ def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: K
     for (source, gives), model in models.items():
         if serves(gives, measure):
             continue
-        served = [name for name, candidate in audit.measures.items() if serves(gives, candidate)]
-        remedy = measure.kind.hint or f"of the audit's measures it supports {', '.join(served) or 'none'}"
+        supported = [name for name, candidate in audit.measures.items() if serves(gives, candidate)]
+        remedy = measure.kind.hint or f"of the audit's measures it supports {', '.join(supported) or 'none'}"
         if source == "onnx" and serves("gradients", measure):
             remedy = f"set gradients: true in the model's entry; without, {remedy}"
         yield ConfigMistake(
@@ -266,7 +265,7 @@ def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath)
     if activation not in NEED_LOGITS:
         return
     for model in audit.models:
-        if model.entry.get("allow_probabilities") == LOGARITHMS:
+        if getattr(model.settings, "allow_probabilities", None) == LOGARITHMS:
             yield ConfigMistake(
                 key_path,
                 f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
@@ -277,7 +276,7 @@ def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath)
 
 def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # Settings of a measure that do not fit the number of classes.
-    classes = audit.dataset.entry["classes"]
+    classes = audit.dataset.settings.classes
     if not classes:
         return
     for_any_classes = list(measure.kind.mistakes(measure.settings))
@@ -287,30 +286,31 @@ def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPat
 
 
 def _corruption_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    baseline, models = audit.settings.corruption_baseline, audit.entry["models"]
+    baseline, models = audit.settings.corruption_baseline, audit.settings.models
     if baseline is not None and baseline not in models:
         yield ConfigMistake((*key_path, "corruption_baseline"), unknown("model of the audit", baseline, models))
-    if "corrupted" not in audit.dataset.entry:
+    if audit.dataset.settings.corrupted is None:
         return
     for measure in audit.measures.values():
         if not measure.kind.copies:
             continue
-        entry = audit.run.config["measures"][measure.name]
-        keys = [key for key in ("corruptions", "severities") if entry[key] is not None]
+        keys = [key for key in ("corruptions", "severities") if getattr(measure.settings, key) is not None]
         if keys:
             message = f"dataset {audit.dataset.name!r} brings its own copies; state {' and '.join(keys)} there"
             yield ConfigMistake(("measures", measure.name, keys[0]), f"{message}, under `corrupted`")
 
 
 def _calibration_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    calibration = audit.entry["calibration"]
-    name = calibration["measure"]
+    calibration = audit.settings.calibration
+    if calibration is None:
+        return
+    name = str(calibration.measure)
     if name not in audit.measures:
         message = unknown("measure of the audit", name, audit.measures)
         yield ConfigMistake((*key_path, "measure"), message)
     elif audit.measures[name].kind.name != "great":
         yield ConfigMistake((*key_path, "measure"), f"{name!r} has no temperature; name a measure of kind great")
-    if ATTACK_DISTANCE in calibration["objectives"] and not audit.distance_measures:
+    if ATTACK_DISTANCE in (calibration.objectives or ()) and not audit.distance_measures:
         message = f"{ATTACK_DISTANCE} needs distances; name a measure of kind minimal with norm: l2 among `measures`"
         yield ConfigMistake((*key_path, "objectives"), message)
 
@@ -323,7 +323,7 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
         message = unknown("measure of the audit", rule.measure, audit.measures)
         yield ConfigMistake((*key_path, "measure"), message)
         return
-    classes = audit.dataset.entry["classes"]
+    classes = audit.dataset.settings.classes
     if classes and rule.class_ is not None and rule.class_ not in classes:
         yield ConfigMistake((*key_path, "class"), unknown("class", rule.class_, classes))
 
@@ -332,7 +332,7 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
         audit.measures[rule.measure].measure.value_range,
         # The number of classes is unknown if only the data contain their names.
         classes=len(classes) if classes else math.inf,
-        lam=audit.run.config["disparity"]["fp_lambda"],
+        lam=audit.run.settings.disparity.fp_lambda,
     )
     if not low <= rule.threshold <= high:
         message = f"{rule.threshold:g} is outside the range of {rule.statistic} of {rule.measure}, {low:g} to {high:g}"
@@ -355,7 +355,7 @@ def _falsification_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: K
     if distances != 1:
         message = f"{FALSIFICATION} needs one measure of kind minimal with norm l2 in the audit, and there are"
         yield ConfigMistake((*key_path, "statistic"), f"{message} {distances}")
-    if audit.dataset.entry["label_error_rate"] is not None:
+    if audit.dataset.settings.label_error_rate is not None:
         message = f"{FALSIFICATION} assumes correct labels, but dataset {audit.dataset.name!r} has a label_error_rate"
         yield ConfigMistake((*key_path, "statistic"), f"{message}; drop it")
 
@@ -407,7 +407,7 @@ def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath
     if task.attributes is None:
         yield ConfigMistake(key_path, f"dataset {task.name!r} has no attributes; describe them in its entry")
         return
-    if task.entry["label_error_rate"] is not None:
+    if task.settings.label_error_rate is not None:
         yield ConfigMistake(key_path, "the rate of wrong labels within a group is unknown; set label_error_rate: null")
 
     listed = task.attribute_names
@@ -417,12 +417,12 @@ def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath
         if listed and name not in listed:
             yield ConfigMistake((*key_path, "attributes"), unknown("attribute", name, listed))
 
-    label = task.entry.get("task")
+    label = getattr(task.settings, "task", None)
     if label in attributes and len(audit.tasks) == 1:
         message = f"{label!r} is the task, so its groups are the classes; leave it out"
         yield ConfigMistake((*key_path, "attributes"), message)
 
-    classes = task.entry["classes"]
+    classes = task.settings.classes
     if not classes and label is not None:
         classes = [f"no {label}", label]
     positive = audit.positive_class(task)

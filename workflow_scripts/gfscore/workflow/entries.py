@@ -11,11 +11,13 @@ from typing import Any
 from gfscore.core.identity import ModelName
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
+from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.measures import NamedMeasure
 from gfscore.networks.architecture_files import describe_network, folder, network_files
 from gfscore.networks.device_choice import OF_LARGE, threads_for_size
 from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, ModelSettings, ModelSource, model_sources
 from gfscore.networks.onnx_files import data_files
+from gfscore.networks.sources.probe import Fit
 from gfscore.networks.sources.trained import Trained
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
 from gfscore.workflow.user_files import OptionalFile, present, size_of, state
@@ -94,6 +96,14 @@ class PlannedModel:
         return self.gives in ("gradients", "predictions")
 
     @property
+    def training_datasets(self) -> list[str]:
+        """Names of the datasets that the workflow fits the model on and evaluates it on; empty for models of others."""
+        if not isinstance(self.settings, Fit | Trained):
+            return []
+        assert self.settings.evaluate_on is not None  # the resolver fills in the default
+        return [self.settings.train_on, self.settings.evaluate_on]
+
+    @property
     def is_downloaded(self) -> bool:
         """Whether the workflow downloads files of the model that are missing."""
         return bool(getattr(self.settings, "url", None)) or self.source.name == "robustbench"
@@ -151,7 +161,10 @@ class PlannedModel:
 
     def checkpoint_settings(self) -> dict[str, Any]:
         """Settings that determine a fetched classifier: its entry without published figures."""
-        return {key: value for key, value in self.entry.items() if key not in PUBLISHED}
+        settings = dict(self.entry)
+        for key in PUBLISHED:
+            settings.pop(key, None)
+        return settings
 
     def placed_files(self) -> list[str]:
         """Files of an entry without url, as inputs, so that their replacement is noticed; empty for other entries.
@@ -163,12 +176,17 @@ class PlannedModel:
             return []
         paths = [str(self.path)]
         if self.source.name == "onnx":
-            paths += [str(file) for file in data_files(paths[0])]
-        return [path for path in paths if present(path)]
+            paths += map(str, data_files(paths[0]))
+        return list(filter(present, paths))
+
+    @property
+    def architecture(self) -> str | None:
+        """Architecture of a network that the entry names; None for others."""
+        return getattr(self.settings, "architecture", None)
 
     def architecture_files(self) -> list[Path]:
         """Files of the folder architectures/ that define the network, in order; empty for other networks."""
-        return _code_of(self.entry.get("architecture"))[0]
+        return _code_of(self.architecture)[0]
 
     def checkpoint_state(self) -> str | list[Any] | None:
         """State of a user's checkpoint and digest of the code of its network; None without either."""
@@ -178,7 +196,7 @@ class PlannedModel:
         if len(states) < 2:
             files = states[0] if states else None
 
-        code = _code_of(self.entry.get("architecture"))[1]
+        code = _code_of(self.architecture)[1]
         return [files, code] if code else files
 
     def threads(self) -> int:
@@ -208,7 +226,7 @@ class PlannedModel:
                 "samples": samples,
                 "on_failure": on_failure,
             },
-            "member": self.entry.get("member"),
+            "member": getattr(settings, "member", None),
             "allow_probabilities": self.entry.get("allow_probabilities", False),
         }
 
@@ -297,12 +315,20 @@ class PlannedDataset:
 
     def image_settings(self) -> dict[str, Any]:
         """Settings that determine the images: the source and the keys of that source."""
-        return {key: value for key, value in self.entry.items() if key not in NOT_OF_IMAGES}
+        settings = dict(self.entry)
+        for key in NOT_OF_IMAGES:
+            settings.pop(key, None)
+        return settings
+
+    @property
+    def path(self) -> str | None:
+        """File or folder of the user that the entry names; None without one."""
+        return getattr(self.settings, "path", None)
 
     @property
     def images(self) -> str | None:
         """File or folder of the images; None if they are part of a package."""
-        return self.generated_images if self.source.drawn else self.entry.get("path")
+        return self.generated_images if self.source.drawn else self.path
 
     def stored_images(self) -> OptionalFile:
         """Path of the images as the input of a step; empty for missing ones that the workflow does not make.
@@ -311,7 +337,7 @@ class PlannedDataset:
         """
         if self.source.drawn:
             return self.generated_images
-        return present(self.images) or present(self.entry.get("list"))
+        return present(self.images) or present(getattr(self.settings, "list", None))
 
     @property
     def reference_dataset(self) -> str | None:
@@ -328,18 +354,25 @@ class PlannedDataset:
 
     # ---- a user's generator ----
 
+    @property
+    def generator(self) -> NetworkGenerator | None:
+        """Settings of a user's generator of the samples; None for other datasets."""
+        return self.settings.generator if isinstance(self.settings, GeneratorFile) else None
+
     def generator_files(self) -> list[str | Path]:
         """File of a user's generator, if it is there, and those of architectures/ that define its network."""
-        generator = self.entry["generator"]
+        if self.generator is None:
+            return []
         files: list[str | Path] = []
-        if present(generator["path"]):
-            files.append(generator["path"])
-        return files + _code_of(generator["architecture"])[0]
+        if present(self.generator.path):
+            files.append(self.generator.path)
+        return files + _code_of(self.generator.architecture)[0]
 
     def generator_state(self) -> list[Any]:
         """State of a user's generator and digest of the code of its network, None without."""
-        generator = self.entry["generator"]
-        return [state(generator["path"]), _code_of(generator["architecture"])[1]]
+        if self.generator is None:
+            return []
+        return [state(self.generator.path), _code_of(self.generator.architecture)[1]]
 
 
 @dataclass(frozen=True)
@@ -388,7 +421,9 @@ class PlannedMapper:
 
     def training_settings(self) -> dict[str, Any]:
         """Settings that determine the mapper: its entry without `search`, which affects projections only."""
-        return {key: value for key, value in self.entry.items() if key != "search"}
+        settings = dict(self.entry)
+        del settings["search"]
+        return settings
 
     def attributes_of(self, dataset: str) -> OptionalFile:
         """Table of a dataset's attributes, for a mapper with conditions; empty for other mappers."""

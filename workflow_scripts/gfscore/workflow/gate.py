@@ -101,14 +101,14 @@ def _require_same_question(audit: PlannedAudit, path: Path) -> None:
 
 def _question(audit: PlannedAudit) -> dict[str, Any]:
     # What the verdict depends on: no titles, and no measures that no rule judges.
-    config = audit.run.config
+    settings = audit.run.settings
     return {
         "gate": audit.entry["gate"],
         "dataset": without_queries({"name": audit.dataset.name, **audit.dataset.entry}),
         "models": without_queries({model.label: model.entry for model in audit.models}),
         "measures": audit.judged_subject()["measures"],
-        "intervals": config["intervals"],
-        "fp_lambda": config["disparity"]["fp_lambda"],
+        "intervals": settings.intervals.model_dump(),
+        "fp_lambda": settings.disparity.fp_lambda,
     }
 
 

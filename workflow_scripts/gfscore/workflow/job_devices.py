@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.settings import Subset
-from gfscore.images.sources.generator_file import GeneratorFile
 from gfscore.measures import NamedMeasure
 from gfscore.networks.device_choice import START_SECONDS, Network, checkpoint_size, gpu_pays, memory_mb, percent_of
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
@@ -162,7 +161,7 @@ def gpu_mistakes(run: Run, installed: InstalledGpus) -> list[str]:
     """
     if installed.usable:
         return []
-    device = run.config["inference"]["device"]
+    device = run.settings.inference.device
     if installed.driver_too_old and device == "auto":
         return [installed.reason]
 
@@ -186,9 +185,8 @@ def _trained_on_cuda(audit: PlannedAudit) -> Iterator[str]:
         if mapper.settings.device == "cuda" and _is_missing(mapper.manifest):
             yield f"mappers: {mapper.name}"
     for dataset in audit.datasets:
-        images = dataset.settings
-        on_cuda = isinstance(images, GeneratorFile) and images.generator.device == "cuda"
-        if on_cuda and _is_missing(str(dataset.generator_manifest)):
+        generator = dataset.generator
+        if generator and generator.device == "cuda" and _is_missing(str(dataset.generator_manifest)):
             yield f"datasets: {dataset.name}: generator"
 
 

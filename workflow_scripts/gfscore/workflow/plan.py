@@ -15,7 +15,7 @@ from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSett
 from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.networks import leaderboard
-from gfscore.workflow.audit_settings import AuditSettings
+from gfscore.workflow.audit_settings import AuditSettings, RunSettings
 from gfscore.workflow.entries import CHECKPOINTS, VALUES, PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.user_files import RESULTS, OptionalFile, digest, present
 
@@ -84,6 +84,12 @@ class Run:
         self._models: dict[tuple[str, str, str, str], PlannedModel] = {}
 
     @cached_property
+    def settings(self) -> RunSettings:
+        """Settings that all audits share."""
+        sections = {name: self.config[name] for name in RunSettings.model_fields}
+        return RunSettings.model_validate(sections)
+
+    @cached_property
     def measures(self) -> dict[str, NamedMeasure]:
         """Measures of the configuration by name."""
         return named_measures(self.config["measures"])
@@ -97,7 +103,9 @@ class Run:
 
     def model(self, dataset: str, threat: str, model: str) -> PlannedModel:
         """Model on the dataset that it is evaluated on, from its entry or else from RobustBench's table."""
-        return self._model(dataset, self.config["datasets"][dataset]["models_of"], threat, model)
+        zoo = self.datasets[dataset].zoo
+        assert zoo is not None  # of data without models nobody asks for one
+        return self._model(dataset, zoo, threat, model)
 
     def zoo_model(self, zoo: str, threat: str, model: str) -> PlannedModel:
         """Model of a zoo, where no data are meant; the name has the zoo in place of a dataset."""
@@ -144,19 +152,27 @@ class Run:
         """Matches "dataset/threat/model" of every model from a source, on each dataset that its zoo is evaluated on."""
         models = list(self._entries_from(source))
         names = []
-        for dataset, entry in self.config["datasets"].items():
+        for dataset in self.datasets.values():
             for model in models:
-                if model.zoo == entry["models_of"]:
-                    names.append(f"{dataset}/{model.label}")
+                if model.zoo == dataset.zoo:
+                    names.append(f"{dataset.name}/{model.label}")
         return one_of(names)
 
     def datasets_from(self, source: str) -> str:
         """Matches the name of every dataset from a source."""
-        return one_of(dataset.name for dataset in self.datasets.values() if dataset.entry["source"] == source)
+        names = []
+        for dataset in self.datasets.values():
+            if dataset.source.name == source:
+                names.append(dataset.name)
+        return one_of(names)
 
     def network_measures(self) -> str:
         """Matches the names of the measures that need a network."""
-        return one_of(measure.name for measure in self.measures.values() if measure.kind.needs == "network")
+        names = []
+        for measure in self.measures.values():
+            if measure.kind.needs == "network":
+                names.append(measure.name)
+        return one_of(names)
 
     # ---- what a run says before its first job ----
 
@@ -164,10 +180,12 @@ class Run:
         """Datasets, sorted, of the selected audits whose published clean accuracies are compared with nothing."""
         names = set()
         for audit in self.selected:
-            published = [model.settings.published_clean_accuracy for model in audit.models]
-            if any(accuracy is not None for accuracy in published):
-                names.add(audit.dataset.name)
-        return sorted(name for name in names if self.config["datasets"][name]["published_accuracy"] is None)
+            if audit.dataset.settings.published_accuracy is not None:
+                continue
+            for model in audit.models:
+                if model.settings.published_clean_accuracy is not None:
+                    names.add(audit.dataset.name)
+        return sorted(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +229,7 @@ class PlannedAudit:
     @cached_property
     def dataset(self) -> PlannedDataset:
         """Dataset evaluated."""
-        return self.run.datasets[self.entry["dataset"]]
+        return self.run.datasets[self.settings.dataset]
 
     @cached_property
     def tasks(self) -> list[PlannedDataset]:
@@ -221,7 +239,7 @@ class PlannedAudit:
     @cached_property
     def more_tasks(self) -> list[PlannedDataset]:
         """Datasets of the same images with other labels."""
-        return [self.run.datasets[name] for name in self.entry["tasks"]]
+        return [self.run.datasets[name] for name in self.settings.tasks]
 
     @cached_property
     def models(self) -> list[PlannedModel]:
@@ -231,7 +249,7 @@ class PlannedAudit:
     def models_on(self, task: PlannedDataset) -> list[PlannedModel]:
         """Models of the same names in the zoo of one of the tasks."""
         models = []
-        for name in self.entry["models"]:
+        for name in self.settings.models:
             _, threat, model = name.split("/")
             models.append(self.run.model(task.name, threat, model))
         return models
@@ -247,7 +265,7 @@ class PlannedAudit:
     @cached_property
     def measures(self) -> dict[str, NamedMeasure]:
         """Measures by name, in the order of the configuration."""
-        return {name: self.run.measures[name] for name in self.entry["measures"]}
+        return {name: self.run.measures[name] for name in self.settings.measures}
 
     @property
     def distance_measures(self) -> list[str]:
@@ -270,7 +288,7 @@ class PlannedAudit:
     @property
     def mapper_names(self) -> list[str]:
         """Names of the mappers whose latent dimensions predictions are held against."""
-        projection = self.entry["projection"] or []
+        projection = self.settings.projection or []
         return [projection] if isinstance(projection, str) else projection
 
     @cached_property
@@ -282,13 +300,14 @@ class PlannedAudit:
     def datasets(self) -> list[PlannedDataset]:
         """All datasets for evaluation or training, sorted by name."""
         names = {task.name for task in self.tasks}
-        entries = [model.entry for model in self.task_models]
-        entries += [mapper.entry for mapper in self.mappers]
-        for entry in entries:
-            names.update(entry[key] for key in ("train_on", "evaluate_on") if key in entry)
+        for model in self.task_models:
+            names.update(model.training_datasets)
+        for mapper in self.mappers:
+            names.update([mapper.settings.train_on, mapper.settings.evaluate_on])
         if self.settings.groups:
-            references = [task.reference_dataset for task in self.tasks]
-            names.update(reference for reference in references if reference)
+            for task in self.tasks:
+                if task.reference_dataset:
+                    names.add(task.reference_dataset)
         return [self.run.datasets[name] for name in sorted(names)]
 
     # ---- the gate ----
@@ -304,16 +323,15 @@ class PlannedAudit:
         If none of these is computed from logits, a measure from logits is added, to check that one network gave all
         values.
         """
-        names = {rule.measure for rule in self.rules}
-        if any(rule.statistic == FALSIFICATION for rule in self.rules):
-            names.update(self.distance_measures)
-        judged = [measure for measure in self.measures.values() if measure.name in names]
-        if not judged or any(measure.from_logits for measure in judged):
-            return judged
-
-        references = [measure.name for measure in self.measures.values() if measure.from_logits]
-        names.update(references[:1])
-        return [measure for measure in self.measures.values() if measure.name in names]
+        names = set()
+        for rule in self.rules:
+            names.add(rule.measure)
+            if rule.statistic == FALSIFICATION:
+                names.update(self.distance_measures)
+        from_logits = [name for name, measure in self.measures.items() if measure.from_logits]
+        if names and names.isdisjoint(from_logits):
+            names.update(from_logits[:1])
+        return [measure for name, measure in self.measures.items() if name in names]
 
     def positive_class(self, task: PlannedDataset) -> str | None:
         """Positive class of one of the tasks; None for each class against the others."""
@@ -327,8 +345,13 @@ class PlannedAudit:
 
     def logit_files(self) -> list[str]:
         """Paths of the models' logits, without missing files of the user."""
-        files = [model.logits for model in self.models if model.has_logits]
-        return [file for file in files if file.startswith(RESULTS) or present(file)]
+        files = []
+        for model in self.models:
+            if not model.has_logits:
+                continue
+            if model.logits.startswith(RESULTS) or present(model.logits):
+                files.append(model.logits)
+        return files
 
     def sample_files(self, measures: Iterable[NamedMeasure]) -> list[str]:
         """Paths of the samples tables of these measures, model by model.
@@ -346,11 +369,19 @@ class PlannedAudit:
 
     def trained_manifests(self) -> list[str]:
         """Manifests of the classifiers that the workflow trains, which contain the measured robust accuracy."""
-        return [model.manifest for model in self.models if model.source.name == "trained"]
+        manifests = []
+        for model in self.models:
+            if model.source.name == "trained":
+                manifests.append(model.manifest)
+        return manifests
 
     def fetched_manifests(self) -> list[str]:
         """Manifests of the checkpoints and backbones that are downloaded or that the user provides."""
-        return [model.fetched_manifest for model in self.task_models if model.source.fetched]
+        manifests = []
+        for model in self.task_models:
+            if model.source.fetched:
+                manifests.append(model.fetched_manifest)
+        return manifests
 
     def attributes_table(self) -> OptionalFile:
         """Attributes of the samples; empty without groups."""
@@ -461,18 +492,23 @@ class PlannedAudit:
 
     def deposited_inputs(self) -> list[str]:
         """Manifests of datasets and classifiers, which contain their digests; none of models brought as values."""
-        models = [model for model in self.models if model.source.fitted or model.source.fetched]
-        return [dataset.manifest for dataset in self.datasets] + [model.manifest for model in models]
+        manifests = [dataset.manifest for dataset in self.datasets]
+        for model in self.models:
+            if model.source.fitted or model.source.fetched:
+                manifests.append(model.manifest)
+        return manifests
 
     def deposited_results(self) -> list[str]:
         """Results of the audit without the verdict."""
-        return [path for path in self.audit_results() if path != f"{self.folder}/verdict.json"]
+        files = self.audit_results()
+        files.remove(f"{self.folder}/verdict.json")
+        return files
 
     # ---- params of the steps, as plain values ----
 
     def measure_entries(self) -> dict[str, Any]:
         """Settings of the measures by name."""
-        return {name: self.run.config["measures"][name] for name in self.entry["measures"]}
+        return {name: measure.entry() for name, measure in self.measures.items()}
 
     def subject(self) -> dict[str, Any]:
         """Models, measures, calibrated measure and files of logits.
@@ -480,32 +516,44 @@ class PlannedAudit:
         `given` maps the labels of models that are brought as values to their source, "logits" or "samples".
         """
         calibration = self.settings.calibration
+        supplied = {}
+        logits = {}
+        for model in self.models:
+            if model.source.name in VALUES:
+                supplied[model.label] = model.source.name
+            if model.has_logits:
+                logits[model.label] = model.logits
         return {
             "models": [model.name.columns() for model in self.models],
             "measures": self.measure_entries(),
             "calibrated_measure": calibration.measure if calibration else None,
-            "given": {model.label: model.source.name for model in self.models if model.source.name in VALUES},
-            "logits": {model.label: model.logits for model in self.models if model.has_logits},
+            "given": supplied,
+            "logits": logits,
         }
 
     def judged_subject(self) -> dict[str, Any]:
         """Subject with the judged measures alone."""
         subject = self.subject()
-        entries = subject["measures"]
-        subject["measures"] = {measure.name: entries[measure.name] for measure in self.judged_measures()}
+        subject["measures"] = {measure.name: measure.entry() for measure in self.judged_measures()}
         return subject
 
     def logit_checks(self) -> list[dict[str, Any]]:
         """Settings of the check of the logits, for each model that has logits."""
-        samples = self.dataset.entry["published_accuracy"]
-        on_failure = self.run.config["checks"]["published_accuracy"]
-        models = [model for model in self.models if model.has_logits]
-        return [model.logit_check(samples=samples, on_failure=on_failure) for model in models]
+        samples = self.dataset.settings.published_accuracy
+        on_failure = self.run.settings.checks.published_accuracy
+        checks = []
+        for model in self.models:
+            if model.has_logits:
+                checks.append(model.logit_check(samples=samples, on_failure=on_failure))
+        return checks
 
     def user_logit_digests(self) -> dict[str, str | None]:
         """SHA-256 (hex) of the logit files of the user, by path; None for a missing one."""
-        files = [str(model.path) for model in self.models if model.source.name == "logits"]
-        return {file: digest(file) for file in files}
+        digests = {}
+        for model in self.models:
+            if model.source.name == "logits":
+                digests[model.logits] = digest(model.logits)
+        return digests
 
     def described_models(self) -> list[dict[str, Any]]:
         """Names of the models with their training method and architecture."""
@@ -513,40 +561,43 @@ class PlannedAudit:
 
     def table_settings(self) -> dict[str, Any]:
         """Settings of the tables."""
-        config = self.run.config
+        settings = self.run.settings
         baseline = self.settings.corruption_baseline
         return {
-            "intervals": config["intervals"],
-            "disparity": config["disparity"],
-            "comparison": config["comparison"],
-            "confusions": config["confusions"],
+            "intervals": settings.intervals.model_dump(),
+            "disparity": settings.disparity.model_dump(),
+            "comparison": settings.comparison.model_dump(),
+            "confusions": settings.confusions.model_dump(),
             "calibration": self._calibration_settings(),
             # As threat/model, or None.
             "corruption_baseline": baseline and baseline.partition("/")[2],
             "groups": self._group_settings(self.dataset),
             "tasks": [self._task_settings(task) for task in self.tasks],
-            "label_error_rate": self.dataset.entry["label_error_rate"],
+            "label_error_rate": self.dataset.settings.label_error_rate,
             "published": [model.published for model in self.models],
             "methods": self.described_models(),
             "costs": self.cost_records(),
         }
 
     def _calibration_settings(self) -> dict[str, Any] | None:
-        calibration, great = self.entry["calibration"], self.run.config["great"]
-        if not calibration:
+        calibration = self.settings.calibration
+        if calibration is None:
             return None
+        great = self.run.settings.great
         return {
-            "temperatures": great["temperatures"],
-            "stability_window": great["stability_window"],
-            "resampling": great["resampling"],
-            "objectives": calibration["objectives"],
-            "split": calibration["split"],
+            "temperatures": great.temperatures.model_dump(),
+            "stability_window": great.stability_window,
+            "resampling": great.resampling.model_dump(),
+            "objectives": calibration.objectives,
+            "split": calibration.split.model_dump() if calibration.split else None,
             "distances": self.calibrating_distances,
         }
 
     def _group_settings(self, task: PlannedDataset) -> dict[str, Any] | None:
-        groups = self.entry["groups"]
-        return groups and {**groups, "positive": self.positive_class(task)}
+        groups = self.settings.groups
+        if groups is None:
+            return None
+        return {**groups.model_dump(), "positive": self.positive_class(task)}
 
     def _task_settings(self, task: PlannedDataset) -> dict[str, Any]:
         return {

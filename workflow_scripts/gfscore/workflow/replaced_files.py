@@ -33,9 +33,11 @@ def _missing_of_dataset(dataset: PlannedDataset) -> dict[str, str]:
     messages: dict[str, str] = {}
     if Path(dataset.manifest).exists():
         return messages
-    paths = [dataset.entry.get("path")]
-    for key in ("corrupted", "generator"):
-        paths.append(dataset.entry.get(key, {}).get("path"))
+    paths = [dataset.path]
+    if dataset.settings.corrupted:
+        paths.append(dataset.settings.corrupted.path)
+    if dataset.generator:
+        paths.append(dataset.generator.path)
     for path in paths:
         if path and not Path(path).exists():
             messages[path] = f"{path}: there is no such file or folder, of dataset {dataset.name}"

@@ -4,44 +4,23 @@ import hashlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel
-
-from gfscore.audit.settings import (
-    CheckSettings,
-    ComparisonSettings,
-    ConfusionSettings,
-    DisparitySettings,
-    GreatSettings,
-    IntervalSettings,
-)
 from gfscore.core.errors import unknown
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.measures import KINDS
 from gfscore.measures.names import entry_named, name_of, usual_names
 from gfscore.networks import leaderboard
-from gfscore.networks.device_choice import InferenceSettings
 from gfscore.networks.model_source import Gives, model_sources
 from gfscore.networks.sources import robustbench
 from gfscore.projection.mappers.declared import mapper_kinds
-from gfscore.show.page import ReportSettings
-from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
+from gfscore.workflow.audit_settings import AuditSettings, RunSettings, default_measures, explicit_audit
 from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, marked, merge, shown
 from gfscore.workflow.entries import CHECKPOINTS, PlannedDataset
 from gfscore.workflow.plan import zoo_models
 from gfscore.workflow.resolution import Resolution, State
 
-SETTINGS: dict[str, type[BaseModel]] = {
-    "checks": CheckSettings,
-    "inference": InferenceSettings,
-    "great": GreatSettings,
-    "intervals": IntervalSettings,
-    "disparity": DisparitySettings,
-    "confusions": ConfusionSettings,
-    "comparison": ComparisonSettings,
-    "report": ReportSettings,
-}
-"""Sections that are settings themselves, with their models."""
+SETTINGS = RunSettings.sections()
+"""Sections that are settings themselves, with their classes."""
 
 ENTRIES = ("audits", "datasets", "models", "measures", "mappers")
 """Sections of entries, by names that the user chooses."""

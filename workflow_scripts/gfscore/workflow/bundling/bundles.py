@@ -438,8 +438,8 @@ class _ContentCheck:
             dataset.image_settings(),
             self.bundle.path(name),
             dataset=dataset.name,
-            classes=dataset.entry["classes"],
-            pinned=dataset.entry["digest"],
+            classes=dataset.settings.classes,
+            pinned=dataset.settings.digest,
         )
         if described["digest"] != self.bundle.json(dataset.manifest)["digest"]:
             yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says"

@@ -135,7 +135,7 @@ class Recomputed:
             "dataset": dataset.name,
             "samples": len(samples),
             "samples_per_class": np.bincount(labels, minlength=classes).tolist(),
-            "classes": dataset.entry["classes"] or manifest["classes"],
+            "classes": dataset.settings.classes or manifest["classes"],
             "settings": dataset.image_settings(),
         }
         stored = {key: manifest.get(key) for key in expected}
@@ -162,21 +162,17 @@ class Recomputed:
 
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
-        config, audit = self.audit.run.config, self.audit.name
-        great = config["great"]
-        subject = self._subject(self.audit.subject())
+        settings, audit = self.audit.run.settings, self.audit.name
+        great = settings.great
+        subject = AuditSubject.parse(self._subject(self.audit.subject()))
         scoring = score(
             self._files,
-            subject=AuditSubject.parse(subject),
+            subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
-            temperatures={"low": great["temperatures"]["low"], "high": great["temperatures"]["high"]},
-            changes={
-                "shifts": great["shifts"],
-                "scales": great["scales"],
-                "lam": config["disparity"]["fp_lambda"],
-            },
+            temperatures={"low": great.temperatures.low, "high": great.temperatures.high},
+            changes={"shifts": great.shifts, "scales": great.scales, "lam": settings.disparity.fp_lambda},
         )
-        selection = selection_of(scoring.checks, AuditSubject.parse(subject).models)
+        selection = selection_of(scoring.checks, subject.models)
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
 
         file = ScoresFile(self._files["scores"])
@@ -241,7 +237,7 @@ class Recomputed:
             record["path"] = self.bundle.folder / name if name in self.bundle.digests else ""
         paths = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
         values = AuditValues.from_params(self._subject(self.audit.subject()), {**self._files, "samples": paths})
-        lacks_temperatures = self.audit.entry["calibration"] is not None and not self.has_logits
+        lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
         parsed_settings = TableSettings(**settings)
@@ -267,21 +263,21 @@ class Recomputed:
 
     def verdict(self) -> Iterator[str]:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
-        config, audit = self.audit.run.config, self.audit
+        settings, audit = self.audit.run.settings, self.audit
         attributes = audit.judged_attributes()
         files = {
             **self._files,
             "samples": [self.bundle.path(path) for path in audit.sample_files(audit.judged_measures())],
             "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None,
         }
-        rates = audit.dataset.entry["label_error_rate"]
+        rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
             AuditValues.from_params(self._subject(audit.judged_subject()), files),
             files,
             rules=audit.rules,
-            intervals=config["intervals"],
+            intervals=settings.intervals.model_dump(),
             label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
-            fp_lambda=config["disparity"]["fp_lambda"],
+            fp_lambda=settings.disparity.fp_lambda,
         )
         tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
         for name in ("calibration", "comparison"):
@@ -318,9 +314,9 @@ class Recomputed:
             title=audit.title,
             measures=audit.measure_entries(),
             models=audit.described_models(),
-            published_samples=audit.dataset.entry["published_accuracy"],
-            fp_lambda=audit.run.config["disparity"]["fp_lambda"],
-            contact=audit.run.config["report"]["contact"],
+            published_samples=audit.dataset.settings.published_accuracy,
+            fp_lambda=audit.run.settings.disparity.fp_lambda,
+            contact=audit.run.settings.report.contact,
         )
         stored, drawn = _renumbered(_page_of(bundle)), _renumbered(drawn.rstrip("\n") + "\n")
         if stored == drawn:
