@@ -178,6 +178,8 @@ class ModelSource:
         Module with open_classifier; empty if there is no classifier.
     files_by : str
         Module with functions on its files (see gfscore.networks.sources); the one of `opened_by` where empty.
+    adjusted_by : str
+        Module that writes its files with offsets (see gfscore.networks.adjusted_files); empty where none does.
     """
 
     name: str
@@ -189,6 +191,7 @@ class ModelSource:
     claims: Callable[[Settings], bool] = never
     opened_by: str = ""
     files_by: str = ""
+    adjusted_by: str = ""
 
     @property
     def fitted(self) -> bool:

@@ -85,7 +85,7 @@ def open_classifier(
     del image_shape, classes
     model = read_model(path, digests)
     number_type = weights_type(model.graph)
-    session = _session_in(number_type, model, threads)
+    session = session_in(number_type, model, threads)
     if session is None:
         return _opened_by_torch(number_type, model, settings, threads)
 
@@ -127,8 +127,17 @@ def head_of(settings: Settings, path: Path | str) -> str | None:
     return ending[0] if ending else None
 
 
-def _session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.InferenceSession | None:
-    # None where onnxruntime lacks operators for the number type of the weights, or numpy lacks that of inputs.
+def session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.InferenceSession | None:
+    """Session of a model; None where onnxruntime lacks operators for its number type, or numpy lacks that of images.
+
+    Parameters
+    ----------
+    number_type : str
+        Number type of the weights.
+    model : OnnxModel
+    threads : int
+        Threads of one operator.
+    """
     try:
         session = opened_session(model.content, threads, model.path, data=model.data)
     except InputError:

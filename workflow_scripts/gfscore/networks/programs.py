@@ -79,7 +79,7 @@ def open_classifier(
         Naming file and remedy: for other files, compiled code, and networks that do not fit.
     """
     del image_shape, classes, threads
-    network, batch = _opened(settings, path, any_number_type=True)
+    network, batch = opened(settings, path, any_number_type=True)
     architecture = KINDS[require_usable(path)]
     if settings.get("head"):
         return _before_head(network, settings, path, architecture=architecture, batch=batch)
@@ -88,7 +88,7 @@ def open_classifier(
 
 def open_program(settings: Settings, path: Path | str) -> nn.Module:
     """The network in a file of TorchScript or torch.export, whose code is run; InputError as open_classifier."""
-    network, batch = _opened(settings, path, any_number_type=False)
+    network, batch = opened(settings, path, any_number_type=False)
     return in_blocks(network, batch) if batch else network
 
 
@@ -97,11 +97,15 @@ def head_of(settings: Settings, path: Path | str) -> str | None:
 
     `settings` as for open_classifier; code of the file is run. Raises InputError as open_classifier.
     """
-    network, batch = _opened(settings, path, any_number_type=True)
-    return program_head(network, _output_index(network, settings, batch, path))
+    network, batch = opened(settings, path, any_number_type=True)
+    return program_head(network, output_position(network, settings, batch, path))
 
 
-def _output_index(network: nn.Module, settings: Settings, batch: int | None, path: Path | str) -> int:
+def output_position(network: nn.Module, settings: Settings, batch: int | None, path: Path | str) -> int:
+    """Position from 0 of the output with the logits among the tensors that a program returns.
+
+    `settings` as for open_classifier; `batch` as `opened` returns it. Raises InputError as `selected_output`.
+    """
     images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
     with torch.inference_mode():
         outputs = outputs_in(taking_float32(network, images)(images))
@@ -115,8 +119,8 @@ def _before_head(
     head_name = settings["head"]
     settings_with_head = {**settings, "allow_probabilities": None}
     with_head = with_preprocessing(network, settings_with_head, path, architecture="", batch=batch)
-    shortened, _ = _opened(settings, path, any_number_type=True)
-    remove_head(shortened, _output_index(network, settings, batch, path), head_name, where=path)
+    shortened, _ = opened(settings, path, any_number_type=True)
+    remove_head(shortened, output_position(network, settings, batch, path), head_name, where=path)
     classifier = with_preprocessing(shortened, settings, path, architecture=architecture, batch=batch)
 
     # Of one output z the logits are (0, z), and the head belongs to z alone.
@@ -134,9 +138,11 @@ def _before_head(
 # Files
 
 
-def _opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tuple[nn.Module, int | None]:
-    # The network as it is in the file, and its batch size, None for any. Weights of TorchScript become float32; with
-    # `any_number_type` only unless most of them are of another type.
+def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tuple[nn.Module, int | None]:
+    """The network as it is in the file, in eval mode, and its batch size, None for any; InputError as open_classifier.
+
+    Weights of TorchScript become float32; with `any_number_type` only unless most of them are of another type.
+    """
     if not settings.get("trust_pickle") or not settings.get("sha256"):
         raise InputError(f"{path}: is code; if you trust it, set trust_pickle: true and give its sha256")
     kind = require_usable(path)
@@ -210,13 +216,28 @@ def remove_head(network: nn.Module, index: int, head: str, *, where: object) -> 
 
     Raises InputError, naming the file `where`, if the output does not come from this head.
     """
-    node = _head_node(network, index)
-    if node is None or HEAD_OPERATORS[_operator(node)] != head:
-        raise no_head(head, where)
     program = cast(fx.GraphModule, network)
+    node = _required_head(network, index, head, where)
     node.replace_all_uses_with(cast(fx.Node, node.args[0]))
     program.graph.erase_node(node)
     program.recompile()
+
+
+def logits_node(network: nn.Module, index: int, head: str | None, *, where: object) -> fx.Node:
+    """Node of a program of torch.export whose values are the logits: its output at a position from 0.
+
+    With a head, the input of that. Raises InputError, naming the file `where`, if the output does not come from it.
+    """
+    if head is None:
+        return _output_nodes(network)[index]
+    return cast(fx.Node, _required_head(network, index, head, where).args[0])
+
+
+def _required_head(network: nn.Module, index: int, head: str, where: object) -> fx.Node:
+    node = _head_node(network, index)
+    if node is None or HEAD_OPERATORS[_operator(node)] != head:
+        raise no_head(head, where)
+    return node
 
 
 def _head_node(network: nn.Module, index: int) -> fx.Node | None:

@@ -45,10 +45,15 @@ def open_classifier(
         As `build_timm` does, and for weights that do not fit.
     """
     del image_shape, threads
+    network = open_network(settings, path, classes=classes)
+    return with_preprocessing(network, settings, path, architecture=settings["architecture"])
+
+
+def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
+    """Network with its weights, from preprocessed images to logits; parameters as of `open_classifier`."""
     if settings.get("outputs"):
         classes = _outputs_in_file(settings, path)
-    network = with_weights(build_timm(settings, path, classes=classes), settings, path)
-    return with_preprocessing(network, settings, path, architecture=settings["architecture"])
+    return with_weights(build_timm(settings, path, classes=classes), settings, path)
 
 
 def build_timm(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:

@@ -37,10 +37,16 @@ def open_classifier(
     InputError
         Naming file, value and remedy, if these do not fit together.
     """
-    del image_shape, classes, threads
-    network = build_architecture(settings["architecture"], settings["arguments"], any_number_type=True)
-    network = with_weights(network, settings, path)
+    del image_shape, threads
+    network = open_network(settings, path, classes=classes)
     return with_preprocessing(network, settings, path, architecture=settings["architecture"])
+
+
+def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
+    """Network with its weights, from preprocessed images to what it returns; parameters as of `open_classifier`."""
+    del classes
+    network = build_architecture(settings["architecture"], settings["arguments"], any_number_type=True)
+    return with_weights(network, settings, path)
 
 
 def with_weights(network: nn.Module, settings: Settings, path: Path | str) -> nn.Module:

@@ -76,6 +76,12 @@ def open_classifier(
     )
 
 
+def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
+    """Trained network, as `load_network` returns it."""
+    del settings, classes
+    return load_network(path)
+
+
 def load_network(path: Path | str) -> nn.Module:
     """Trained network in eval mode on the CPU: images (n, C, H, W) in [0, 1] to logits (n, K).
 

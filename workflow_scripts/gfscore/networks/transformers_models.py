@@ -62,10 +62,16 @@ def open_classifier(
         Naming file and remedy: without the library, for a configuration that it does not know, and for weights that do
         not fit.
     """
-    del image_shape, classes, threads
-    forward = _logits if settings.get("output") is None else _all_outputs
-    network = wrap(_network_in(Path(path)), forward)
+    del image_shape, threads
+    network = open_network(settings, path, classes=classes)
     return with_preprocessing(network, settings, path, architecture="transformers")
+
+
+def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
+    """Network with its weights, from preprocessed images to what it returns; parameters as of `open_classifier`."""
+    del classes
+    forward = _logits if settings.get("output") is None else _all_outputs
+    return wrap(_network_in(Path(path)), forward)
 
 
 def _logits(network: nn.Module, images: Tensor) -> Tensor:

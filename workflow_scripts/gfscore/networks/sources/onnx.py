@@ -41,4 +41,5 @@ SOURCE = ModelSource(
     claims=path_ends(".onnx"),
     opened_by="gfscore.networks.onnx_models",
     files_by="gfscore.networks.onnx_content",
+    adjusted_by="gfscore.networks.adjusted_files.graphs",
 )

@@ -29,4 +29,5 @@ SOURCE = ModelSource(
     fetched=True,
     claims=path_ends(".pt2", ".torchscript"),
     opened_by="gfscore.networks.programs",
+    adjusted_by="gfscore.networks.adjusted_files.programs",
 )

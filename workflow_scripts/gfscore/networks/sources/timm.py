@@ -29,4 +29,5 @@ SOURCE = ModelSource(
     claims=_claims,
     opened_by="gfscore.networks.timm_models",
     files_by=__name__,
+    adjusted_by="gfscore.networks.adjusted_files.weights",
 )

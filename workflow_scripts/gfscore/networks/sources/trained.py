@@ -280,4 +280,5 @@ SOURCE = ModelSource(
     fitted_by="train_model",
     claims=lambda entry: "training" in entry,
     opened_by="gfscore.networks.trained",
+    adjusted_by="gfscore.networks.adjusted_files.weights",
 )

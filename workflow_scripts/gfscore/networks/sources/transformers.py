@@ -33,4 +33,5 @@ SOURCE = ModelSource(
     fetched=True,
     opened_by="gfscore.networks.transformers_models",
     files_by=__name__,
+    adjusted_by="gfscore.networks.adjusted_files.weights",
 )
