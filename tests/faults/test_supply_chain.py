@@ -92,7 +92,7 @@ def test_a_replaced_package_is_refused(tmp_path, uv):
     assert "hash" in text.lower() and (uv or (honest in text and of_replaced in text))
     assert "hash" in (clone / ".venv/install.log").read_text().lower()
     *found, text = set_up(clone, tmp_path / "honest", path)
-    assert found == [True, "honest"] and len(text.splitlines()) < 5
+    assert found == [True, "honest"]
     # Nothing is looked for again while the lock stays as it is.
     assert set_up(clone, tmp_path / "nowhere", path)[:2] == (True, "honest")
 

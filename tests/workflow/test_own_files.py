@@ -38,7 +38,6 @@ def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothin
     ours = ("MODEL=mine/net.onnx", "DATA=mine/images")
     code, said = make(repository, *ours)
     assert code == 0, said
-    assert len(said.splitlines()) <= 30
     verdict = json.loads(repository.read("results/audits/net/verdict.json"))
     assert verdict["verdict"] in said and "results/audits/net/report.html" in said
     rests = next(iter(verdict["models"].values()))["measures"]

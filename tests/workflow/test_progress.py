@@ -36,7 +36,6 @@ def test_make_shows_how_far_a_run_is_and_a_failed_step_by_its_own_words(fresh_co
     code, text = run(f"ARGS=-- {DATASET}")
     assert code != 0 and text.count("a.npz: is wrong") == 1 and "\nerror: a.npz: is wrong; mend it\n" in text
     assert "Traceback" not in text and "RuleException" not in text and "CalledProcessError" not in text
-    assert len(text.splitlines()) <= 7
 
 
 def test_a_killed_step_is_said_to_have_run_out_of_memory(fresh_copy):

@@ -30,12 +30,11 @@ def from_text(*texts):
     return completed(config)
 
 
-# ---- few lines ----
+# ---- what is left out ----
 
 
-def test_a_model_takes_six_lines_a_dataset_four_an_audit_five():
+def test_what_a_model_a_dataset_and_an_audit_leave_out_is_filled_in():
     audit = "audits:\n  mine:\n    dataset: d\n    models: [d/Linf/Mine]\n"
-    assert [len(text.splitlines()) for text in (MODEL, DIGITS, audit)] == [6, 3, 4]
     config = from_text(MODEL, DIGITS, audit)
     model = config["models"]["d"]["Linf"]["Mine"]
     assert model["source"] == "torch" and model["mean"] is None and model["clean_accuracy_tolerance"] == 0.005
@@ -259,11 +258,9 @@ def test_settings_are_parsed_without_anything_heavy():
     assert done.stdout.decode().strip() == "[]"
 
 
-def test_the_demo_is_short_and_the_schema_of_editors_is_that_of_the_settings():
-    assert len(DEMO.read_text().splitlines()) <= 150
+def test_the_schema_of_editors_is_that_of_the_settings():
     done = subprocess.run([sys.executable, "tools/write_config_schema.py", "--check"], cwd=ROOT, check=False)
     assert done.returncode == 0
-    assert "&" not in "".join(line.split("#")[0] for line in DEMO.read_text().splitlines())
 
 
 def test_the_schema_of_editors_accepts_what_is_shipped_and_refuses_unknown_keys():

@@ -66,7 +66,6 @@ def test_every_kind_of_model_file_is_the_same_network(own, model):
     assert not {"mean", "std", "channel_order", "value_range", "outputs"} & set(entry)
     assert audit["measures"] == ["clean", "great-softmax", "adversarial-linf-8of255", "minimal-l2"]
     assert audit["gate"][0]["measure"] == "adversarial-linf-8of255"
-    assert len(found.text.splitlines()) <= 20 and len(found.lines) <= 10
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_a_second_call_runs_what_stands_and_another_one_shows_what_would_change(
     assert audit(own / "net.onnx", own / "images.npz") == 0
     written = project / "audits/net.yaml"
     said = capsys.readouterr().out
-    assert "57.4%" in said and len(said.splitlines()) <= 12
+    assert "57.4%" in said
     edited = written.read_text().replace("at_least: 0.3", "at_least: 0.2")
     written.write_text(edited)
     with monkeypatch.context() as patched:
