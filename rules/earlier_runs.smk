@@ -1,10 +1,21 @@
 # No rules: what a run does with the results of earlier ones before its first job, and after one that failed.
 #
+#   require_pinned_data    data that are there have the digests that the configuration pins by now
 #   set_aside_judgements   verdicts and pages that are made anew go to previous/
 #   keep_manifests, restore_manifests   a refused checkpoint or dataset costs nothing of the one that stood there
 
 JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
 READERS = {"fetch_checkpoint", "fetch_dataset"}
+
+
+def require_pinned_data():
+    """Refuse data that an earlier run fetched and that have another digest than is pinned; fetched anew, their step does."""
+    fetched_anew = set()
+    for job in workflow.dag.needrun_jobs():
+        fetched_anew.update(job.output if job.rule.name == "fetch_dataset" else ())
+    faults = other_than_pinned(plan.selected, fetched_anew=fetched_anew)
+    if faults:
+        raise WorkflowError("\n".join(faults))
 
 
 def set_aside_judgements():

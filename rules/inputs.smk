@@ -5,19 +5,17 @@
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
 #        results/datasets/<dataset>.parquet   samples: names and labels
 #        results/attributes/<dataset>.parquet   names of the samples and one column per attribute
-#        results/checks/<dataset>.json     where config pins a digest: the digest, which is that one
 #
 #        results/checkpoints/<zoo>/<threat>/<model>.json   manifest: file, architecture, their digests, settings
 #
-#   fetch_dataset     makes sure that the samples are there and are what config says
-#   check_digest      the same for a digest that is pinned later; apart, because nothing else has to run again then
+#   fetch_dataset     makes sure that the samples are there and are what config says; a digest that is pinned later is
+#                     compared before the first job (see earlier_runs.smk), because nothing has to run again then
 #   read_attributes   of the samples, from the dataset, a file of the user or the images
 #   fetch_checkpoint  makes sure that a classifier of somebody else is there, downloads it when it is not
 
 
 localrules:
     fetch_dataset,
-    check_digest,
     fetch_checkpoint,
 
 
@@ -41,24 +39,6 @@ rule fetch_dataset:
         state=of_dataset(lambda dataset: user_files.state(dataset.stored_images())),
     script:
         "../workflow_scripts/fetch_dataset.py"
-
-
-rule check_digest:
-    input:
-        code=code("check_digest"),
-        manifest="results/datasets/{dataset}.json",
-    output:
-        check="results/checks/{dataset}.json",
-    log:
-        "results/logs/check_digest/{dataset}.log",
-    # Before anything is computed from other data.
-    priority: 1
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        pinned=of_dataset(lambda dataset: dataset.entry["digest"]),
-    script:
-        "../workflow_scripts/check_digest.py"
 
 
 rule read_attributes:

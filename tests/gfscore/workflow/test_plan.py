@@ -160,18 +160,6 @@ def test_generated_images_are_an_input_before_they_are_there():
         assert dataset.generator_manifest == f"results/generated/{dataset.name}.json"
 
 
-def test_a_pinned_digest_is_checked_of_every_dataset_that_an_audit_touches(config):
-    def checks(results):
-        return [path for path in results() if path.startswith("results/checks/")]
-
-    assert checks(Run(config).audits["digits"].logit_results) == []
-    for name in ("digits-train", "cifar10"):
-        config["datasets"][name]["digest"] = "0" * 64
-    audit = Run(config).audits["digits"]
-    for results in (audit.logit_results, audit.verdict_results, audit.model_results):
-        assert checks(results) == ["results/checks/digits-train.json"]
-
-
 def test_a_verdict_stands_on_all_tables_and_measures_since_it_says_what_attacks_say(config):
     audit = Run(config).audits["digits"]
     files = set(audit.verdict_results())

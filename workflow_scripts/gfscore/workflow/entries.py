@@ -297,11 +297,6 @@ class PlannedDataset:
         return f"results/attributes/{self.name}.parquet"
 
     @property
-    def digest_check(self) -> OptionalFile:
-        """Result of the check of a pinned digest; empty where none is pinned."""
-        return f"results/checks/{self.name}.json" if self.settings.digest else []
-
-    @property
     def generated_images(self) -> str:
         """Images that the workflow draws from a generator (.npz)."""
         return f"results/generated/{self.name}.npz"

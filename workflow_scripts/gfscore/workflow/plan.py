@@ -436,13 +436,11 @@ class PlannedAudit:
         return files + self.fetched_manifests()
 
     def logit_results(self) -> list[str]:
-        """Checked logits, all files that they depend on, and the checks of pinned digests."""
+        """Checked logits, and all files that they depend on."""
         files = []
         for dataset in self.datasets:
             files += [dataset.manifest, dataset.samples]
-            # A digest may be pinned after fetching.
-            if isinstance(dataset.digest_check, str):
-                files.append(dataset.digest_check)
+
             if isinstance(dataset.generator_manifest, str):
                 files += [dataset.generated_images, dataset.generator_manifest]
         files += self.fetched_manifests()

@@ -1,15 +1,17 @@
-"""Files of users that are missing, or are others than those that earlier steps read."""
+"""Files of users that are missing, or others than earlier steps read; data of earlier runs that are not as pinned."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gfscore.core import digests
+from gfscore.core.digests import require_pinned
+from gfscore.core.errors import InputError
 from gfscore.networks.onnx_files import data_files
 from gfscore.workflow.entries import PlannedDataset, PlannedModel
 from gfscore.workflow.plan import PlannedAudit
@@ -88,6 +90,30 @@ def replaced_files(audits: Sequence[PlannedAudit]) -> dict[str, str]:
             replaced[manifest] = generator["path"]
     replaced.update(_replaced_images(task.manifest for task in tasks.values()))
     return replaced
+
+
+def other_than_pinned(audits: Iterable[PlannedAudit], *, fetched_anew: Collection[str]) -> list[str]:
+    """Datasets of earlier runs with another digest than the configuration pins, a message for each.
+
+    Parameters
+    ----------
+    audits : iterable of PlannedAudit
+        Audits that are run.
+    fetched_anew : collection of str
+        Manifests that the run makes anew, whose step compares the digests itself.
+    """
+    messages: dict[str, str] = {}
+    for audit in audits:
+        for dataset in audit.datasets:
+            digest = _content(dataset.manifest).get("digest")
+            if digest is None or dataset.manifest in fetched_anew:
+                continue
+            remedy = "correct `digest`, or delete that manifest if the data have changed since, and run again"
+            try:
+                require_pinned(digest, dataset.settings.digest, where=dataset.manifest, remedy=remedy)
+            except InputError as error:
+                messages[dataset.name] = str(error)
+    return list(messages.values())
 
 
 def fetched_models(audits: Iterable[PlannedAudit]) -> dict[str, PlannedModel]:
