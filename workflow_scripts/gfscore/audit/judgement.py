@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gfscore.audit.values import AuditValues
+from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
@@ -66,3 +66,39 @@ def judgement(
     read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "configuration")]
     read_files += files.get("checkpoints") or []
     return Verdict.of(decided, evidence(inputs, manifest, [path for path in read_files if path]))
+
+
+def verdicts_on(
+    values: Sequence[SampleValues],
+    class_names: Sequence[str],
+    *,
+    rules: Sequence[RuleSettings],
+    intervals: Mapping[str, Any],
+    fp_lambda: float,
+) -> dict[str, str]:
+    """Verdicts of a gate on values of one measure of several models, by label, for all of them together.
+
+    Parameters
+    ----------
+    values : sequence of SampleValues
+        At least one, all of one measure, on samples that no model was chosen on.
+    class_names : sequence of str
+        Names of the K classes.
+    rules : sequence of RuleSettings
+        Rules of the gate, of which those count that judge class values of this measure; labels are assumed right.
+    intervals : mapping
+        Settings `intervals` of the configuration.
+    fp_lambda : float
+        Lambda of FP.
+
+    Returns
+    -------
+    dict
+        PASS, FAIL or INCONCLUSIVE by label; empty where no rule judges the measure.
+    """
+    asked = [rule for rule in rules if rule.bounds_key == values[0].measure.name]
+    if not asked:
+        return {}
+    candidates = candidates_of(values, class_names, rules=asked, intervals=intervals, label_error_rates=None)
+    decided = judge(candidates, asked, lam=fp_lambda)
+    return {f"{threat}/{model}": verdict for (threat, model), verdict in decided.model_verdicts.items()}

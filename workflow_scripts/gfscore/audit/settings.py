@@ -239,3 +239,4 @@ class TableSettings(Closed):
     published: list[dict[str, float | None]] = Field(default=[], description="Published accuracies of each model.")
     methods: list[dict[str, Any]] = Field(description="Training method and architecture of each model.")
     costs: list[dict[str, Any]] = Field(default=[], description="Cost record of every job.")
+    gate: list[dict[str, Any]] = Field(default=[], description="Rules of the gate, which remedies are judged by.")

@@ -6,13 +6,17 @@ COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swa
 CONFUSIONS = ("confusions", "class_errors", "similarities")
 """Tables of confusions between classes."""
 
+REMEDIES = ("remedy_classes", "remedy_models", "remedy_curve")
+"""Tables of the remedies of an audit."""
+
 MEASURE_TABLES = (
     *("falsification", "radius_curves", "class_distances", "log_rank_tests", "refutations", "class_shares"),
     *("target_success", "target_matrix", "target_predictors", "group_scores", "group_metrics"),
     *("projection_scores", "projection_models", "projection_attributes", "projection_ranks", "projection_effects"),
     *("corruption_errors", "measure_agreement", "training_methods", "masking_signs"),
+    *REMEDIES,
 )
-"""Tables that depend on the measures of an audit."""
+"""Tables that depend on the measures of an audit, its groups, mappers and remedies."""
 
 TABULATED = (
     *("calibration", "class_scores", "model_summary", "vulnerability", "class_pairs", "costs"),

@@ -26,6 +26,7 @@ from gfscore.audit.groups.metrics import GROUP_METRICS
 from gfscore.audit.groups.scores import GROUP_SCORES
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
+from gfscore.audit.remedies.tables import REMEDY_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.files import read_json
@@ -42,6 +43,7 @@ _TABLES = (
     *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
     *(GROUP_SCORES, GROUP_METRICS),
     *PROJECTION_TABLES,
+    *REMEDY_TABLES,
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _TABLES}

@@ -32,6 +32,7 @@ from gfscore.audit.costs import cost_table
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
+from gfscore.audit.judgement import verdicts_on
 from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.projections.summaries import projection_tables
 from gfscore.audit.projections.tasks import (
@@ -41,10 +42,12 @@ from gfscore.audit.projections.tasks import (
     read_projections,
     read_tasks,
 )
+from gfscore.audit.remedies.tables import MeasuredRemedy, remedy_tables
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.audit.values import AuditValues, SampleValues
+from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
@@ -131,6 +134,8 @@ class Tabulation:
         Groups of the samples, of an audit that compares groups.
     projections : sequence of Projections
         Empty for an audit without mappers.
+    remedies : sequence of MeasuredRemedy
+        Empty for an audit without a remedy.
     """
 
     values: AuditValues
@@ -140,6 +145,7 @@ class Tabulation:
     label_error_rates: Sequence[float] | None = None
     grouping: Grouping | None = None
     projections: Sequence[Projections] = ()
+    remedies: Sequence[MeasuredRemedy] = ()
 
     @classmethod
     def read(
@@ -220,7 +226,23 @@ class Tabulation:
         )
         if len(falsification):
             yield TableGroup({"falsification": falsification})
+        if self.remedies:
+            yield TableGroup(self._remedy_tables())
         yield TableGroup({"costs": cost_table(self.settings.costs, scores)})
+
+    def _remedy_tables(self):
+        intervals = self.settings.intervals.model_dump()
+        judged = []
+        for remedy in self.remedies:
+            judged += [remedy.original, remedy.judged]
+        verdicts = verdicts_on(
+            judged,
+            self.class_names,
+            rules=parsed_rules(self.settings.gate),
+            intervals=intervals,
+            fp_lambda=self.settings.disparity.fp_lambda,
+        )
+        return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)
 
     def _search(self, curves):
         # Function that searches the temperatures, from evidence that is read here.

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from gfscore import InputError
+from gfscore.audit.judgement import verdicts_on
+from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
+from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
+from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.values import SampleValues
+from gfscore.audit.verdicts.gate_rules import parsed_rules
+from gfscore.core.identity import ModelName
+from gfscore.measures import named_measures
+from helpers.configurations import gate_rule
+from helpers.synthetic_audits import INTERVALS, LAM
+
+MEASURE = "adversarial-linf"
+CLASSES = ["zero", "one", "two"]
+N = 200
+
+
+def values_of(shares, model, *, prefix="s"):
+    """Values of N samples of each class, of which the first `shares` are robust."""
+    labels = np.repeat(np.arange(len(shares)), N)
+    robust = np.tile(np.arange(N), len(shares)) < N * np.take(shares, labels)
+    names = np.array([f"{prefix}{row}" for row in range(len(labels))])
+    settings = {MEASURE: {"kind": "adversarial", "eps": 0.1}}
+    return SampleValues.decided(
+        ModelName("judging", "none", model),
+        named_measures(settings)[MEASURE],
+        robust,
+        ExpectedSamples.each_once(names, labels),
+        correct=robust,
+    )
+
+
+def remedy(before, after, *, model="M", halfway=None, weights=None):
+    original = values_of(before, model)
+    adjusted = {1.0: values_of(after, f"{model}-adjusted")}
+    if halfway:
+        adjusted[0.5] = values_of(halfway, f"{model}-half")
+    return MeasuredRemedy(
+        original=original,
+        adjusted=adjusted,
+        clean=PairedOutcomes.decided(
+            np.ones(len(original.low)), original.low, original.labels, classes=3, intervals=INTERVALS
+        ),
+        choice=Choice(
+            offsets=np.array([2.0, -0.5, -1.5]),
+            reference=ReferenceClasses(np.array(before), np.array(after)),
+            objective="worst_class",
+            class_weights=weights,
+            forwards=1200,
+        ),
+        audit_forwards=300,
+    )
+
+
+def tables_of(*remedies, verdicts=None):
+    return remedy_tables(remedies, CLASSES, verdicts=verdicts or {}, intervals=INTERVALS)
+
+
+def test_classes_say_who_gains_and_who_pays():
+    classes = tables_of(remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5]))["remedy_classes"]
+    assert classes["class_name"].tolist() == CLASSES and classes["n"].eq(N).all()
+    assert classes["change"].tolist() == pytest.approx([0.3, 0.0, -0.3])
+    assert classes["offset"].tolist() == [2.0, -0.5, -1.5]
+    assert classes["low"][0] > 0 > classes["low"][1] and classes["high"][1] > 0 > classes["high"][2]
+    model = tables_of(remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5]))["remedy_models"].iloc[0]
+    assert (model["gaining"], model["losing"]) == (1, 1)
+
+
+def test_numbers_of_a_model_by_hand():
+    model = tables_of(remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5]))["remedy_models"].iloc[0]
+    assert (model["dataset"], model["model"], model["measure"]) == ("judging", "M", MEASURE)
+    assert model["helps"] and 0 < model["worst_low"] < 0.3 < model["worst_high"]
+    assert [model["worst_class_before"], model["worst_class_after"]] == ["zero", "zero"]
+    assert model["mean_change"] == pytest.approx(0) and model["rdi_change"] == pytest.approx(-0.5)
+    assert model["rdi_low"] < -0.5 < model["rdi_high"] < 0
+    assert (model["clean_before"], model["clean_after"]) == pytest.approx((1, 0.5))
+    # The worst class gains three times of itself, and the mean loses nothing.
+    assert model["rho"] == pytest.approx(3)
+    assert (model["choosing_forwards"], model["audit_forwards"]) == (1200, 300)
+
+
+def test_no_gain_is_no_help():
+    model = tables_of(remedy([0.3, 0.6, 0.8], [0.32, 0.6, 0.8]))["remedy_models"].iloc[0]
+    assert not model["helps"] and model["worst_change"] > 0 > model["worst_low"]
+
+
+def test_weights_of_classes_weigh_means():
+    tables = tables_of(remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5], weights=[1, 0, 3]))
+    model, curve = tables["remedy_models"].iloc[0], tables["remedy_curve"]
+    assert model["mean_before"] == pytest.approx((0.1 + 3 * 0.8) / 4)
+    assert curve["mean"].tolist() == pytest.approx([model["mean_before"], model["mean_after"]])
+
+
+def test_curves_of_models_by_strength():
+    curve = tables_of(
+        remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5], halfway=[0.3, 0.6, 0.7]),
+        remedy([0.2, 0.6, 0.8], [0.3, 0.6, 0.7], model="O"),
+    )["remedy_curve"]
+    first, second = curve[curve["model"] == "M"], curve[curve["model"] == "O"]
+    assert first["strength"].tolist() == [0, 0.5, 1] and second["strength"].tolist() == [0, 1]
+    assert first["worst"].tolist() == pytest.approx([0.1, 0.3, 0.4])
+    assert first["worst_class"].tolist() == ["zero", "zero", "zero"]
+    assert (curve["worst_low"] <= curve["worst"]).all() and (curve["worst"] <= curve["worst_high"]).all()
+
+
+def test_the_rules_of_the_gate_are_asked_before_and_after():
+    rules = parsed_rules([gate_rule(MEASURE, at_least=0.25), gate_rule("clean", at_least=0.9)])
+    made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
+    asked = {"intervals": INTERVALS, "fp_lambda": LAM}
+    verdicts = verdicts_on([made.original, made.judged], CLASSES, rules=rules, **asked)
+    model = tables_of(made, verdicts=verdicts)["remedy_models"].iloc[0]
+    assert (model["verdict_before"], model["verdict_after"]) == ("FAIL", "PASS")
+
+    assert verdicts_on([made.original], CLASSES, rules=rules[1:], **asked) == {}
+    model = tables_of(made)["remedy_models"].iloc[0]
+    assert model[["verdict_before", "verdict_after"]].isna().all()
+
+
+def test_models_on_different_samples_are_not_paired():
+    made = remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5])
+    with pytest.raises(InputError, match="different samples"):
+        MeasuredRemedy(
+            original=made.original,
+            adjusted={1.0: values_of([0.4, 0.6, 0.5], "A", prefix="t")},
+            clean=made.clean,
+            choice=made.choice,
+        )

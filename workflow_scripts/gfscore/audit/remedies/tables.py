@@ -1,0 +1,316 @@
+"""What a remedy changes on the judging half: class by class, of whole models, and by the strength of the offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from gfscore.audit.remedies.gains import (
+    Change,
+    Outcome,
+    PairedOutcomes,
+    ReferenceClasses,
+    class_changes,
+    mean_change,
+    rdi_change,
+    strength_curve,
+    worst_class_gain,
+)
+from gfscore.audit.values import SampleValues
+from gfscore.core.errors import InputError
+from gfscore.tables.parquet_tables import stacked, typed_frame
+from gfscore.tables.table import MEASURED, Column, Table
+
+CHANGES = {
+    "worst": "value of the worst class, whichever class that is",
+    "mean": "mean over the classes by their weights",
+    "clean": "clean accuracy, mean over the classes by their weights",
+    "rdi": "RDI, best class minus worst",
+}
+"""Numbers of a model that a remedy changes -> what they are."""
+
+
+def _columns_of(name: str, meaning: str) -> list[Column]:
+    return [
+        (f"{name}_before", pa.float64(), f"{meaning}, of the original model"),
+        (f"{name}_after", pa.float64(), "the same of the adjusted model"),
+        (f"{name}_change", pa.float64(), "after less before"),
+        (f"{name}_low", pa.float64(), "lower bound of the true change"),
+        (f"{name}_high", pa.float64(), "upper bound, together with the lower one"),
+    ]
+
+
+def _change_columns() -> list[Column]:
+    columns: list[Column] = []
+    for name, meaning in CHANGES.items():
+        columns += _columns_of(name, meaning)
+    return columns
+
+
+REMEDY_CLASSES = Table(
+    name="remedy_classes",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("class_index", pa.int32(), "class, 0..K-1"),
+        ("class_name", pa.string(), "name of the class"),
+        ("n", pa.int64(), "samples of the class in the judging half"),
+        ("offset", pa.float64(), "number that the remedy adds to the logit of the class; all of them sum to 0"),
+        ("before", pa.float64(), "class value of the original model; null without samples"),
+        ("after", pa.float64(), "class value of the adjusted model, under attacks that see the offsets"),
+        ("change", pa.float64(), "after less before, on the same samples"),
+        ("low", pa.float64(), "lower bound of the true change, simultaneous over the classes of the model"),
+        ("high", pa.float64(), "upper bound, likewise"),
+        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+    ),
+)
+
+REMEDY_MODELS = Table(
+    name="remedy_models",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("objective", pa.string(), "what the offsets were chosen for, on the choosing half"),
+        ("n", pa.int64(), "samples of the judging half"),
+        ("classes", pa.int64(), "classes with samples"),
+        ("helps", pa.bool_(), "worst_low is above 0; else no gain of the worst class is shown"),
+        *_change_columns(),
+        ("worst_class_before", pa.string(), "worst class of the original model, the first of ties"),
+        ("worst_class_after", pa.string(), "worst class of the adjusted model"),
+        ("rho", pa.float64(), "relative gain of the worst class less the relative loss of the mean (Li and Liu 2023)"),
+        ("gaining", pa.int64(), "classes that surely gain: low of remedy_classes above 0"),
+        ("losing", pa.int64(), "classes that surely lose: high below 0"),
+        ("confidence", pa.float64(), "confidence of each pair of bounds; those of several numbers are not joint"),
+        ("verdict_before", pa.string(), "verdict on the original by the gate's rules about this measure; null without"),
+        ("verdict_after", pa.string(), "verdict on the adjusted model, likewise on the judging half"),
+        ("choosing_forwards", pa.int64(), "images passed through the classifier to choose the offsets"),
+        ("audit_forwards", pa.int64(), "images passed to measure the original once on the audit's dataset"),
+    ),
+)
+
+REMEDY_CURVE = Table(
+    name="remedy_curve",
+    version=1,
+    columns=(
+        *MEASURED,
+        ("strength", pa.float64(), "share of the chosen offsets that is added; 0 is the original model"),
+        ("n", pa.int64(), "samples of the judging half"),
+        ("mean", pa.float64(), "mean over the classes by their weights"),
+        ("mean_low", pa.float64(), "lower bound, simultaneous over all bounds of the model's curve"),
+        ("mean_high", pa.float64(), "upper bound, likewise"),
+        ("worst", pa.float64(), "value of the worst class"),
+        ("worst_low", pa.float64(), "lower bound, likewise"),
+        ("worst_high", pa.float64(), "upper bound, likewise"),
+        ("worst_class", pa.string(), "worst class, the first of ties"),
+        (
+            "rho",
+            pa.float64(),
+            "relative gain of the worst class less the relative loss of the mean, against strength 0",
+        ),
+        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+    ),
+)
+
+REMEDY_TABLES = (REMEDY_CLASSES, REMEDY_MODELS, REMEDY_CURVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How offsets were chosen, on other samples than those of the tables.
+
+    Parameters
+    ----------
+    offsets : ndarray (K,) of float64
+        Numbers that are added to the logits at strength 1.
+    reference : ReferenceClasses
+        Class values of both models on the choosing half.
+    objective : str
+        What they were chosen for.
+    class_weights : array-like (K,) or None
+        Weights of the classes in means; None for equal ones.
+    forwards : int
+        Images passed through the classifier.
+    """
+
+    offsets: NDArray[np.float64]
+    reference: ReferenceClasses
+    objective: str
+    class_weights: ArrayLike | None
+    forwards: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRemedy:
+    """Values of a model and of the same model with offsets, on the judging half of the samples.
+
+    Parameters
+    ----------
+    original : SampleValues
+        Of the measure that the offsets are to raise.
+    adjusted : mapping of float to SampleValues
+        Of the adjusted models by strength; the largest is the remedy that is judged.
+    clean : PairedOutcomes
+        Whether the original and the adjusted model of the largest strength are right on undisturbed samples.
+    choice : Choice
+    audit_forwards : int or None
+        Images passed through the classifier to measure the original once on the audit's dataset.
+    """
+
+    original: SampleValues
+    adjusted: Mapping[float, SampleValues]
+    clean: PairedOutcomes
+    choice: Choice
+    audit_forwards: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values of different samples."""
+        for values in self.adjusted.values():
+            if not np.array_equal(values.sample_id, self.original.sample_id):
+                raise InputError(
+                    f"{values.model.label} and {self.original.model.label} were measured on different samples; measure "
+                    "both again"
+                )
+
+    @property
+    def judged(self) -> SampleValues:
+        """Values of the adjusted model of the largest strength."""
+        return self.adjusted[max(self.adjusted)]
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        """Key columns of the tables."""
+        return {**self.original.model.columns(), "measure": self.original.measure.name}
+
+    def paired(self, strength: float, *, classes: int, intervals: Mapping[str, Any]) -> PairedOutcomes:
+        """Outcomes before and after, at one strength."""
+        adjusted = self.adjusted[strength]
+        return PairedOutcomes(
+            before_low=self.original.low,
+            before_high=self.original.high,
+            after_low=adjusted.low,
+            after_high=adjusted.high,
+            labels=self.original.labels,
+            classes=classes,
+            outcome=Outcome.of(self.original.measure.measure),
+            intervals=intervals,
+        )
+
+
+def remedy_tables(
+    remedies: Sequence[MeasuredRemedy],
+    class_names: Sequence[str],
+    *,
+    verdicts: Mapping[str, str],
+    intervals: Mapping[str, Any],
+) -> dict[str, pd.DataFrame]:
+    """Tables of REMEDY_TABLES by name.
+
+    Parameters
+    ----------
+    remedies : sequence of MeasuredRemedy
+        At least one, all for one measure.
+    class_names : sequence of str
+        Names of the K classes.
+    verdicts : mapping of str to str
+        Verdict of the gate on these values of the original and adjusted models, by label; empty without one.
+    intervals : mapping
+        The configuration's section `intervals`.
+
+    Notes
+    -----
+    # ASSUME: labels are right, and samples of a class are independent draws from it.
+    """
+    alpha = 1 - intervals["confidence"]
+    class_frames = []
+    rows = []
+    curve_frames = []
+    for remedy in remedies:
+        outcomes = {}
+        for strength in sorted(remedy.adjusted):
+            outcomes[strength] = remedy.paired(strength, classes=len(class_names), intervals=intervals)
+        judged = outcomes[max(outcomes)]
+
+        classes = _class_frame(remedy, judged, class_names, alpha=alpha)
+        class_frames.append(classes)
+        columns = _model_columns(remedy, judged, class_names, alpha=alpha)
+        columns["gaining"] = int((classes["low"] > 0).sum())
+        columns["losing"] = int((classes["high"] < 0).sum())
+        columns["verdict_before"] = verdicts.get(remedy.original.model.label)
+        columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
+
+        points = strength_curve(outcomes, weights=remedy.choice.class_weights, alpha=alpha)
+        curve = pd.DataFrame(points).assign(**remedy.names, n=len(judged.labels), confidence=1 - alpha)
+        curve["worst_class"] = curve["worst_class"].map(dict(enumerate(class_names)))
+        curve_frames.append(curve)
+        columns["rho"] = points[-1].rho
+        rows.append(columns)
+    return {
+        "remedy_classes": stacked(REMEDY_CLASSES, class_frames),
+        "remedy_models": typed_frame(REMEDY_MODELS, rows),
+        "remedy_curve": stacked(REMEDY_CURVE, curve_frames),
+    }
+
+
+def _class_frame(
+    remedy: MeasuredRemedy, outcomes: PairedOutcomes, class_names: Sequence[str], *, alpha: float
+) -> pd.DataFrame:
+    changes = class_changes(outcomes, alpha=alpha)
+    return pd.DataFrame(
+        {
+            **remedy.names,
+            "class_index": np.arange(len(class_names)),
+            "class_name": list(class_names),
+            "n": changes.n,
+            "offset": max(remedy.adjusted) * remedy.choice.offsets,
+            "before": changes.before,
+            "after": changes.after,
+            "change": changes.difference,
+            "low": changes.low,
+            "high": changes.high,
+            "confidence": 1 - alpha,
+        }
+    )
+
+
+def _model_columns(
+    remedy: MeasuredRemedy, outcomes: PairedOutcomes, class_names: Sequence[str], *, alpha: float
+) -> dict[str, Any]:
+    choice = remedy.choice
+    changes = {
+        "worst": worst_class_gain(outcomes, choice.reference, alpha=alpha),
+        "mean": mean_change(outcomes, weights=choice.class_weights, alpha=alpha),
+        "clean": mean_change(remedy.clean, weights=choice.class_weights, alpha=alpha),
+        "rdi": rdi_change(outcomes, choice.reference, alpha=alpha),
+    }
+    columns = {
+        **remedy.names,
+        "objective": choice.objective,
+        "n": len(outcomes.labels),
+        "classes": int((outcomes.n > 0).sum()),
+        "helps": changes["worst"].low > 0,
+        "worst_class_before": class_names[int(np.nanargmin(outcomes.before))],
+        "worst_class_after": class_names[int(np.nanargmin(outcomes.after))],
+        "confidence": 1 - alpha,
+        "choosing_forwards": choice.forwards,
+        "audit_forwards": remedy.audit_forwards,
+    }
+    for name, change in changes.items():
+        columns |= _numbers_of(name, change)
+    return columns
+
+
+def _numbers_of(name: str, change: Change) -> dict[str, float]:
+    return {
+        f"{name}_before": change.before,
+        f"{name}_after": change.after,
+        f"{name}_change": change.difference,
+        f"{name}_low": change.low,
+        f"{name}_high": change.high,
+    }
