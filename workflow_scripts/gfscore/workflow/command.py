@@ -19,6 +19,8 @@ from gfscore.workflow.new_audit import command as new_audit
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gfscore.audit.verdicts.verdict import Verdict
+
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 """Exit status of the gate by verdict."""
 
@@ -45,7 +47,7 @@ exit status:
 
 examples:
   gfscore gate digits
-  gfscore gate digits || exit 1
+  gfscore gate digits --junit gate.xml
 """
 
 COMPARE = """\
@@ -149,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="the verdict as JUnit XML too, a test of each rule")
     compare = commands.add_parser(
         "compare", help="what changed between two audits", description=COMPARE, formatter_class=form
     )
@@ -203,9 +206,23 @@ def _add_verify_options(parser: argparse.ArgumentParser) -> None:
 def _gate(options: argparse.Namespace) -> int:
     from gfscore.workflow.gate import current_verdict
 
-    verdict = current_verdict(options.audit)
+    verdict = _reported_verdict(options.audit, options.junit) if options.junit else current_verdict(options.audit)
     print(harmless(f"{options.audit}: {verdict.sentence}"))
     return STATES[verdict.verdict] if verdict.stops else 0
+
+
+def _reported_verdict(audit: str, report: Path) -> Verdict:
+    # Also where there is no verdict, lest the report of an earlier run be taken for this one's.
+    from gfscore.show.exports.junit import write_junit, write_junit_error
+    from gfscore.workflow.gate import current_verdict
+
+    try:
+        verdict = current_verdict(audit)
+    except InputError as error:
+        write_junit_error(audit, str(error), report)
+        raise
+    write_junit(audit, verdict, report)
+    return verdict
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -1,0 +1,66 @@
+"""A verdict as JUnit XML, read by an independent parser."""
+
+import pytest
+from junitparser import Error, Failure, JUnitXml, Skipped
+
+from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.show.exports.junit import write_junit, write_junit_error
+
+MODEL = {
+    "threat": "Linf", "value": 0.2, "low": 0.1, "high": 0.28, "worst_class": "cat & <dog>", "samples": None,
+    "classes_without_samples": [], "samples_needed_per_class": None, "further_samples_needed": None,
+}  # fmt: skip
+
+RULE = {
+    "measure": "adversarial-linf", "statistic": "wcr", "class": None, "attribute": None, "direction": "at_least",
+    "threshold": 0.3, "confidence": 0.95, "looks": {"planned": 1, "this": 1}, "alpha": 0.05,
+    "interval": "clopper_pearson", "range": (0, 1), "title": "worst-class mean", "words": "every class", "verdict": "FAIL",
+    "without_samples": None, "missing": None, "repeated": None,
+}  # fmt: skip
+
+VERDICT = {
+    "verdict": "FAIL", "sentence": "", "stops": True, "note": "", "warned": [], "guessing": [], "software": {},
+    "time": "2026-01-02T03:04:05+00:00", "dataset": {"name": "digits", "digest": "ab" * 32, "rows": 898}, "models": {},
+    "made_from": {},
+}  # fmt: skip
+
+
+def report_of(tmp_path, words, *, on_inconclusive="stop", excluded=()):
+    models = [{**MODEL, "model": f"net{number}", "verdict": word} for number, word in enumerate(words)]
+    rule = {**RULE, "on_inconclusive": on_inconclusive, "models": models}
+    verdict = Verdict.model_validate({**VERDICT, "rules": [rule], "excluded": list(excluded)})
+    write_junit("digits", verdict, tmp_path / "gate.xml")
+    return JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+
+
+@pytest.mark.parametrize(("on_inconclusive", "undecided"), [("stop", Failure), ("pass", Skipped)])
+def test_each_rule_is_a_test_of_each_model(tmp_path, on_inconclusive, undecided):
+    report = report_of(tmp_path, ["PASS", "FAIL", "INCONCLUSIVE"], on_inconclusive=on_inconclusive)
+    [suite] = report
+    passed, failed, open_case = suite
+    assert (suite.name, suite.tests, suite.timestamp) == ("digits", 3, "2026-01-02T03:04:05+00:00")
+    assert passed.is_passed
+    assert isinstance(failed.result[0], Failure)
+    assert isinstance(open_case.result[0], undecided)
+    assert report.failures == 1 + (undecided is Failure)
+    assert report.skipped == (undecided is Skipped)
+    # what was measured, its interval and its class stand in the message, whatever characters they have
+    for text in ("0.200", "0.100 to 0.280", "cat & <dog>"):
+        assert text in failed.result[0].message
+    assert failed.classname == "Linf/net1"
+
+
+def test_a_model_that_was_excluded_is_an_error(tmp_path):
+    report = report_of(tmp_path, ["PASS"], excluded=[{"model": "Linf/other", "reason": "accuracy \x1b differs"}])
+    assert report.errors == 1
+    [error] = [case for case in next(iter(report)) if not case.is_passed]
+    assert isinstance(error.result[0], Error)
+    assert error.classname == "Linf/other"
+
+
+def test_no_verdict_is_an_error_not_an_old_report(tmp_path):
+    report_of(tmp_path, ["PASS"])
+    write_junit_error("digits", "logits.npz: not the file that digits was judged on", tmp_path / "gate.xml")
+    report = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert (report.tests, report.errors) == (1, 1)
+    assert "logits.npz" in next(iter(next(iter(report)))).result[0].message

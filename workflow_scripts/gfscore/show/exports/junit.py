@@ -1,0 +1,77 @@
+"""A verdict as a JUnit XML report, which pipelines show beside their tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE
+from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
+from gfscore.core import numbers
+from gfscore.core.files import write_text
+from gfscore.core.names import printable
+
+
+def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
+    """Write the verdict on an audit as JUnit XML, atomically.
+
+    Parameters
+    ----------
+    audit : str
+        Name of the audit, which is that of the test suite.
+    verdict : Verdict
+        Each rule is a test case of each model that it judges: FAIL is a failure; INCONCLUSIVE a failure where it stops
+        a pipeline, else a skipped test. A model that was excluded is an error.
+    path : Path or str
+        File to write or to replace.
+    """
+    suite = TestSuite(printable(audit))
+    suite.timestamp = verdict.time
+    suite.add_property("data", printable(verdict.dataset.name))
+    suite.add_property("data sha256", verdict.dataset.digest)
+    for rule in verdict.rules:
+        for model in rule.models:
+            suite.add_testcase(_case(rule, model))
+    for remark in verdict.excluded:
+        suite.add_testcase(_error_case(remark.model, remark.reason))
+    _write(suite, path)
+
+
+def write_junit_error(audit: str, error: str, path: Path | str) -> None:
+    """Write a JUnit XML report of an audit on which there is no verdict, because of an error in words."""
+    suite = TestSuite(printable(audit))
+    suite.add_testcase(_error_case(audit, error))
+    _write(suite, path)
+
+
+def _write(suite: TestSuite, path: Path | str) -> None:
+    report = JUnitXml(suite.name)
+    report.add_testsuite(suite)
+    report.update_statistics()
+    write_text(path, report.tostring().decode("utf-8"))
+
+
+def _error_case(name: str, error: str) -> TestCase:
+    case = TestCase(f"{printable(name)}: a verdict", classname=printable(name))
+    case.result = [Error(printable(error), "error")]
+    return case
+
+
+def _case(rule: RuleVerdict, model: ModelVerdict) -> TestCase:
+    name = printable(model.label)
+    limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
+    case = TestCase(f"{name}: {rule.title} of {printable(rule.measure)} {limit}", classname=name)
+
+    outcome = f"{rule.title} {numbers.number(model.value)}, {numbers.interval(model.low, model.high)}"
+    if model.worst_class:
+        outcome += f" ({printable(model.worst_class)})"
+    message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."
+    if model.verdict == FAIL:
+        case.result = [Failure(message, FAIL)]
+    elif model.verdict == INCONCLUSIVE:
+        undecided = Failure if rule.on_inconclusive == "stop" else Skipped
+        case.result = [undecided(message, INCONCLUSIVE)]
+    else:
+        case.system_out = message
+    return case
