@@ -6,23 +6,26 @@
 #        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
 #        results/audits/<audit>/exports/ro-crate/                              Workflow Run RO-Crate, to deposit and cite
 #
-#   export_tables   tables and model cards, which read the same files
-#   export_crate
+#   export_audit
 
 
-rule export_tables:
+rule export_audit:
     input:
-        code=code("export_tables"),
+        code=code("export_audit"),
         class_scores="results/audits/{audit}/class_scores.parquet",
         model_summary="results/audits/{audit}/model_summary.parquet",
         projection_models="results/audits/{audit}/projection_models.parquet",
         calibrations="results/audits/{audit}/calibration.json",
         verdict="results/audits/{audit}/verdict.json",
+        workflow=lambda wildcards: workflow_files(ROOT),
+        manifests=of_audit(PlannedAudit.deposited_inputs),
+        results=of_audit(PlannedAudit.deposited_results),
     output:
         latex=directory("results/audits/{audit}/exports/latex"),
         cards=directory("results/audits/{audit}/exports/model-cards"),
+        crate=directory("results/audits/{audit}/exports/ro-crate"),
     log:
-        "results/logs/exports/{audit}/export_tables.log",
+        "results/logs/exports/{audit}/export_audit.log",
     group:
         submitted_with("audit")
     conda:
@@ -31,27 +34,6 @@ rule export_tables:
         title=of_audit(lambda audit: audit.title),
         measures=of_audit(PlannedAudit.measure_entries),
         fp_lambda=config["disparity"]["fp_lambda"],
-    script:
-        "../workflow_scripts/export_tables.py"
-
-
-rule export_crate:
-    input:
-        code=code("export_crate"),
-        workflow=lambda wildcards: workflow_files(ROOT),
-        manifests=of_audit(PlannedAudit.deposited_inputs),
-        verdict="results/audits/{audit}/verdict.json",
-        results=of_audit(PlannedAudit.deposited_results),
-    output:
-        folder=directory("results/audits/{audit}/exports/ro-crate"),
-    log:
-        "results/logs/exports/{audit}/export_crate.log",
-    group:
-        submitted_with("audit")
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        title=of_audit(lambda audit: audit.title),
         config=config,
     script:
-        "../workflow_scripts/export_crate.py"
+        "../workflow_scripts/export_audit.py"

@@ -40,7 +40,7 @@ def test_report_archive_needs_no_network_and_is_built_from_config(audited, offli
 
 def test_exports_are_made_of_a_finished_audit(audited):
     ran = audited.ran("exports")
-    assert set(ran) == {"export_tables", "export_crate"}
+    assert set(ran) == {"export_audit"}
     folder = audited.path / "results/audits/digits/exports"
     models = [name.split("/")[-1] for name in audited.config()["audits"]["digits"]["models"]]
     assert {path.stem for path in (folder / "model-cards").iterdir() if path.suffix} == {
@@ -64,6 +64,6 @@ def test_exports_are_made_of_a_finished_audit(audited):
         "damaged, edited, or of an earlier version: its last line is no checksum",
         "differs from its copy in the crate",
     }
-    done = audited.snakemake("exports", "--forcerun", "export_crate", "--allowed-rules", "export_crate", check=False)
+    done = audited.snakemake("exports", "--forcerun", "export_audit", "--allowed-rules", "export_audit", check=False)
     assert done.returncode == 1
     assert "a crate may hold only files as the workflow wrote them" in done.text

@@ -25,7 +25,7 @@ UNBOUNDED = EXAMPLE.read_text(encoding="utf-8").replace("    over_box=over_box,\
 
 
 LOOKING = {"score_models", "tabulate_audit", "judge_audit", "plot_figures", "build_report", "build_index"}
-LOOKING |= {"export_tables", "export_crate", "gate"}
+LOOKING |= {"export_audit", "gate"}
 """Steps that look through all metrics."""
 
 

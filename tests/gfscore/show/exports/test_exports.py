@@ -419,7 +419,7 @@ def test_two_crates_have_the_same_bytes(root, tmp_path):
 def test_the_workflow_is_whole_and_holds_no_leftovers():
     files = workflow_files(ROOT)
     assert files[0] == "Snakefile"
-    assert {"config.yaml", "rules/common.smk", "workflow_scripts/export_crate.py", "requirements.lock"} <= set(files)
+    assert {"config.yaml", "rules/common.smk", "workflow_scripts/export_audit.py", "requirements.lock"} <= set(files)
     included = re.findall(r'include: "(.*)"', (ROOT / "Snakefile").read_text())
     assert set(included) <= set(files)
     assert not any("__pycache__" in name or name.startswith("/") for name in files)
