@@ -41,7 +41,6 @@ rule extract_logits:
     params:
         version=version("extract_logits"),
         precision=config["inference"]["precision"],
-        compiled=config["inference"]["compiled"],
     script:
         "../workflow_scripts/extract_logits.py"
 

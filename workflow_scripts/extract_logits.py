@@ -19,7 +19,6 @@ def extract_logits(
     path_to_logits: Path | str,
     *,
     precision: str = "float32",
-    compiled: bool = False,
     device: str = "auto",
     gpu_percent: int | None = None,
 ) -> None:
@@ -27,10 +26,10 @@ def extract_logits(
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. `device` "auto" is a GPU if
-    there is one, of which `gpu_percent` are held. With another `precision` than float32, or `compiled`, the identity
-    says how far logits and scores are from float32 (see gfscore.networks.precision). Raises InputError when data or
-    checkpoint are not those of the manifests, do not fit each other, or give logits that depend on chance or on the
-    batch, or not those of the file converted from.
+    there is one, of which `gpu_percent` are held. With another `precision` than float32 the identity says how far
+    logits and scores are from float32 (see gfscore.networks.precision). Raises InputError when data or checkpoint are
+    not those of the manifests, do not fit each other, or give logits that depend on chance or on the batch, or not
+    those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
     model = read_json(path_to_model)
@@ -47,12 +46,12 @@ def extract_logits(
     device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
 
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
-    with counted(classifier, compiled=compiled) as running:
+    with counted(classifier) as running:
         sample_id, label, logits = inference.extract_logits(
-            running, images, device=device, threads=threads, where=where, precision=precision, compiled=compiled
+            running, images, device=device, threads=threads, where=where, precision=precision
         )
         identity |= inference.measured_drift(
-            running, images, logits, device=device, threads=threads, where=where, precision=precision, compiled=compiled
+            running, images, logits, device=device, threads=threads, where=where, precision=precision
         )
     identity |= inference.require_agreement(classifier, images, logits, where=where)
 
@@ -67,7 +66,6 @@ if __name__ == "__main__":
             snakemake.input.get("checkpoint") or None,
             snakemake.output.logits,
             precision=snakemake.params.precision,
-            compiled=snakemake.params.compiled,
             device=snakemake.resources.device,
             gpu_percent=snakemake.resources.gpu_percent or None,
         )

@@ -77,24 +77,6 @@ def test_a_pass_that_fails_is_not_counted(network):
     assert of(fails, from_network(network)) == {"forwards": 0, "backwards": 0}
 
 
-def test_a_network_that_is_compiled_is_compiled_once_and_counted(network):
-    torch._dynamo.reset()
-    graphs = []
-
-    def compiler(graph, _inputs):
-        graphs.append(graph)
-        return graph.forward
-
-    def compiled(running):
-        fast = torch.compile(running.network, backend=compiler)
-        with torch.no_grad():
-            for _ in range(3):
-                fast(IMAGES)
-
-    assert of(compiled, from_network(network), compiled=True) == {"forwards": 18, "backwards": 0}
-    assert len(graphs) == 1
-
-
 ONES = np.ones((2, 1, 2, 2), dtype=np.float32)
 
 

@@ -73,9 +73,6 @@ class InferenceSettings(Closed):
         description="Device of the models: auto for a GPU where there is one and it saves more time than it takes to "
         "start, cpu, or cuda, which fails without a GPU. Trainings name their own.",
     )
-    compiled: bool = Field(
-        False, description="Whether extract_logits uses torch.compile, which takes minutes per model."
-    )
 
 
 # Threads

@@ -34,7 +34,6 @@ def extract_logits(
     device: str,
     threads: int = 1,
     precision: str = FULL,
-    compiled: bool = False,
     where: str | None = None,
 ) -> tuple[NDArray[np.str_], NDArray[np.int32], Logits]:
     """Logits of all samples of an image set.
@@ -53,8 +52,8 @@ def extract_logits(
         "cpu", "cuda" or "auto" (see gfscore.networks.devices).
     threads : int
         Threads of torch.
-    precision, compiled
-        See gfscore.networks.precision.
+    precision : str
+        Arithmetic, "float32", "tf32" or "bfloat16".
     where : str, optional
         The classifier, for messages; by default its architecture.
 
@@ -78,7 +77,7 @@ def extract_logits(
 
     with (
         reproducible_arithmetic(threads=threads),
-        faster(classifier, precision=precision, compiled=compiled, device=device) as running,
+        faster(classifier, precision=precision, device=device),
         torch.inference_mode(),
     ):
         try:
@@ -86,8 +85,8 @@ def extract_logits(
         except Exception as error:
             refuse_small_gpu(error, where=where)
             raise
-        plain = precision == FULL and not compiled and rounds_finely(classifier.number_type)
-        extraction = _Extraction(classifier, running, device=device, plain=plain, where=where)
+        plain = precision == FULL and rounds_finely(classifier.number_type)
+        extraction = _Extraction(classifier, device=device, plain=plain, where=where)
         logits = extraction.run(images, size)
     return images.sample_id, images.labels, logits
 
@@ -95,9 +94,8 @@ def extract_logits(
 class _Extraction:
     """Logits of an image set in chunks, which are checked one by one, to fail early."""
 
-    def __init__(self, classifier: Classifier, running: Classifier, *, device: str, plain: bool, where: str) -> None:
+    def __init__(self, classifier: Classifier, *, device: str, plain: bool, where: str) -> None:
         self.classifier = classifier
-        self.running = running
         self.device = device
         self.plain = plain
         self.where = where
@@ -120,7 +118,6 @@ class _Extraction:
             chunk_logits = np.concatenate(batches)
             inside = (repeated_rows >= start) & (repeated_rows < start + len(chunk))
             require_invariant(
-                # Not the compiled network, since compiling for one image takes long.
                 lambda image: self.classifier.logits(image, device=self.device),
                 chunk,
                 repeated_rows[inside] - start,
@@ -133,7 +130,7 @@ class _Extraction:
         return np.concatenate(logits)
 
     def _batch_logits(self, images: Images) -> Logits:
-        logits = self.running.logits(images, device=self.device)
+        logits = self.classifier.logits(images, device=self.device)
         if self.classes is None and logits.ndim == 2:
             self.classes = logits.shape[1]
         if logits.shape != (len(images), self.classes):
@@ -164,7 +161,6 @@ def measured_drift(
     logits: Logits,
     *,
     precision: str,
-    compiled: bool,
     device: str,
     threads: int = 1,
     where: str | None = None,
@@ -175,17 +171,16 @@ def measured_drift(
 
     Parameters
     ----------
-    classifier, images, precision, compiled, device, threads, where
+    classifier, images, precision, device, threads, where
         As for `extract_logits`, which made the logits.
     logits : ndarray
         (N, K).
     """
-    if classifier.network is None or (precision == FULL and not compiled):
+    if classifier.network is None or precision == FULL:
         return {}
     rows = spread_over(len(images), DRIFT_SAMPLES)
     _, labels, exact = extract_logits(classifier, images.select(rows), device=device, threads=threads, where=where)
-    arithmetic = {"dtype": precision, "compiled": str(compiled).lower()}
-    return arithmetic | drift(exact, logits[rows], labels)
+    return {"dtype": precision, **drift(exact, logits[rows], labels)}
 
 
 def require_agreement(

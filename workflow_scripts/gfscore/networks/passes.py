@@ -31,17 +31,11 @@ _counts: Counter[str] = Counter()
 
 
 @contextmanager
-def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Classifier]:
+def counted(classifier: Classifier) -> Iterator[Classifier]:
     """Yield a classifier with the same logits whose passes are counted.
 
     `forwards` counts the images of all completed forward passes, `backwards` those of all backward passes; gradients
     of several classes from one forward pass count separately.
-
-    Parameters
-    ----------
-    classifier : Classifier
-    compiled : bool
-        Whether the network will be compiled by torch.compile.
     """
     add({"forwards": 0, "backwards": 0})
     if classifier.network is None:
@@ -49,14 +43,8 @@ def counted(classifier: Classifier, *, compiled: bool = False) -> Iterator[Class
         yield replace(classifier, run=_counted_run(classifier.run))
         return
 
-    record = _record_pass
-    if compiled:
-        import torch
-
-        # A number that changes with every pass would cause recompilation.
-        record = torch.compiler.disable(record)
     # A hook, since attacks call the network directly.
-    hook = classifier.network.register_forward_hook(record)
+    hook = classifier.network.register_forward_hook(_record_pass)
     try:
         yield classifier
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -77,17 +76,16 @@ def tensor_float(allowed: bool) -> Iterator[None]:
 
 
 @contextmanager
-def faster(classifier: Classifier, *, precision: str, compiled: bool, device: str) -> Iterator[Classifier]:
-    """Yield the classifier in another precision, or compiled; its network is restored afterwards.
+def faster(classifier: Classifier, *, precision: str, device: str) -> Iterator[None]:
+    """Run a classifier in another precision within the block; its network is restored afterwards.
 
     Parameters
     ----------
     classifier : Classifier
-        Its network is on the device; one without a network is yielded unchanged.
+        Its network is on the device; one without a network runs as ever.
     precision : str
         "float32", "tf32" or "bfloat16".
-    compiled : bool
-        Whether to compile the network by torch.compile.
+
     device : str
         "cpu" or "cuda".
 
@@ -96,22 +94,19 @@ def faster(classifier: Classifier, *, precision: str, compiled: bool, device: st
     InputError
         For tf32 without a GPU.
     """
-    if classifier.network is None or (precision == FULL and not compiled):
-        yield classifier
+    if classifier.network is None or precision == FULL:
+        yield
         return
     if precision == TF32 and device == "cpu":
         raise InputError("inference: precision: tf32 exists on CUDA devices only; choose float32 or bfloat16")
-    network = classifier.network
-    running = cast(nn.Module, torch.compile(network)) if compiled else network
-    # The memory layout that matrix units use directly; in float32 it would only change the rounding.
-    layout = torch.contiguous_format if precision == FULL else torch.channels_last
     try:
-        _set_layout(network, layout)
+        # The memory layout that matrix units use directly; in float32 it would only change the rounding.
+        _set_layout(classifier.network, torch.channels_last)
         bfloat16 = torch.autocast(device, dtype=torch.bfloat16, enabled=precision == BFLOAT16)
         with tensor_float(precision == TF32), bfloat16:
-            yield replace(classifier, network=running)
+            yield
     finally:
-        _set_layout(network, torch.contiguous_format)
+        _set_layout(classifier.network, torch.contiguous_format)
 
 
 def _set_layout(network: nn.Module, layout: torch.memory_format) -> None:
