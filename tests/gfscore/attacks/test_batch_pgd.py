@@ -149,3 +149,19 @@ def test_the_name_of_an_attack_says_what_it_is():
     settings_of_attack = {"norm": "linf", "eps": 0.15, "steps": 20, "step_size": 0.015, "seed": 0}
     assert attack_name(**settings_of_attack) == "PGD-20, l_inf 0.15"
     assert attack_name(**settings_of_attack, restarts=5) == "PGD-20, l_inf 0.15, 5 restarts"
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_each_image_is_perturbed_within_its_own_radius_by_its_own_steps(norm):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+    images = torch.full((4, 1, 4, 4), 0.5)
+    radius = torch.tensor([0.0, 0.01, 0.05, 0.2])
+    for step_size, share in ((radius, 1.0), (radius / 100, 0.05)):
+        adversarial = batch_pgd(
+            network, images, torch.zeros(4, dtype=torch.long),
+            norm=norm, eps=radius, step_size=step_size, steps=3, generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        difference = (adversarial - images).flatten(1)
+        length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
+        assert (length <= radius + 1e-6).all()
+        assert (length >= share * radius - 1e-6).all()

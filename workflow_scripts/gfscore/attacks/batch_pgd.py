@@ -13,8 +13,8 @@ from torch import Generator, Tensor
 from torch.nn import Module
 
 from gfscore.attacks.gradient_ascent import (
-    Ball,
     assert_allowed,
+    broadcast,
     correct,
     cross_entropy,
     per_image,
@@ -29,8 +29,8 @@ def batch_pgd(
     labels: Tensor,
     *,
     norm: str,
-    eps: float,
-    step_size: float,
+    eps: float | Tensor,
+    step_size: float | Tensor,
     steps: int,
     generator: Generator,
     loss: Callable[[Tensor, Tensor], Tensor] | None = None,
@@ -45,9 +45,9 @@ def batch_pgd(
         (n, C, H, W) in [0, 1], and (n,) int64.
     norm : {"linf", "l2"}
         Norm of the ball.
-    eps : float
-        Radius of the ball.
-    step_size : float
+    eps : float or Tensor of shape (n,)
+        Radius of the ball, or of each image's.
+    step_size : float or Tensor of shape (n,)
         Length of a step in the norm.
     steps : int
         Gradient steps.
@@ -68,21 +68,22 @@ def batch_pgd(
     if loss is None:
         loss = cross_entropy
     images = images.detach()
-    ball = Ball(norm=norm, eps=eps)
-    lowest = (images - eps).clamp_min_(0)
-    highest = (images + eps).clamp_max_(1)
+    radius = broadcast(eps, images)
+    length = broadcast(step_size, images)
+    lowest = (images - radius).clamp_min_(0)
+    highest = (images + radius).clamp_max_(1)
 
-    start = images + uniform_noise(images, generator=generator, **ball)
-    adversarial = project(start, images, **ball)
+    start = images + uniform_noise(images, norm=norm, eps=eps, generator=generator)
+    adversarial = project(start, images, norm=norm, eps=eps)
     for _ in range(steps):
         points = adversarial.detach().requires_grad_()
         total = loss(network(points), labels).sum()
         gradient = torch.autograd.grad(total, points)[0]
-        moved = steepest(gradient, norm=norm).mul_(step_size).add_(points.detach())
+        moved = steepest(gradient, norm=norm).mul_(length).add_(points.detach())
         # A cube is left along each axis alone, so that its bounds are the same at every step.
-        adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, **ball)
+        adversarial = moved.clamp_(lowest, highest) if norm == "linf" else project(moved, images, norm=norm, eps=eps)
 
-    assert_allowed(adversarial, images, **ball)
+    assert_allowed(adversarial, images, norm=norm, eps=eps)
     return adversarial
 
 
@@ -164,8 +165,10 @@ def attack_name(*, norm: str, eps: float, steps: int, restarts: int = 1, **_: ob
     return name
 
 
-def uniform_noise(images: Tensor, *, norm: str, eps: float, generator: Generator) -> Tensor:
-    """Perturbations drawn uniformly from the ball of radius eps, same shape as the images."""
+def uniform_noise(images: Tensor, *, norm: str, eps: float | Tensor, generator: Generator) -> Tensor:
+    """Perturbations drawn uniformly from the ball of radius eps, or (n,) of each image's; same shape as the images."""
+    if isinstance(eps, Tensor):
+        return uniform_noise(images, norm=norm, eps=1.0, generator=generator) * per_image(eps, images)
 
     # Drawn where the generator lives, so that a GPU sees the same numbers as the CPU.
     def draw(function: str, shape: Sequence[int], *limits: float) -> Tensor:

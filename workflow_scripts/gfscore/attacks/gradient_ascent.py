@@ -3,7 +3,7 @@
 Images are tensors (n, C, H, W) in [0, 1], labels (n,) int64; perturbations are in the same units.
 """
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -45,7 +45,7 @@ def steepest(gradient: Tensor, *, norm: str) -> Tensor:
     return gradient / per_image(length.clamp_min(SHORTEST), gradient)
 
 
-def project(points: Tensor, images: Tensor, *, norm: str, eps: float) -> Tensor:
+def project(points: Tensor, images: Tensor, *, norm: str, eps: float | Tensor) -> Tensor:
     """Nearest point in the ball, then in [0, 1], which cannot leave the ball of an image in [0, 1].
 
     Parameters
@@ -54,12 +54,13 @@ def project(points: Tensor, images: Tensor, *, norm: str, eps: float) -> Tensor:
         (n, C, H, W).
     norm : {"linf", "l2"}
         Norm of the ball.
-    eps : float
-        Radius of the ball.
+    eps : float or Tensor of shape (n,)
+        Radius of the ball, or of each image's.
     """
     difference = points - images
     if norm == "linf":
-        difference = difference.clamp(-eps, eps)
+        radius = broadcast(eps, images)
+        difference = difference.clamp(-radius, radius)
     else:
         length = difference.flatten(1).norm(dim=1)
         share = (eps / length.clamp_min(SHORTEST)).clamp_max(1)
@@ -72,15 +73,20 @@ def per_image(values: Tensor, images: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (images.ndim - 1))
 
 
-def assert_allowed(adversarial: Tensor, images: Tensor, *, norm: str, eps: float) -> None:
+def broadcast(value: float | Tensor, images: Tensor) -> Any:
+    """A number for all images, or (n,) numbers in a shape that broadcasts over images."""
+    return per_image(value, images) if isinstance(value, Tensor) else value
+
+
+def assert_allowed(adversarial: Tensor, images: Tensor, *, norm: str, eps: float | Tensor) -> None:
     """Assert that points lie in the ball around their images, but for rounding, and in [0, 1]."""
     difference = (adversarial - images).flatten(1)
     length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
     # float32: a difference of numbers in [0, 1] is off by up to 6e-8, a norm by that times sqrt(pixels).
-    slack = 1e-7 * difference.shape[1] ** 0.5 + 1e-5 * eps
+    slack = 1e-7 * difference.shape[1] ** 0.5
     # In one copy, as a GPU has to be waited for.
-    extremes = torch.stack([length.max(), adversarial.min(), adversarial.max()])
-    farthest, lowest, highest = extremes.cpu().tolist()
-    assert farthest <= eps + slack, f"left the {norm} ball of radius {eps}: {farthest}"
+    extremes = torch.stack([(length - (1 + 1e-5) * eps).max(), adversarial.min(), adversarial.max()])
+    excess, lowest, highest = extremes.cpu().tolist()
+    assert excess <= slack, f"left the {norm} ball of radius {eps} by {excess}"
     assert lowest >= 0, f"pixel below 0: {lowest}"
     assert highest <= 1, f"pixel above 1: {highest}"
