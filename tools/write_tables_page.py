@@ -1,9 +1,10 @@
-"""Write docs/tables.md, and the table of metrics in docs/reading-an-audit.md, from what the package declares.
+"""Write docs/tables.md, and tables of metrics and training methods in other pages, from what the package declares.
 
 Run from anywhere: `.venv/bin/python tools/write_tables_page.py`.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,11 +17,13 @@ sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
 from gfscore.audit.metrics import METRICS  # noqa: E402
 from gfscore.core.files import write_text  # noqa: E402
+from gfscore.networks.training_settings import training_methods  # noqa: E402
 from gfscore.tables.table import Table  # noqa: E402
 from gfscore.workflow.catalogue import CATALOGUE  # noqa: E402
 
 PAGE = ROOT / "docs" / "tables.md"
 READING = ROOT / "docs" / "reading-an-audit.md"
+MODELS = ROOT / "docs" / "add-a-model.md"
 
 INTRODUCTION = """\
 # What each column holds
@@ -94,15 +97,22 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
 
 
-MARKERS = ("<!-- metrics: made by tools/write_tables_page.py -->\n", "<!-- end of metrics -->\n")
-"""Lines that enclose the table of metrics in a page."""
+def with_block(text: str, name: str, block: str) -> str:
+    """The page with the text between the markers of a name replaced by a block of lines."""
+    start = f"<!-- {name}: made by tools/write_tables_page.py -->\n"
+    end = f"<!-- end of {name} -->\n"
+    before, rest = text.split(start)
+    return f"{before}{start}{block}{end}{rest.split(end)[1]}"
 
 
 def with_metrics(text: str) -> str:
-    """The page with the table between MARKERS replaced by the table of the declared metrics."""
-    start, end = MARKERS
-    before, rest = text.split(start)
-    return f"{before}{start}{_metrics()}{end}{rest.split(end)[1]}"
+    """The page with the table of the declared metrics."""
+    return with_block(text, "metrics", _metrics())
+
+
+def with_training_methods(text: str) -> str:
+    """The page with the table of the declared training methods."""
+    return with_block(text, "training methods", f"\n{_training_methods()}\n")
 
 
 def _metrics() -> str:
@@ -122,8 +132,24 @@ def _metrics() -> str:
     return _table(header, rows)
 
 
+def _training_methods() -> str:
+    header = ("method", "trains on", "`threat`", "`coefficients` and defaults")
+    rows = []
+    for method in training_methods().values():
+        fields = method.settings.model_fields
+        threat = [f"`{name}`" for name in getattr(fields["threat"].annotation, "model_fields", {})]
+        coefficients = []
+        for name, field in fields["coefficients"].annotation.model_fields.items():
+            coefficients.append(f"`{name}: {json.dumps(field.default)}`")
+        rows.append(
+            (f"`{method.name}`", method.trains_on, ", ".join(threat) or "none", ", ".join(coefficients) or "none")
+        )
+    return _table(header, rows)
+
+
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     write_text(PAGE, page())
     write_text(READING, with_metrics(READING.read_text(encoding="utf-8")))
-    print(f"wrote {PAGE.relative_to(ROOT)} and {READING.relative_to(ROOT)}")
+    write_text(MODELS, with_training_methods(MODELS.read_text(encoding="utf-8")))
+    print(f"wrote {', '.join(str(path.relative_to(ROOT)) for path in (PAGE, READING, MODELS))}")

@@ -7,8 +7,8 @@ from typing import Any
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
 from gfscore.measures.progress import forget
-from gfscore.networks.sources.trained import Attack
 from gfscore.networks.trained import TrainingProgress, save_classifier
+from gfscore.networks.training_settings import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_images, training_settings
 from gfscore.workflow.jobs import logged_job
 

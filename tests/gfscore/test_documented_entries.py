@@ -5,8 +5,6 @@ import re
 import pytest
 import yaml
 
-from gfscore.networks.sources import trained
-from gfscore.training.objectives import METHODS
 from helpers.configurations import FILES, ROOT, completed, laid_over
 
 DOCUMENTS = [
@@ -35,17 +33,3 @@ def test_an_audit_that_stands_whole_on_a_page_is_one():
     assert whole["audits"]["pets"]["measures"] == ["clean", "great-softmax", "adversarial-linf-8of255"]
     of_readme = completed(yaml.safe_load(blocks(ROOT / "README.md")[0]))
     assert of_readme["audits"]["mine"]["models"] == ["mine/none/first", "mine/none/second"]
-
-
-def test_the_table_of_training_methods_is_that_of_the_code():
-    text = (ROOT / "docs/add-a-model.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in text.split("| method | trains on |")[1].split("\n\n")[0].splitlines()[2:]]
-    assert [row[0].strip("| `") for row in rows] == list(METHODS)
-    settings = {
-        model.model_fields["method"].annotation.__args__[0]: model for model in trained.Training.__subclasses__()
-    }
-    for row, method in zip(rows, METHODS, strict=True):
-        fields = settings[method].model_fields
-        threat = getattr(fields["threat"].annotation, "model_fields", {})
-        assert re.findall("`(.*?)`", row[2]) == list(threat)
-        assert re.findall("`(.*?)`", row[3]) == list(fields["coefficients"].annotation.model_fields)

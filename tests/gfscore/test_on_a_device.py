@@ -17,11 +17,11 @@ from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
 from gfscore.networks.inference import extract_logits
-from gfscore.networks.sources.trained import Attack
-from gfscore.training.loop import describe_training, train_classifier, training_settings
-from gfscore.training.objectives import METHODS
+from gfscore.networks.training_settings import Attack, training_methods
+from gfscore.training.loop import describe_training, train_classifier
 from helpers.networks import pretended
 from helpers.samples import draws_of, seeds_of
+from helpers.trainings import small_training
 
 SHAPE, CLASSES, IMAGES = (1, 8, 8), 4, 6
 LINF, L2 = {"norm": "linf", "eps": 0.02}, {"norm": "l2", "eps": 0.3}
@@ -151,24 +151,15 @@ def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
 
 
 THREAT = LINF | {"step_size": 0.02, "steps": 2}
-THREATS = {"ERM": None, "ERM_DA": None, "FGSM": LINF | {"step_size": 0.02}, "PRL": LINF}
-COEFFICIENTS = {
-    "ERM_DA": {"rotation": 10, "shift": 0.1, "scale": 0.1, "flip": True},
-    "TRADES": {"beta": 1.0},
-    "MART": {"lam": 1.0},
-    "PRL": {"rho": 0.5, "samples": 4},
-    "WORST_CLASS": {"rate": 0.1, "floor": 0.1},
-}
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_training_on_a_device_ends_in_the_weights_of_one_on_the_cpu(method, pixels, labels):
-    settings = {"method": method, "architecture": "small_convnet", "epochs": 1, "batch_size": 4, "seed": 0}
-    settings |= {"learning_rate": 1e-3, "weight_decay": 0.1, "arguments": {"width": 4}}
-    settings |= {"threat": THREATS.get(method, THREAT), "coefficients": COEFFICIENTS.get(method, {})}
-    on_cpu = training_settings(settings)
-    on_gpu = training_settings(settings | {"device": "cuda"})
-    here = train_classifier(pixels, labels, on_cpu, classes=CLASSES)
+@pytest.mark.parametrize("method", training_methods())
+def test_a_training_on_a_device_ends_in_the_weights_of_one_on_the_cpu(method):
+    pixels = np.random.default_rng(1).random((16, *SHAPE), dtype=np.float32)
+    labels = np.arange(16) % CLASSES
+    changes = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3, "eps": 0.02}
+    here = train_classifier(pixels, labels, small_training(method, **changes), classes=CLASSES)
+    on_gpu = small_training(method, device="cuda", **changes)
     with pretended():
         there = train_classifier(pixels, labels, on_gpu, classes=CLASSES)
         images = image_set(pixels, labels)

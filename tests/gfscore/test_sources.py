@@ -1,6 +1,5 @@
 """Every registered source of datasets, attributes and models, and every kind of mapper: the same contract for each."""
 
-import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -15,9 +14,7 @@ from gfscore.images.attribute_source import SOURCES as ATTRIBUTE_SOURCES
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import SOURCES, dataset_sources
 from gfscore.networks.model_source import model_sources, module_of
-from gfscore.networks.sources import trained
 from gfscore.projection.mappers.declared import mapper_kinds
-from gfscore.training.objectives import METHODS
 from gfscore.workflow.config_files import children
 
 KINDS = {
@@ -84,16 +81,6 @@ def test_every_source_is_a_file_that_opens_and_no_two_claim_one_entry():
         for tag_free in [{**smallest("source", kind)} for kind in known.values()]:
             tag_free.pop("source")
             assert sum(kind.claims(tag_free) for kind in known.values()) <= 1, tag_free
-
-
-def test_settings_of_training_methods_are_those_of_their_functions():
-    settings = {
-        model.model_fields["method"].annotation.__args__[0]: model for model in trained.Training.__subclasses__()
-    }
-    assert set(settings) == set(METHODS)
-    for name, method in METHODS.items():
-        coefficients = settings[name].model_fields["coefficients"].annotation
-        assert list(coefficients.model_fields) == list(inspect.signature(method).parameters)[1:], name
 
 
 def test_a_declaration_is_found_by_itself_and_nothing_else_of_its_folder_is_imported(tmp_path, monkeypatch):

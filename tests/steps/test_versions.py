@@ -30,13 +30,13 @@ from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.probe import fit_probe, open_backbone
+from gfscore.networks.training_settings import training_methods
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.declared import mapper_settings
 from gfscore.projection.mappers.fitting import fit_mapper, of_network
 from gfscore.training import generators
 from gfscore.training.drawing import draw_images
 from gfscore.training.loop import train_classifier, training_settings
-from gfscore.training.objectives import METHODS
 from helpers.configurations import shipped_configuration
 from helpers.networks import known_network
 from helpers.samples import seeds_of
@@ -240,7 +240,7 @@ NUMBERS = {
         f"{kind}/{name}": (lambda kind=kind, changed=changed: measured(kind, **changed))
         for kind, name, changed in variants()
     },
-    **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in METHODS},
+    **{f"train_model/{method}": (lambda method=method: summary_of(trained(method))) for method in training_methods()},
 }
 
 

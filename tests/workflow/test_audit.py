@@ -11,8 +11,8 @@ import pytest
 
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.networks.training_settings import training_methods
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
-from gfscore.training.objectives import METHODS
 from gfscore.workflow.audit_check import check_audit
 from gfscore.workflow.catalogue import CATALOGUE
 
@@ -63,7 +63,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
     # Two networks are trained by PGD.
     assert of_training["training"].nunique() == len(of_training) == 7
     assert {"PGD (small_convnet)", "PGD (patch_mixer)"} < set(of_training["training"])
-    assert len({name.split()[0] for name in of_training["training"]} & set(METHODS)) == 6
+    assert len({name.split()[0] for name in of_training["training"]} & set(training_methods())) == 6
     for figure in (
         "class_heatmap_great-softmax",
         "score_against_rdi_great-softmax",

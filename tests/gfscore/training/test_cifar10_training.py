@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gfscore.images.image_set import from_arrays
-from gfscore.networks.sources.trained import Attack
+from gfscore.networks.training_settings import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_settings
 from helpers.configurations import shipped_configuration
 

@@ -8,54 +8,21 @@ from torch import nn
 from gfscore.attacks.batch_pgd import survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
-from gfscore.networks.sources.trained import Attack, Ball, Steps
+from gfscore.networks.training_settings import Attack, Ball, Steps
 from gfscore.training import loop
 from gfscore.training.loop import describe_training, train_classifier, training_settings
-from gfscore.training.objectives import METHODS, threat_of
+from gfscore.training.objectives import threat_of
+from helpers.trainings import small_training
 
-BALL = {"norm": "linf", "eps": 0.15}
-STEP = BALL | {"step_size": 0.05}
-STEPS = STEP | {"steps": 3}
-THREATS = {
-    "FGSM": STEP, "PGD": STEPS, "TRADES": STEPS, "MART": STEPS, "PRL": BALL, "WORST_CLASS": STEPS,
-}  # fmt: skip
-COEFFICIENTS = {
-    "ERM": {},
-    "ERM_DA": {"rotation": 10, "shift": 0.06, "scale": 0.1, "flip": True},
-    "FGSM": {},
-    "PGD": {},
-    "TRADES": {"beta": 6.0},
-    "MART": {"lam": 5.0},
-    "PRL": {"rho": 0.25, "samples": 4},
-    "WORST_CLASS": {"rate": 0.05, "floor": 0.1},
-}
-QUICK = {"architecture": "small_convnet", "arguments": {"width": 4, "pool": 2}, "epochs": 2, "batch_size": 16}
-QUICK |= {"learning_rate": 0.01, "weight_decay": 1e-4, "device": "cpu"}
 NAMES = [str(digit) for digit in range(10)]
 
 
-def settings_of(method, **changes):
-    own = {"method": method, "coefficients": COEFFICIENTS[method], "threat": THREATS.get(method), "seed": 1}
-    return training_settings(QUICK | own | changes)
-
-
 def train(images, labels, method, **changes):
-    return train_classifier(images, labels, settings_of(method, **changes), classes=int(labels.max()) + 1)
+    return train_classifier(images, labels, small_training(method, **changes), classes=int(labels.max()) + 1)
 
 
 def digits(split):
     return open_images({"source": "digits", "split": split, "test_share": 0.5, "seed": 0}, classes=NAMES)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_other_images_and_two_trainings_agree(method, colours):
-    first, second = (train(*colours, method, epochs=6) for _ in range(2))
-    for one, other in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
-    with torch.no_grad():
-        predicted = first(torch.from_numpy(colours[0])).argmax(1).numpy()
-    assert np.mean(predicted == colours[1]) > 0.9
-    assert not first.training
 
 
 def test_another_seed_gives_other_weights(colours):
@@ -85,7 +52,7 @@ def test_adversarial_training_resists_what_fools_plain_training():
     attack = {"norm": "linf", "eps": 0.15, "step_size": 0.03, "steps": 10, "restarts": 1, "seed": 0}
     robust = {}
     for method in ("ERM", "PGD"):
-        settings = settings_of(method, arguments={"width": 8}, epochs=8, batch_size=64)
+        settings = small_training(method, arguments={"width": 8}, epochs=8, batch_size=64)
         network = train_classifier(*load_all(train_set), settings, classes=10)
         described = describe_training(network, train_set, test_set, settings=settings, attack=Attack(**attack))
         survived = survivors(network, test_set.full_batches(256), test_set.labels, **attack)
@@ -114,7 +81,7 @@ class Small(nn.Module):
 
 def test_a_trained_network_is_attacked_by_as_many_images_as_fit_into_memory(capsys):
     images = digits("test")
-    settings = settings_of("ERM", epochs=3, batch_size=64)
+    settings = small_training("ERM", epochs=3, batch_size=64)
     network = train_classifier(*load_all(images), settings, classes=10)
     attack = Attack(eps=0.05, step_size=0.02, steps=3)
     whole, small = Small(network, 1000), Small(network, 40)
@@ -136,7 +103,7 @@ def test_what_is_no_lack_of_memory_or_cannot_be_halved_stays_an_error(most, mess
     images, failing = digits("test").select(np.arange(20)), Small(nn.Flatten(), most, message)
     attack = Attack(eps=0.05, step_size=0.02, steps=1)
     with pytest.raises(error, match=message):
-        describe_training(failing, images, images, settings=settings_of("ERM"), attack=attack)
+        describe_training(failing, images, images, settings=small_training("ERM"), attack=attack)
     assert capsys.readouterr().out.count("out of memory: attacked") == halvings
 
 
@@ -152,7 +119,7 @@ def test_what_is_no_lack_of_memory_or_cannot_be_halved_stays_an_error(most, mess
 )
 def test_settings_that_no_method_has_are_refused(changes):
     with pytest.raises(ValueError, match="validation error"):
-        training_settings(settings_of("TRADES").model_dump() | changes)
+        training_settings(small_training("TRADES").model_dump() | changes)
 
 
 def test_bad_arguments_and_threats_are_named(colours):
@@ -169,7 +136,7 @@ def test_a_missing_gpu_is_an_error_and_not_a_slow_training(colours):
     with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu"):
         train(*colours, "ERM", device="cuda")
     with pytest.raises(InputError, match="finds no CUDA device"):
-        describe_training(nn.Linear(1, 1), None, None, settings=settings_of("ERM", device="cuda"), attack=Attack())
+        describe_training(nn.Linear(1, 1), None, None, settings=small_training("ERM", device="cuda"), attack=Attack())
 
 
 def test_prl_needs_a_tail_of_at_least_one_sample(colours):

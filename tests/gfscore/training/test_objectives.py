@@ -7,19 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from gfscore.training.objectives import (
-    Setup,
-    Threat,
-    class_means,
-    conditional_value_at_risk,
-    divergence,
-    exponentiated_gradient,
-    mart_loss,
-    trades,
-    trades_loss,
-    warp,
-    worst_class,
-)
+from gfscore.training.methods.erm_da import Warp, warp
+from gfscore.training.methods.mart import mart_loss
+from gfscore.training.methods.prl import conditional_value_at_risk
+from gfscore.training.methods.trades import TradesCoefficients, trades, trades_loss
+from gfscore.training.methods.worst_class import WorstClassCoefficients, exponentiated_gradient, worst_class
+from gfscore.training.objectives import Setup, Threat, class_means, divergence
+
+
+def setup_of(network, threat, *, classes, epochs=1):
+    return Setup(classes, threat, torch.Generator().manual_seed(0), network, epochs)
 
 
 def softmax(z):
@@ -76,7 +73,7 @@ def test_trades_perturbs_towards_the_largest_divergence_not_the_largest_loss():
         network[1].weight.copy_(torch.tensor([[0.0], [4.0]]))
         network[1].bias.zero_()
     threat = Threat("linf", eps=0.25, step_size=0.1, steps=20)
-    objective = trades(Setup(2, threat, torch.Generator().manual_seed(0)), beta=6)
+    objective = trades(setup_of(network, threat, classes=2), TradesCoefficients(beta=6))
     images = torch.full((32, 1, 1, 1), 0.75)
     found = objective(network, images, torch.zeros(32, dtype=torch.long)).item()
     p, q = 1 / (1 + np.exp(-3)), 1 / (1 + np.exp(-2))
@@ -145,7 +142,7 @@ def test_worst_class_objective_tends_to_the_loss_of_the_worst_class(colours):
     images, labels = torch.from_numpy(colours[0]), torch.from_numpy(colours[1])
     network = nn.Sequential(nn.Flatten(), nn.Linear(360, 3))
     still = Threat("linf", eps=1e-6, step_size=1e-6, steps=3)
-    objective = worst_class(Setup(3, still, torch.Generator().manual_seed(0)), rate=5.0, floor=0.0)
+    objective = worst_class(setup_of(network, still, classes=3), WorstClassCoefficients(rate=5.0, floor=0))
     with torch.no_grad():
         losses = nn.functional.cross_entropy(network(images), labels, reduction="none")
     worst = max(losses[labels == k].mean().item() for k in range(3))
@@ -155,13 +152,13 @@ def test_worst_class_objective_tends_to_the_loss_of_the_worst_class(colours):
 
 def test_warp_without_limits_changes_nothing():
     images = torch.rand(4, 2, 9, 8)
-    still = warp(images, rotation=0, shift=0, scale=0, flip=False, generator=torch.Generator())
+    still = warp(images, Warp(rotation=0, shift=0, scale=0, flip=False), generator=torch.Generator())
     torch.testing.assert_close(still, images, atol=1e-5, rtol=0)
 
 
 def test_warp_with_flip_mirrors_about_half_of_the_images():
     images = torch.rand(200, 1, 8, 8)
-    mirrored = warp(images, rotation=0, shift=0, scale=0, flip=True, generator=torch.Generator().manual_seed(0))
+    mirrored = warp(images, Warp(rotation=0, shift=0, scale=0, flip=True), generator=torch.Generator().manual_seed(0))
     same = torch.isclose(mirrored, images, atol=1e-5).all(dim=(1, 2, 3))
     flipped = torch.isclose(mirrored, images.flip(3), atol=1e-5).all(dim=(1, 2, 3))
     assert (same ^ flipped).all()
@@ -171,6 +168,6 @@ def test_warp_with_flip_mirrors_about_half_of_the_images():
 def test_warp_moves_by_at_most_the_shift():
     images = torch.zeros(300, 1, 16, 16)
     images[:, :, 8, 8] = 1
-    moved = warp(images, rotation=0, shift=0.125, scale=0, flip=False, generator=torch.Generator().manual_seed(0))
+    moved = warp(images, Warp(rotation=0, shift=0.125, scale=0, flip=False), generator=torch.Generator().manual_seed(0))
     rows, columns = (moved[:, 0].sum(0) > 1e-6).nonzero(as_tuple=True)
     assert (rows.min(), rows.max(), columns.min(), columns.max()) == (6, 10, 6, 10)  # 0.125 of 16 is 2 pixels

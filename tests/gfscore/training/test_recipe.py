@@ -13,8 +13,8 @@ from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
 from gfscore.networks.architectures import build_network
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.networks.sources.trained import Augmentation, Recipe
 from gfscore.networks.trained import TrainingProgress, load_network, save_classifier
+from gfscore.networks.training_settings import Augmentation, Recipe
 from gfscore.training import loop
 from gfscore.training.loop import ReadImages, in_batches, training_images, training_settings
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded

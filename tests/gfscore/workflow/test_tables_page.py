@@ -1,13 +1,15 @@
 """The page of columns: current, and naming every table and every column where it lies."""
 
 from gfscore.workflow.catalogue import CATALOGUE
-from write_tables_page import PAGE, PLACES, READING, page, with_metrics
+from write_tables_page import MODELS, PAGE, PLACES, READING, page, with_metrics, with_training_methods
 
 
 def test_committed_page_is_the_generated_one():
     assert PAGE.read_text(encoding="utf-8") == page(), "run tools/write_tables_page.py"
     reading = READING.read_text(encoding="utf-8")
     assert reading == with_metrics(reading), "run tools/write_tables_page.py"
+    models = MODELS.read_text(encoding="utf-8")
+    assert models == with_training_methods(models), "run tools/write_tables_page.py"
 
 
 def test_page_says_where_every_table_lies_and_what_each_column_means():

@@ -1,11 +1,11 @@
-"""Heavy modules for declarations of charts, imported when one of their names is first used.
+"""Heavy modules for declarations of charts: `from gfscore.show.lazy import drawing, np, pd`.
 
-Every run of Snakemake imports all declarations, which therefore import neither numpy nor pandas nor matplotlib:
-`from gfscore.show.lazy import drawing, np, pd`. Type checkers see the modules themselves.
+They are imported when one of their names is first used; type checkers see the modules themselves.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gfscore.core.lazy import LazyModule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 
     from gfscore.show import drawing
 else:
-
-    class LazyModule:
-        """A module that is imported when it is first asked for a name."""
-
-        def __init__(self, name: str) -> None:
-            self._name = name
-
-        def __getattr__(self, name: str) -> Any:
-            """The module's object of that name."""
-            return getattr(import_module(self._name), name)
-
     np = LazyModule("numpy")
     pd = LazyModule("pandas")
     drawing = LazyModule("gfscore.show.drawing")

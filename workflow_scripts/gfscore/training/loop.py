@@ -1,6 +1,6 @@
 """Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -9,19 +9,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
+from torch import Tensor
 from torch.nn import Module
 
 from gfscore.attacks.batch_pgd import attack_name, survivors
+from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network
 from gfscore.networks.devices import out_of_memory, require_device
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.networks.sources.trained import AnyTraining, Attack, Training
+from gfscore.networks.sources.trained import AnyTraining
 from gfscore.networks.trained import TrainingProgress
+from gfscore.networks.training_settings import Attack, Training
+from gfscore.statistics.classes import split_samples
 from gfscore.statistics.margins import predictions
-from gfscore.training.objectives import make_objective
+from gfscore.training.objectives import EpochEnd, HeldOut, Setup, make_objective, threat_of
 from gfscore.training.recipe import Trainer, seeded
 
 IN_MEMORY_BYTES = 2**31
@@ -110,7 +114,7 @@ def train_classifier(
     classes: int,
     progress: TrainingProgress | None = None,
 ) -> Module:
-    """Classifier trained by one of METHODS.
+    """Classifier trained by one of the training methods.
 
     AdamW; the learning rate rises and falls to zero, by one cycle or by a recipe (gfscore.training.recipe.Trainer). The
     seed determines initial weights, order and perturbations: on one machine the result on the CPU is deterministic,
@@ -137,15 +141,13 @@ def train_classifier(
     Raises
     ------
     InputError
-        For an unknown architecture or argument of it, and for "cuda" without a CUDA device.
+        For an unknown architecture or argument of it, for "cuda" without a CUDA device, and for a class without
+        images to hold out or to train on.
     """
     device = settings.device
     require_device(device)
     _, channels, height, width = images.shape
     with reproducible_arithmetic():
-        # On the CPU for every device, so that the order of the samples does not depend on the device.
-        generator = torch.Generator().manual_seed(settings.seed)
-        objective = make_objective(settings, classes=classes, generator=generator)
         network = build_network(
             settings.architecture,
             in_channels=channels,
@@ -154,31 +156,85 @@ def train_classifier(
             seed=settings.seed,
             **settings.arguments,
         ).to(device)
+        # On the CPU for every device, so that the order of the samples does not depend on the device.
+        generator = torch.Generator().manual_seed(settings.seed)
+        setup = Setup(classes, threat_of(settings.threat), generator, network, settings.epochs)
+        objective = make_objective(settings, setup)
         targets = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        held_out = _held_out_rows(targets.numpy(), objective.held_out, classes=classes, seed=settings.seed)
+        trained_on = torch.from_numpy(np.setdiff1d(np.arange(len(targets)), held_out))
         trainer = Trainer(
             network,
             objective,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
-            steps=-(-len(targets) // settings.batch_size),
+            steps=-(-len(trained_on) // settings.batch_size),
             epochs=settings.epochs,
             device=device,
             recipe=settings.recipe,
         )
 
+        def outcomes() -> HeldOut:
+            batches = np.array_split(held_out, -(-len(held_out) // settings.batch_size))
+            return _outcomes(setup, network, images, targets, batches=batches, device=device)
+
         first_epoch = 0
         if progress is not None:
             first_epoch = progress.restore(objects=trainer.objects, memory=objective.memory, generator=generator)
         for epoch in range(first_epoch, settings.epochs):
-            order = torch.randperm(len(targets), generator=generator).split(settings.batch_size)
+            order = trained_on[torch.randperm(len(trained_on), generator=generator)].split(settings.batch_size)
             batches = in_batches(images, [rows.numpy() for rows in order])
             with seeded(settings.seed, epoch):
                 for rows, batch in zip(order, batches, strict=True):
-                    pixels = torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32))
-                    trainer.step(pixels, targets[rows])
+                    trainer.step(_pixels(batch), targets[rows])
+            if objective.after_epoch is not None:
+                objective.after_epoch(EpochEnd(network, epoch + 1, outcomes))
             if progress is not None:
                 progress.save(epoch + 1, objects=trainer.objects, memory=objective.memory, generator=generator)
+        if objective.finish is not None:
+            objective.finish(network)
         return network.cpu().eval()
+
+
+def _pixels(batch: NDArray[np.float32]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32))
+
+
+def _held_out_rows(labels: NDArray[np.int64], share: float, *, classes: int, seed: int) -> NDArray[np.int64]:
+    # Rows of the share of each class that a method holds out, in ascending order.
+    if share == 0:
+        return np.empty(0, dtype=np.int64)
+    rows = np.arange(len(labels))
+    mask = split_samples(rows, labels, share=share, rng=np.random.default_rng(seed))
+    for images, use, change in ((labels[mask], "held out", "raise"), (labels[~mask], "left to train on", "lower")):
+        counts = np.bincount(images, minlength=classes)
+        if (counts == 0).any():
+            raise InputError(
+                f"with held_out {share:g} no image of class {counts.argmin()} is {use}; {change} it, or train on more "
+                "images of this class"
+            )
+    return rows[mask]
+
+
+def _outcomes(
+    setup: Setup,
+    network: Module,
+    images: Images,
+    targets: Tensor,
+    *,
+    batches: Sequence[NDArray[np.int64]],
+    device: str,
+) -> HeldOut:
+    # The random starts are drawn from the generator of the training, whose state is saved after the epoch.
+    network.eval()
+    clean = []
+    robust = []
+    for rows, batch in zip(batches, in_batches(images, batches), strict=True):
+        right, survived = setup.outcomes(network, _pixels(batch).to(device), targets[rows].to(device))
+        clean.append(right.cpu())
+        robust.append(survived.cpu())
+    network.train()
+    return HeldOut(targets[np.concatenate(batches)], torch.cat(clean), torch.cat(robust))
 
 
 def describe_training(

@@ -13,8 +13,8 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, OneCycleLR
 
 from gfscore.core.errors import InputError
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.networks.sources.trained import Augmentation, Recipe
 from gfscore.networks.trained import Stateful
+from gfscore.networks.training_settings import Augmentation, Recipe
 
 RISING_SHARE = 0.2
 """Share of the steps in which the learning rate of one cycle rises."""

@@ -1,0 +1,18 @@
+"""Modules that are imported when one of their names is first used.
+
+Every run of Snakemake imports all declarations, which therefore import nothing heavy.
+"""
+
+from importlib import import_module
+from typing import Any
+
+
+class LazyModule:
+    """A module that is imported when it is first asked for a name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """The module's object of that name."""
+        return getattr(import_module(self._name), name)

@@ -1,0 +1,37 @@
+"""Empirical risk minimisation (Vapnik 1998)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from gfscore.networks.training_settings import NoCoefficients, Training, TrainingMethod
+from gfscore.training.lazy import gradient_ascent, objectives
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from gfscore.training.objectives import Objective, Setup
+
+
+class Erm(Training):
+    """Empirical risk minimisation on unperturbed images."""
+
+    method: Literal["ERM"]
+    threat: None = Field(None, description="This method perturbs nothing.")
+    coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
+
+
+def erm(setup: Setup, coefficients: NoCoefficients) -> Objective:
+    """Mean cross-entropy of the images as they are."""
+    del setup, coefficients
+
+    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+        return gradient_ascent.cross_entropy(network(images), labels).mean()
+
+    return objectives.Objective(loss)
+
+
+METHOD = TrainingMethod(name="ERM", trains_on="images as they are", settings=Erm, objective=erm)
