@@ -11,30 +11,23 @@ from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
 from plot_figures import plot_figures
 
 
-def test_writes_every_figure_as_svg_pdf_and_png(tmp_path):
-    audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
-    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
-    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert len(names) == 3 * 7 + 1
-    assert changed_files(tmp_path / "figures") == []
-    assert "class_heatmap_great-softmax.svg" in names
-    assert "calibration_curves.png" in names
-
-
-def test_audit_without_temperature_search(tmp_path):
-    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
-    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
-    assert len(list((tmp_path / "figures").iterdir())) == 3 * 5 + 1
-
-
-def test_several_processes_write_the_same_files_as_one(tmp_path):
+def test_one_process_and_several_write_the_same_figures_as_svg_pdf_and_png(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
     files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
     for threads in (1, 2):
         plot_figures(files, tmp_path / f"by_{threads}", **settings, threads=threads)
     one, two = ({path.name: path.read_bytes() for path in (tmp_path / f"by_{n}").iterdir()} for n in (1, 2))
     assert one == two
-    assert {"calibration_curves.pdf", "class_profiles_great-softmax.png"} <= set(one)
+    assert changed_files(tmp_path / "by_1") == []
+    for figure in ("class_heatmap_great-softmax", "class_profiles_great-softmax", "calibration_curves"):
+        assert {f"{figure}.svg", f"{figure}.pdf", f"{figure}.png"} <= set(one)
+
+
+def test_an_audit_without_a_search_for_temperatures_has_no_figure_of_one(tmp_path):
+    audit = synthetic_audit(models=2, per_class=20, measures=("clean",))
+    plot_figures(audit.write(tmp_path), tmp_path / "figures", audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
+    figures = {path.stem for path in (tmp_path / "figures").glob("*.svg")}
+    assert "class_heatmap_clean" in figures and "calibration_curves" not in figures
 
 
 def test_a_process_that_ends_early_fails_the_step(tmp_path):
