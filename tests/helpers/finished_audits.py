@@ -63,10 +63,10 @@ models: {toy: {none: {good: {source: onnx, path: given/good.onnx, gradients: tru
 """
 
 
-def finished_audit(*, attacked=False, several_files=False, seed=0):
+def finished_audit(*, attacked=False, several_files=False, seed=0, page=True):
     """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell.
 
-    With `several_files` the networks that were attacked have weights in a file beside them.
+    With `several_files` the networks that were attacked have weights in a file beside them; the page may be left out.
     """
     rng, n = np.random.default_rng(seed), 45
     labels = np.repeat(np.arange(CLASSES), n // CLASSES)
@@ -98,7 +98,8 @@ def finished_audit(*, attacked=False, several_files=False, seed=0):
             np.save(f"given/{model.name.model}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
     _steps(audit)
-    _page(audit)
+    if page:
+        _page(audit)
 
 
 def _network(planned, samples, logits, *, distances):

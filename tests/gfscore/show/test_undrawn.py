@@ -21,33 +21,39 @@ def failing(*_):
     raise ZeroDivisionError("float division by zero\nin two lines")
 
 
-STAGES = {"its data": {"data": failing}, "its finding": {"finding": failing}, "its drawing": {"draw": failing}}
-"""Places where a chart may fail."""
+FAILURES = {"class_heatmap": "data", "class_profiles": "finding", "score_against_rdi": "draw"}
+"""Charts, and where each of them fails."""
 
 
-@pytest.fixture(params=STAGES)
-def broken_heatmap(request, monkeypatch):
-    monkeypatch.setitem(CHARTS, "class_heatmap", replace(CHARTS["class_heatmap"], **STAGES[request.param]))
+@pytest.fixture
+def broken_charts(monkeypatch):
+    """Titles of three charts that fail, each at another place."""
     monkeypatch.delenv(STRICT)
+    for name, stage in FAILURES.items():
+        monkeypatch.setitem(CHARTS, name, replace(CHARTS[name], **{stage: failing}))
+    return {name: CHARTS[name].title for name in FAILURES}
 
 
-def test_the_other_figures_are_drawn_and_a_file_says_which_is_missing_and_why(broken_heatmap, tmp_path, capsys):
+def test_the_other_figures_are_drawn_and_files_say_which_are_missing_and_why(broken_charts, tmp_path, capsys):
     audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
     folder = tmp_path / "figures"
     plot_figures(audit.write(tmp_path), folder, audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
-    assert (folder / "class_profiles_great-softmax.svg").is_file()
-    assert {path.name for path in folder.glob("class_heatmap*")} == {"class_heatmap_great-softmax.not-drawn.txt"}
-    (line,) = (folder / "class_heatmap_great-softmax.not-drawn.txt").read_text().splitlines()
-    assert CHARTS["class_heatmap"].title in line and "great-softmax" in line and "Error" in line
-    assert line in capsys.readouterr().out.splitlines(), "the log"
-    assert changed_files(folder) == [], "that file is among the checksums"
+    assert (folder / "disparity_bars_great-softmax.svg").is_file()
+    log = capsys.readouterr().out.splitlines()
+    for name, title in broken_charts.items():
+        (file,) = folder.glob(f"{name}_*")
+        assert file.name == f"{name}_great-softmax.not-drawn.txt"
+        (line,) = file.read_text().splitlines()
+        assert title in line and "great-softmax" in line and "Error" in line
+        assert line in log
+    assert changed_files(folder) == [], "those files are among the checksums"
 
 
-def test_the_page_names_it_in_its_section(broken_heatmap):
+def test_the_page_names_them_in_their_sections(broken_charts):
     page = page_of(audit_for_page(models=2, classes=4, per_class=20, permutations=19, measures=("great-softmax",)))
-    title = CHARTS["class_heatmap"].title
-    assert f"{title} of great-softmax: not drawn" in page
-    assert f'data-name="{title}"' not in page and f'data-name="{CHARTS["class_profiles"].title}"' in page
+    for title in broken_charts.values():
+        assert f"{title} of great-softmax: not drawn" in page and f'data-name="{title}"' not in page
+    assert f'data-name="{CHARTS["disparity_bars"].title}"' in page
 
 
 def test_in_tests_it_is_an_error(monkeypatch):
