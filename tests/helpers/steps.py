@@ -138,10 +138,10 @@ def frames_of(tables):
 def tabulated(inputs, class_names, *, methods=None, **settings):
     """Tables that an audit measures for as data frames, by name, from its AuditValues.
 
-    `methods` are the training methods of the models; `settings` are those of Tabulation, or in place of SETTINGS.
+    `methods` are the training methods of the models; `settings` are those of Tabulation, or of its TableSettings.
     """
     models = [model.columns() | {"method": None} for model in inputs.subject.models] if methods is None else methods
-    own = {name: settings.pop(name) for name in tuple(settings) if name in SETTINGS}
+    own = {name: settings.pop(name) for name in tuple(settings) if name in TableSettings.model_fields}
     unknown = {"robust_accuracy": float("nan"), "robust_accuracy_source": None}
     accuracies = dict.fromkeys(inputs.subject.models, unknown)
     tabulation = Tabulation(

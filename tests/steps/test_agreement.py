@@ -183,6 +183,35 @@ def test_an_audit_has_the_tables_that_its_measures_suffice_for(folder, tmp_path,
     assert set(tables) & set(MEASURE_TABLES) == expected
 
 
+def test_training_methods_without_a_statistical_test_have_no_decisions(folder, tmp_path):
+    measures = {name: MEASURES[name] for name in ("clean", "attacked")}
+    rows = tabulated(folder.inputs(tmp_path, measures=measures), folder.names, methods=folder.methods)
+    rows = rows["training_methods"]
+    assert rows["n"].tolist() == [len(folder.labels)] * 2
+    assert rows[["probabilistic", "robust", "robust_low", "error_rate"]].isna().all(axis=None)
+
+
+def test_rho_compares_a_training_method_with_the_one_that_it_changes(tmp_path):
+    folder = Folder(tmp_path, measures={name: MEASURES[name] for name in ("clean", "attacked")})
+    worst, mean = {}, {}
+    for model in ("m0", "m1"):
+        folder.samples[model, "attacked"]["value"] = folder.samples[model, "clean"]["value"]
+        values = folder.samples[model, "clean"]["value"].to_numpy()
+        worst[model] = min(values[folder.labels == k].mean() for k in range(folder.classes))
+        mean[model] = values.mean()
+    baselines = {"none/m1": "none/m0", "none/m0": "none/elsewhere"}
+    tables = tabulated(folder.inputs(), folder.names, methods=folder.methods, baselines=baselines)
+    rows = tables["training_methods"].set_index("model")
+    assert rows["worst_class"].to_dict() == pytest.approx(worst)
+    assert rows["mean"].to_dict() == pytest.approx(mean)
+    assert rows["baseline"].fillna("").tolist() == ["", "none/m0"]
+    assert np.isnan(rows["rho"]["m0"])
+    gain = worst["m1"] / worst["m0"] - 1
+    loss = 1 - mean["m1"] / mean["m0"]
+    assert gain != 0 and loss != 0
+    assert rows["rho"]["m1"] == pytest.approx(gain - loss)
+
+
 def test_training_methods_need_two_of_them(folder, tmp_path):
     measures = {name: MEASURES[name] for name in ("clean", "attacked", "probable")}
     same = [model | {"method": "M"} for model in folder.methods]

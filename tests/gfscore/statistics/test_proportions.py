@@ -9,7 +9,7 @@ from gfscore.audit.agreement.decisions import share_frame
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
 from gfscore.statistics.error_rates import caution, error_rate
-from gfscore.statistics.proportions import class_shares, printed_interval, share_interval, training_method
+from gfscore.statistics.proportions import class_shares, printed_interval, robust_shares, share_interval
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
 LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}
@@ -136,35 +136,13 @@ def test_unknown_names_and_levels_are_refused():
         share_interval(1, 0, 2, alpha_test=0.5, alpha_ci=0.05)
 
 
-def samples(ids, **columns):
-    return pd.DataFrame({"sample_id": ids, **columns})
-
-
-def test_table_of_training_methods():
-    ids = [f"s{index}" for index in range(100)]
-    tables = {
-        "clean": samples(ids, value=np.repeat([1.0, 0.0], [94, 6])),
-        # In another order, and of fewer samples.
-        "adversarial": samples(ids[::-1][:100], value=np.repeat([0.0, 1.0], [60, 40])),
-        "probabilistic": samples(ids[:50], state=np.repeat(STATES, [5, 40, 5])),
-    }
-    row = training_method(tables, name="PGD", alpha=0.05, **LEVELS)
-    assert (row["n"], row["accuracy"], row["robust"], row["undecided"]) == (50, 1.0, 0.8, 0.1)
-    # The first forty ids are those that survived.
-    assert row["attack_failure_rate"] == 0.8
+def test_robust_shares_of_a_training_method():
+    states = np.repeat(STATES, [5, 40, 5])
+    row = robust_shares(states, alpha=0.05, **LEVELS)
+    assert (row["robust"], row["undecided"]) == (0.8, 0.1)
     assert row["observation"] == pytest.approx(0.75 / 1.05)
     assert (row["robust_low"], row["robust_high"]) == pytest.approx(share_interval(40, 5, 50, **LEVELS))
     # The paper takes a test at its level, the interval by what it errs in truth.
-    erring = training_method(tables, name="PGD", alpha=0.05, alpha_test=0.3, alpha_ci=0.05)
+    erring = robust_shares(states, alpha=0.05, alpha_test=0.3, alpha_ci=0.05)
     assert erring["observation"] == row["observation"]
     assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
-
-
-def test_methods_without_common_samples_are_refused():
-    tables = {
-        "clean": samples(["a"], value=[1.0]),
-        "adversarial": samples(["b"], value=[1.0]),
-        "probabilistic": samples(["a"], state=["robust"]),
-    }
-    with pytest.raises(InputError, match="ERM: no sample is measured by all of clean, adversarial, probabilistic"):
-        training_method(tables, name="ERM", alpha=0.05, **LEVELS)

@@ -246,3 +246,25 @@ def test_what_a_step_has_finished_waits_in_a_folder_that_begins_with_its_name():
         for block in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
             steps += [(block.split(":")[0], name) for name in re.findall(r"results/progress/([^/]+)/", block)]
     assert len(steps) == 4 and all(step == name for step, name in steps), steps
+
+
+def test_a_training_is_judged_against_the_method_that_it_changes(small):
+    trainings = {
+        "PGD": {"method": "PGD"},
+        "TRADES": {"method": "TRADES"},
+        "TRADES_2": {"method": "TRADES", "seed": 2},
+        "WORST_CLASS": {"method": "WORST_CLASS"},
+        "FRL": {"method": "FRL", "coefficients": {"held_out": 0.2}},
+        "DAFA_2": {"method": "DAFA", "seed": 2},
+        "CFA_longer": {"method": "CFA", "epochs": 50},
+    }
+    small["models"]["zoo"]["Linf"] = {
+        name: {"train_on": "train", "training": training} for name, training in trainings.items()
+    }
+    small["audits"]["a"]["models"] = ["zoo/none/X", "zoo/Linf/*"]
+    expected = {"Linf/WORST_CLASS": "Linf/PGD", "Linf/FRL": "Linf/TRADES", "Linf/DAFA_2": "Linf/TRADES_2"}
+    assert planned(small).audits["a"].training_baselines() == expected
+    # Which of two is meant cannot be known.
+    weaker = {"train_on": "train", "training": {"method": "TRADES", "coefficients": {"beta": 1}}}
+    small["models"]["zoo"]["Linf"]["TRADES_1"] = weaker
+    assert "Linf/FRL" not in planned(small).audits["a"].training_baselines()

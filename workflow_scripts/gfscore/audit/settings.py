@@ -238,5 +238,8 @@ class TableSettings(Closed):
     label_error_rate: float | list[float] | Literal["from_generator"] | None = None
     published: list[dict[str, float | None]] = Field(default=[], description="Published accuracies of each model.")
     methods: list[dict[str, Any]] = Field(description="Training method and architecture of each model.")
+    baselines: dict[str, str] = Field(
+        default={}, description="Model of the training method that a model's method changes, each as threat/model."
+    )
     costs: list[dict[str, Any]] = Field(default=[], description="Cost record of every job.")
     gate: list[dict[str, Any]] = Field(default=[], description="Rules of the gate, which remedies are judged by.")

@@ -306,10 +306,12 @@ class Tabulation:
         tables = {}
         if len(subject.measures) > 1:
             tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._ranking)
-        if kinds >= {"clean", "adversarial", "probabilistic"} and len(methods) > 1:
+        if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
                 self.values,
                 names_of_training(self.settings.methods),
+                self.settings.baselines,
+                classes=len(self.class_names),
                 confidence=self.settings.intervals.confidence,
             )
         if kinds & {"adversarial", "minimal"}:

@@ -6,7 +6,7 @@ probability at most alpha_test. `share_interval` bounds P(z = 1), per class and 
 undecided inputs and sampling.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -339,51 +339,29 @@ def _shares(states, groups, number, *, alpha, alpha_test, alpha_ci):
     )
 
 
-def training_method(
-    tables: Mapping[str, pd.DataFrame], *, name: str, alpha: float, alpha_test: float, alpha_ci: float
-) -> dict[str, float]:
-    """A row of Table 1 of the exact-binomial paper: a model made by some training method.
+def robust_shares(states: ArrayLike, *, alpha: float, alpha_test: float, alpha_ci: float) -> dict[str, float]:
+    """Share of robust inputs, as Table 1 of the exact-binomial paper has it.
 
     Parameters
     ----------
-    tables : mapping of str to DataFrame
-        Samples tables of the model by kind of measure: clean, adversarial, probabilistic. Only samples in all three
-        count.
-    name : str
-        Name of the model, for errors.
+    states : array_like of shape (n,)
+        Outcomes of the test, each one of STATES; n >= 1.
     alpha, alpha_test, alpha_ci : float
         Level of the test, bound of its error rates, error probability of the interval.
 
     Returns
     -------
     dict
-        n; shares of the samples: accuracy, attack_failure_rate (correct under attack), robust (decided as robust),
-        undecided; observation, the lower bound of P(z = 1) as the paper prints it (Eq. 7); robust_low, robust_high
-        (share_interval).
-
-    Raises
-    ------
-    InputError
-        For tables without a sample in common.
+        Shares of the inputs: robust (decided as robust), undecided; observation, the lower bound of P(z = 1) as the
+        paper prints it (Eq. 7); robust_low, robust_high (share_interval).
     """
-    indexed = {kind: table.set_index("sample_id") for kind, table in tables.items()}
-    common = set.intersection(*(set(table.index) for table in indexed.values()))
-    if not common:
-        raise InputError(
-            f"{name}: no sample is measured by all of {', '.join(tables)}; give the measures the same subset"
-        )
-    ids = [sample for sample in indexed["clean"].index if sample in common]
-    state = indexed["probabilistic"].loc[ids, "state"].to_numpy()
-
-    n = len(state)
-    robust = int((state == ROBUST_STATE).sum())
-    undecided = int((state == UNDECIDED_STATE).sum())
+    states = np.asarray(states)
+    n = len(states)
+    robust = int((states == ROBUST_STATE).sum())
+    undecided = int((states == UNDECIDED_STATE).sum())
     low, high = share_interval(robust, undecided, n, alpha_test=alpha_test, alpha_ci=alpha_ci)
     printed_low, _ = printed_interval(robust, undecided, n, alpha=alpha)
     return {
-        "n": n,
-        "accuracy": indexed["clean"].loc[ids, "value"].to_numpy().mean(),
-        "attack_failure_rate": indexed["adversarial"].loc[ids, "value"].to_numpy().mean(),
         "robust": robust / n,
         "undecided": undecided / n,
         "observation": float(printed_low),

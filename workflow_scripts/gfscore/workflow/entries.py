@@ -19,6 +19,7 @@ from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, Mode
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.sources.probe import Fit
 from gfscore.networks.sources.trained import Trained
+from gfscore.networks.training_settings import training_methods
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
 from gfscore.workflow.user_files import OptionalFile, present, size_of, state
 
@@ -115,6 +116,16 @@ class PlannedModel:
             "published_clean_accuracy": self.settings.published_clean_accuracy,
             "published_robust_accuracy": self.settings.published_robust_accuracy,
         }
+
+    def is_baseline_of(self, model: PlannedModel) -> bool:
+        """Whether the other model was trained by a method that changes this one's, and alike otherwise."""
+        if not (isinstance(self.settings, Trained) and isinstance(model.settings, Trained)):
+            return False
+        changed = training_methods()[model.settings.training.method].changes
+        if self.settings.training.method != changed or self.settings.train_on != model.settings.train_on:
+            return False
+        own = {"method", "coefficients"}
+        return self.settings.training.model_dump(exclude=own) == model.settings.training.model_dump(exclude=own)
 
     def description(self) -> dict[str, str | None]:
         """Name, training `method` and trained `architecture`; None for what the workflow did not train."""

@@ -557,6 +557,15 @@ class PlannedAudit:
         """Names of the models with their training method and architecture."""
         return [model.description() for model in self.models]
 
+    def training_baselines(self) -> dict[str, str]:
+        """Models against which others' trainings are judged, by theirs; none where several would do."""
+        baselines = {}
+        for model in self.models:
+            candidates = [other.label for other in self.models if other.is_baseline_of(model)]
+            if len(candidates) == 1:
+                baselines[model.label] = candidates[0]
+        return baselines
+
     def table_settings(self) -> dict[str, Any]:
         """Settings of the tables."""
         settings = self.run.settings
@@ -574,6 +583,7 @@ class PlannedAudit:
             "label_error_rate": self.dataset.settings.label_error_rate,
             "published": [model.published for model in self.models],
             "methods": self.described_models(),
+            "baselines": self.training_baselines(),
             "costs": self.cost_records(),
         }
 

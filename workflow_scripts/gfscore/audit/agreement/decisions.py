@@ -1,17 +1,20 @@
-"""Decisions of probabilistic robustness by class, beside accuracy and attacks: `class_shares`, `training_methods`."""
+"""Decisions of probabilistic robustness by class, and training methods: `class_shares`, `training_methods`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gfscore.core.errors import InputError
+from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
+from gfscore.statistics.classes import class_means, worst_class_trade
 from gfscore.statistics.error_rates import error_rate, threshold
-from gfscore.statistics.proportions import class_shares, training_method
+from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
 
@@ -46,11 +49,11 @@ TRAINING_METHODS = Table(
     columns=(
         ("dataset", pa.string(), "data evaluated"),
         ("adversarial", pa.string(), "measure of kind adversarial"),
-        ("probabilistic", pa.string(), "measure of kind probabilistic"),
+        ("probabilistic", pa.string(), "measure of kind probabilistic; null where the audit has none"),
         ("threat", pa.string(), "threat model the classifier was made for"),
         ("model", pa.string(), "classifier"),
         ("training", pa.string(), "training method; where models share it, with what tells them apart"),
-        ("n", pa.int64(), "samples of all three measures"),
+        ("n", pa.int64(), "samples of clean and these measures"),
         ("accuracy", pa.float64(), "clean accuracy"),
         ("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
         ("robust", pa.float64(), "share decided as probabilistically robust"),
@@ -60,6 +63,20 @@ TRAINING_METHODS = Table(
         ("robust_high", pa.float64(), "upper bound, likewise"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
+        ("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),
+        ("mean", pa.float64(), "share of all samples attacked that is correct, which rho takes"),
+        (
+            "baseline",
+            pa.string(),
+            "classifier, threat/model, of the method that this one changes, trained alike otherwise; null where the "
+            "audit has none, or several",
+        ),
+        (
+            "rho",
+            pa.float64(),
+            "relative gain of worst_class less the relative loss of mean, against the baseline (Li and Liu 2023); "
+            "above 0 the worst class gains more than the mean loses",
+        ),
     ),
 )
 
@@ -118,51 +135,106 @@ def share_frame(
 
 
 def training_method_table(
-    values: AuditValues, methods: Mapping[tuple[str, str], str | None], *, confidence: float
+    values: AuditValues,
+    methods: Mapping[tuple[str, str], str | None],
+    baselines: Mapping[str, str],
+    *,
+    classes: int,
+    confidence: float,
 ) -> pd.DataFrame:
-    """Table `training_methods`: the exact-binomial paper's Table 1 for every adversarial and probabilistic measure.
+    """Table `training_methods`: Table 1 of the exact-binomial paper for every adversarial measure, and rho.
 
     Parameters
     ----------
     values : AuditValues
-        Values of an audit with measures of kind clean, adversarial and probabilistic.
+        Values of an audit with measures of kind clean and adversarial. With measures of kind probabilistic there are
+        rows for each of them, else their columns are null.
     methods : mapping
         Training method by (threat, model), from names_of_training; models with None are left out.
+    baselines : mapping
+        Model against which a model's gain is measured, both as threat/model, for those that have one.
+    classes : int
+        Number of classes K.
     confidence : float
         Confidence of the bounds.
     """
     clean = values.subject.of_kind("clean")[0]
-    pairs = product(values.subject.of_kind("adversarial"), values.subject.of_kind("probabilistic"))
-    rows = []
-    for adversarial, probabilistic in pairs:
-        rate = error_rate(probabilistic.entry())
-        for model in values.included:
-            training = methods[model.threat, model.model]
-            if training is None:
-                continue
-            row = training_method(
-                {
-                    "clean": values.table(model, clean.name),
-                    "adversarial": values.table(model, adversarial.name),
-                    "probabilistic": values.table(model, probabilistic.name),
-                },
-                name=model.label,
-                alpha=probabilistic.entry()["alpha"],
-                alpha_test=rate,
-                alpha_ci=1 - confidence,
-            )
-            rows.append(
-                {
-                    **row,
-                    **model.columns(),
-                    "training": training,
-                    "adversarial": adversarial.name,
-                    "probabilistic": probabilistic.name,
-                    "confidence": confidence,
-                    "error_rate": rate,
-                }
-            )
+    tests: list[NamedMeasure | None] = list(values.subject.of_kind("probabilistic"))
+    rows: list[dict[str, Any]] = []
+    for adversarial in values.subject.of_kind("adversarial"):
+        for probabilistic in tests or [None]:
+            for model in values.included:
+                training = methods[model.threat, model.model]
+                if training is None:
+                    continue
+                measures = {"clean": clean, "adversarial": adversarial}
+                if probabilistic is not None:
+                    measures["probabilistic"] = probabilistic
+                row = _shares_of_method(values, model, measures, confidence=confidence)
+                row |= _gain(values, model, baselines.get(model.label), adversarial.name, classes=classes)
+                rows.append(
+                    {
+                        **row,
+                        **model.columns(),
+                        "training": training,
+                        "adversarial": adversarial.name,
+                        "probabilistic": probabilistic and probabilistic.name,
+                    }
+                )
     return pd.DataFrame(rows, columns=TRAINING_METHODS.column_names)
+
+
+def _shares_of_method(
+    values: AuditValues, model: ModelName, measures: Mapping[str, NamedMeasure], *, confidence: float
+) -> dict[str, Any]:
+    # Shares of the samples that all measures have.
+    samples = {kind: values.table(model, measure.name) for kind, measure in measures.items()}
+    common = common_samples(samples, name=model.label)
+    row = {
+        "n": len(common["clean"]),
+        "accuracy": common["clean"]["value"].mean(),
+        "attack_failure_rate": common["adversarial"]["value"].mean(),
+    }
+    if "probabilistic" in measures:
+        settings = measures["probabilistic"].entry()
+        rate = error_rate(settings)
+        row |= robust_shares(
+            common["probabilistic"]["state"], alpha=settings["alpha"], alpha_test=rate, alpha_ci=1 - confidence
+        )
+        row |= {"confidence": confidence, "error_rate": rate}
+    return row
+
+
+def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:
+    """Samples that all of several tables have, in one order; InputError, naming the model, where there is none."""
+    indexed = {kind: table.set_index("sample_id") for kind, table in samples.items()}
+    shared = set.intersection(*(set(table.index) for table in indexed.values()))
+    if not shared:
+        raise InputError(
+            f"{name}: no sample is measured by all of {', '.join(samples)}; give the measures the same subset"
+        )
+    first = next(iter(indexed.values()))
+    order = first.index[first.index.isin(shared)]
+    return {kind: table.loc[order] for kind, table in indexed.items()}
+
+
+def _gain(values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int) -> dict[str, Any]:
+    # What the worst class gains against the baseline, and what the mean loses.
+    worst, mean = _under_attack(values.table(model, measure), classes)
+    row: dict[str, Any] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
+    for other in values.included:
+        if other.label == baseline:
+            baseline_worst, baseline_mean = _under_attack(values.table(other, measure), classes)
+            row["baseline"] = baseline
+            row["rho"] = worst_class_trade(
+                worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
+            )
+    return row
+
+
+def _under_attack(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
+    correct = samples["value"].to_numpy(np.float64)
+    return float(np.nanmin(class_means(correct, samples["label"], classes))), float(correct.mean())
 
 
 def names_of_training(methods: Sequence[Mapping[str, str | None]]) -> dict[tuple[str, str], str | None]:

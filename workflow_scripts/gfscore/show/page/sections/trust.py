@@ -57,13 +57,16 @@ EVIDENCE = (
     ),
     Listing(
         "training_methods",
-        "Training methods: accuracy, and robustness of both kinds",
+        "Training methods: accuracy, robustness of both kinds, and what the worst class gains",
         [
             MODEL,
             named("Training", "training"),
             valued("Accuracy", "accuracy"),
             valued("Attacks fail", "attack_failure_rate"),
             bounded("Robust", "robust_low", "robust_high", 1.0),
+            valued("Worst class", "worst_class"),
+            valued("rho", "rho", signed),
+            named("against", "baseline"),
         ],
     ),
     Listing(
