@@ -11,7 +11,7 @@ from gfscore.show.page.report import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import frame_of
 from gfscore.workflow.catalogue import CATALOGUE
-from helpers.synthetic_audits import LAM, grouped_tables, synthetic_audit
+from helpers.synthetic_audits import ADVERSARIAL, ATTACKED, LAM, grouped_tables, remedied, synthetic_audit
 
 LOW, HIGH, POINTS = 0.01, 10.0, 33
 
@@ -40,10 +40,11 @@ OVERLAPS = """() => {
 """Script that lists texts that lie on others, are cut or outside of the window."""
 
 
-def audit_for_page(*, grouped=False, **settings):
+def audit_for_page(*, grouped=False, with_remedy=None, **settings):
     """Synthetic audit with its AuditTables, sweeps of a score that falls with T, and everything else a page shows.
 
-    `grouped` adds tables about groups and projections, those of grouped_tables.
+    `grouped` adds tables about groups and projections, those of grouped_tables; `with_remedy`, settings of remedied,
+    tables of a remedy of the first model.
     """
     audit = synthetic_audit(**settings)
     scores = audit.of("class_scores")
@@ -61,9 +62,17 @@ def audit_for_page(*, grouped=False, **settings):
         audit.sensitivity,
         **_compared(audit, scores),
         confusions=_confusions(audit, scores),
-        measures={"falsification": _falsification(scores)} | (grouped_tables(audit) if grouped else {}),
+        measures={"falsification": _falsification(scores)}
+        | (grouped_tables(audit) if grouped else {})
+        | ({} if with_remedy is None else _with_remedy(audit, with_remedy)),
     )
     return SimpleNamespace(audit=audit, tables=tables, sweeps=sweeps)
+
+
+def _with_remedy(audit, settings):
+    audit.measures[ATTACKED] = ADVERSARIAL
+    class_names = audit.class_scores.drop_duplicates("class_index")["class_name"]
+    return remedied([audit.models[0]["model"]], list(class_names), **settings)
 
 
 def page_of(made, **changes):

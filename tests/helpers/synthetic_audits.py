@@ -19,6 +19,8 @@ from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.classwise.similarity import similarity_table
 from gfscore.audit.groups.metrics import MACRO, WORST
 from gfscore.audit.model_summary import model_summary_table
+from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
+from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import lambda_swaps, model_sensitivity, with_places
 from gfscore.audit.settings import DisparitySettings, IntervalSettings, Resampling
@@ -498,6 +500,49 @@ def falsification_table(scores, distances, *, p_mean=0.001):
     return frame_of(CATALOGUE["falsification"], rows)
 
 
+ATTACKED = "adversarial-linf"
+ADVERSARIAL = {"kind": "adversarial", "norm": "linf", "eps": 0.1}
+REMEDY_GAIN = 0.3
+
+
+def remedied(names, class_names, *, gain=REMEDY_GAIN, per_class=150, strengths=(0.25, 0.5, 0.75, 1.0), verdicts=None):
+    """Tables of remedies of models by name, for the measure ATTACKED.
+
+    The first class of each model is the worst before, at 0.1, and gains `gain` at strength 1; the last one is the best,
+    at 0.8, and loses as much. `verdicts` are those of models and of their adjusted ones, "<name> adjusted".
+    """
+    remedies = [_remedy(name, class_names, gain, per_class, strengths) for name in names]
+    return remedy_tables(remedies, class_names, verdicts=verdicts or {}, intervals=INTERVALS)
+
+
+def _remedy(name, class_names, gain, per_class, strengths):
+    before = np.linspace(0.1, 0.8, len(class_names))
+    moved = np.zeros(len(class_names))
+    moved[[0, -1]] = gain, -gain
+    original = _robust(name, before, per_class)
+    adjusted = {strength: _robust(f"{name} adjusted", before + strength * moved, per_class) for strength in strengths}
+    clean = PairedOutcomes.decided(
+        np.ones(len(original.low)), np.ones(len(original.low)), original.labels, classes=len(before),
+        intervals=INTERVALS,
+    )  # fmt: skip
+    choice = Choice(
+        offsets=10 * (moved - moved.mean()),
+        reference=ReferenceClasses(before, before + moved),
+        objective="worst_class",
+        class_weights=None,
+        forwards=90_000,
+    )
+    return MeasuredRemedy(original=original, adjusted=adjusted, clean=clean, choice=choice, audit_forwards=30_000)
+
+
+def _robust(name, shares, per_class):
+    labels = np.repeat(np.arange(len(shares)), per_class)
+    robust = np.tile(np.arange(per_class), len(shares)) < per_class * shares[labels]
+    expected = ExpectedSamples.each_once(np.arange(len(labels)).astype(str), labels)
+    measure = named_measures({ATTACKED: ADVERSARIAL})[ATTACKED]
+    return SampleValues.decided(ModelName("toy-judging", "none", name), measure, robust, expected, correct=robust)
+
+
 GREAT = "great-softmax"
 MODEL = {"dataset": "toy", "threat": "none"}
 FEW_MEASURES = {"clean": {"kind": "clean"}, GREAT: {"kind": "great"}}
@@ -536,7 +581,9 @@ def full_subject(*, models=3, classes=6, names=None, class_names=None, empty=Non
     tables["falsification"] = refuted.assign(model=[names[int(str(name)[6:])] for name in refuted["model"]])
     tables["lambda_swaps"] = swaps_of(audit.model_summary[audit.model_summary["calibration"] == "none"])
     tables |= compared(audit.model_summary[audit.model_summary["calibration"] == "none"])
+    tables |= remedied(names, list(audit.class_scores.drop_duplicates("class_index")["class_name"]), per_class=20)
     others = {"minimal": MINIMAL, "certified": CERTIFIED, "corruption": CORRUPTION, "targeted": TARGETED}
+    others[ATTACKED] = ADVERSARIAL
     return subject_of(
         tables, measures=audit.measures | others, measured={GREAT: drawn_of(names, classes)}, pictures={"vae": pictures(["z0", "z1"])}
     )  # fmt: skip

@@ -22,6 +22,9 @@ DIFFERS = 2
 OPEN = 3
 """Rank of findings on what is not decided."""
 
+REMEDY = 4
+"""Rank of findings on what would help."""
+
 RANKED = {
     "passing_model_falls": (REFUTES, "trust"),
     "order_reversed": (REFUTES, "trust"),
@@ -39,6 +42,8 @@ RANKED = {
     "few_samples": (OPEN, "sure"),
     "undecided_models": (OPEN, "sure"),
     "calibration_fails": (OPEN, "trust"),
+    "remedy_helps": (REMEDY, "help"),
+    "remedy_not_shown": (REMEDY, "help"),
 }
 """Rank of each kind of finding of an audit, and the section of the page that shows it; among those of one rank the
 earlier stands first."""
@@ -74,7 +79,7 @@ class Finding:
 
     @property
     def rank(self) -> int:
-        """REFUTES, WEAKEST, DIFFERS or OPEN, of a finding of an audit."""
+        """REFUTES, WEAKEST, DIFFERS, OPEN or REMEDY, of a finding of an audit."""
         return RANKED[self.kind][0]
 
     @property

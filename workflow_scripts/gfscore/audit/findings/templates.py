@@ -9,7 +9,7 @@ from typing import Any
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened
-from gfscore.core.numbers import count, interval, number, percent, plural, signed
+from gfscore.core.numbers import count, interval, lower_bound, number, percent, plural, signed
 
 Subject = Mapping[str, Any]
 """Names of models, classes and measures by their role."""
@@ -243,6 +243,56 @@ def _calibration_fails(subject: Subject, numbers: Numbers, _confidence: float | 
     )
 
 
+# ---- remedies ----
+
+
+def remedy_in_short(kind: str, subject: Subject, numbers: Numbers) -> str:
+    """What a remedy does to the worst class of a model, in a few words: of a remedy_helps or remedy_not_shown."""
+    values = f"{number(numbers['before'])} to {number(numbers['after'])}"
+    model = _name(subject["model"])
+    if kind == "remedy_helps":
+        return f"class offsets lift the worst class of {model} from {values}, surely by {lower_bound(numbers['low'])}"
+    return f"class offsets: no gain of the worst class of {model} is shown ({values})"
+
+
+def _remedy_helps(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    return (
+        f"Class offsets lift the worst class of {_name(subject['model'])} under attack from "
+        f"{number(numbers['before'])} to {number(numbers['after'])}, surely by {lower_bound(numbers['low'])}"
+        f"{_with_confidence(confidence)}; {_payers(subject, numbers)}{_verdicts(subject)}"
+    )
+
+
+def _remedy_not_shown(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+    bounds = interval(numbers["low"], numbers["high"])
+    return (
+        f"No gain of the worst class of {_name(subject['model'])} by class offsets can be shown: "
+        f"{number(numbers['before'])} to {number(numbers['after'])} under attack, a change of {bounds}"
+        f"{_with_confidence(confidence)}; {_payers(subject, numbers)}{_verdicts(subject)}"
+    )
+
+
+def _payers(subject: Subject, numbers: Numbers) -> str:
+    mean = f"the mean goes from {number(numbers['mean_before'])} to {number(numbers['mean_after'])}"
+    if not numbers["losing"]:
+        return f"no class surely pays, and {mean}"
+    values = f"{number(numbers['payer_before'])} to {number(numbers['payer_after'])}"
+    payers = _number_of(numbers["losing"], numbers["classes"], "class")
+    verb = "pays" if numbers["losing"] == 1 else "pay"
+    most = "" if numbers["losing"] == 1 else " most"
+    return f"{payers} surely {verb}, {class_phrase(subject['payer'])}{most} ({values}), and {mean}"
+
+
+def _verdicts(subject: Subject) -> str:
+    before = subject["verdict_before"]
+    after = subject["verdict_after"]
+    if before is None:
+        return ""
+    if before == after:
+        return f"; the verdict stays {before}"
+    return f"; the verdict turns from {before} to {after}"
+
+
 TEMPLATES: Mapping[str, Template] = {
     "passing_model_falls": _passing_model_falls,
     "order_reversed": _order_reversed,
@@ -260,4 +310,6 @@ TEMPLATES: Mapping[str, Template] = {
     "few_samples": _few_samples,
     "undecided_models": _undecided_models,
     "calibration_fails": _calibration_fails,
+    "remedy_helps": _remedy_helps,
+    "remedy_not_shown": _remedy_not_shown,
 }

@@ -14,6 +14,7 @@ from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps
+from gfscore.audit.remedies.findings import finding_of, remedies_in_short
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.verdict import (
     ATTACK_FREE,
@@ -118,6 +119,7 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
         *_of_few_samples(class_scores, judged),
         *_of_undecided(verdict),
         *_of_calibration(tables),
+        *_of_remedies(tables),
     ]
     # Findings of one kind stay together.
     kinds = list(dict.fromkeys(finding.kind for finding in findings))
@@ -433,6 +435,13 @@ def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
     if rho <= max(0, alone_rhos[0]) or no_gain:
         subject = {"objective": best, "measure": results[best]["measure"]}
         yield Finding("calibration_fails", subject, {"after": rho, "before": uncalibrated, "alone": alone_rhos[0]})
+
+
+def _of_remedies(tables: AuditTables) -> Iterator[Finding]:
+    models = tables.measures.get("remedy_models")
+    if models is not None:
+        for row in remedies_in_short(models, tables.measures["remedy_classes"]).to_dict("records"):
+            yield finding_of(row)
 
 
 def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gfscore.audit.tables import AuditTables
     from gfscore.audit.values import SampleValues
 
-Section = Literal["which", "class", "sure", "trust", "whom", "how"]
-SECTIONS: tuple[Section, ...] = ("which", "class", "sure", "trust", "whom", "how")
+Section = Literal["which", "class", "sure", "trust", "whom", "help", "how"]
+SECTIONS: tuple[Section, ...] = ("which", "class", "sure", "trust", "whom", "help", "how")
 SCORE = "great"
 """Kind of the measures that disparity charts are about, where an audit has one."""
 
@@ -139,7 +139,8 @@ class Chart:
     """What it answers."""
 
     section: Section
-    """Where it stands on the page: which model, which class, how sure, can it be trusted, for whom, how it was done."""
+    """Where it stands on the page: which model, which class, how sure, can it be trusted, for whom, what would help,
+    how it was done."""
 
     tables: tuple[str, ...]
     """Tables of an audit that it is made from."""

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.findings.finding import FindingInWords, first_findings
+from gfscore.audit.findings.finding import REMEDY, FindingInWords, first_findings
+from gfscore.audit.findings.templates import remedy_in_short
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import qualifying_sentences
 from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE, PASS
@@ -113,8 +114,10 @@ class FirstScreen:
         Remarks on samples.
     evidence : Evidence
     strip : Strip
+    remedy : str or None
+        What a remedy does to the worst class of a model that fails, in a few words.
     findings : list of FindingInWords
-        The first ones of those that are not `beside`.
+        The first ones of those that are not `beside` and not about remedies.
     """
 
     measure: str
@@ -130,6 +133,7 @@ class FirstScreen:
     remarks: list[str]
     evidence: Evidence
     strip: Strip
+    remedy: str | None
     findings: list[FindingInWords]
 
 
@@ -153,6 +157,7 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
 
     qualifications = qualifying_sentences(verdict.findings)
     findings = [finding for finding in verdict.findings if finding.sentence not in qualifications]
+    findings = [finding for finding in findings if finding.rank != REMEDY]
 
     return FirstScreen(
         measure=measure,
@@ -168,6 +173,7 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
         remarks=remarks_of(verdict),
         evidence=evidence_by_class(tables, verdict, measures, index),
         strip=strip_of_models(tables, verdict, measures, index),
+        remedy=remedy_of_failing(verdict),
         findings=first_findings(findings, MOST_FINDINGS),
     )
 
@@ -362,6 +368,17 @@ def _sort_best_first(rows: list[Track], *, more_is_better: bool) -> None:
 
 
 # ---- verdict ----
+
+
+def remedy_of_failing(verdict: Verdict) -> str | None:
+    """What the surest remedy of a model that does not pass would do, in a few words; None where none was measured."""
+    verdicts = verdict.model_verdicts
+    for word in (FAIL, INCONCLUSIVE):
+        for finding in verdict.findings:
+            model = str(finding.subject.get("threat")), str(finding.subject.get("name"))
+            if finding.rank == REMEDY and verdicts.get(model) == word:
+                return remedy_in_short(finding.kind, finding.subject, finding.numbers)
+    return None
 
 
 def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) -> VerdictView:

@@ -1,4 +1,4 @@
-"""The six sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
+"""The sections of the page: each a question, one picture, a few sentences, and closed details with all else."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from gfscore.show.page.elements import Detail
 from gfscore.show.page.sections.contents import Contents, DrawnChart
 from gfscore.show.page.sections.groups import of_groups
 from gfscore.show.page.sections.making import of_making
+from gfscore.show.page.sections.remedies import of_remedies
 from gfscore.show.page.sections.results import of_certainty, of_classes, of_models
 from gfscore.show.page.sections.trust import of_trust
 
@@ -18,6 +19,7 @@ QUESTIONS = {
     "sure": "How sure?",
     "trust": "Can the attack-free score be trusted?",
     "whom": "For whom?",
+    "help": "What would help?",
     "how": "How was it done?",
 }
 """Question of each section, by its id."""
@@ -28,6 +30,7 @@ DETAILS = {
     "sure": of_certainty,
     "trust": of_trust,
     "whom": of_groups,
+    "help": of_remedies,
     "how": of_making,
 }
 """Function that makes the details of each section, by its id."""
@@ -103,10 +106,9 @@ def sentences_beside(picture: DrawnChart | None, findings: Iterable[FindingInWor
     sentences = []
     for finding in findings:
         measure = finding.subject.get("score", finding.subject.get("measure"))
-        in_title = (
-            picture is not None
-            and SAID_BY.get(finding.kind) == picture.chart.name
-            and picture.subject.measure in (None, measure)
+        in_title = picture is not None and (
+            finding.sentence == picture.words.title
+            or (SAID_BY.get(finding.kind) == picture.chart.name and picture.subject.measure in (None, measure))
         )
         if not in_title:
             sentences.append(finding.sentence)

@@ -1,0 +1,144 @@
+"""What class offsets change: every class before and after, and mean and worst class by the strength of the offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gfscore.audit.findings.finding import Finding
+from gfscore.core.names import shortened
+from gfscore.core.numbers import signed
+from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.lazy import drawing, pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+MOST_MODELS = 3
+MOST_CLASSES = 20
+"""Classes of a model: of more, the half that is weakest before and the half that loses most."""
+LONGEST = 24
+
+CLASSES = "each class"
+STRENGTHS = "by strength of the offsets"
+LINES = {"worst": "worst class", "mean": "mean of classes"}
+
+
+def remedies(subject: Subject) -> pd.DataFrame | None:
+    """Marks of two panels for each model with a remedy, the surest gain first; of the first 3 models.
+
+    Of a class `before` and `value` are its values, `low` and `high` the simultaneous bounds of its change, from
+    `before` on, and `unsure` says that they include 0. Of a strength `value`, `low` and `high` are the mean of the
+    classes, or the worst class, by `line`. Further columns are those of remedies_in_short.
+    """
+    from gfscore.audit.remedies.findings import remedies_in_short
+
+    models = subject.rows("remedy_models")
+    classes = subject.rows("remedy_classes")
+    curves = subject.rows("remedy_curve")
+    if models is None or classes is None or curves is None:
+        return None
+    short = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
+    parts = []
+    for row in short.head(MOST_MODELS).to_dict("records"):
+        for panel, marks in (
+            (CLASSES, _class_marks(_of_model(classes, row))),
+            (STRENGTHS, _points(_of_model(curves, row))),
+        ):
+            title = f"{shortened(row['label'], LONGEST)}: {panel}" if len(short) > 1 else panel
+            parts.append(marks.assign(panel=f"{title[:1].upper()}{title[1:]}", part=panel, **row))
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.rename(columns={"model": "name", "label": "model"})
+
+
+def _of_model(rows, model):
+    return rows[(rows["threat"] == model["threat"]) & (rows["model"] == model["model"])]
+
+
+def _class_marks(rows):
+    rows = rows[rows["n"] > 0].sort_values(["before", "class_index"], kind="stable")
+    if len(rows) > MOST_CLASSES:
+        losers = rows.sort_values("change", kind="stable").index[: MOST_CLASSES // 2]
+        weakest = rows.index.difference(losers, sort=False)[: MOST_CLASSES // 2]
+        rows = rows[rows.index.isin(losers) | rows.index.isin(weakest)]
+    return pd.DataFrame(
+        {
+            "class": rows["class"],
+            "n": rows["n"],
+            "confidence": rows["confidence"],
+            "before": rows["before"],
+            "value": rows["after"],
+            "low": (rows["before"] + rows["low"]).clip(0, 1),
+            "high": (rows["before"] + rows["high"]).clip(0, 1),
+            "unsure": (rows["low"] <= 0) & (rows["high"] >= 0),
+            "aside": rows["change"].map(signed),
+        }
+    )
+
+
+def _points(rows):
+    lines = []
+    for column, line in LINES.items():
+        lines.append(
+            pd.DataFrame(
+                {
+                    "line": line,
+                    "stands_out": column == "worst",
+                    "strength": rows["strength"],
+                    "confidence": rows["confidence"],
+                    "value": rows[column],
+                    "low": rows[f"{column}_low"],
+                    "high": rows[f"{column}_high"],
+                }
+            )
+        )
+    return pd.concat(lines)
+
+
+def surest_gain(frame: pd.DataFrame) -> Finding:
+    """Whether the worst class of the first model gains, and who pays."""
+    from gfscore.audit.remedies.findings import finding_of
+
+    first = frame.iloc[0]
+    return finding_of(first.rename({"model": "label", "name": "model"}))
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> None:
+    """Classes with their value before as a tick, after as a dot; beside them mean and worst class by strength."""
+    values = frame[["before", "value", "low", "high"]]
+    height = max(drawing.PANEL_HEIGHT, drawing.ROW * int(frame["class"].nunique()))
+    for axes, part in drawing.panels(figure, frame, "panel", most=2, least=340):
+        if part["part"].iloc[0] == CLASSES:
+            drawing.numbers(axes.xaxis, "{short_unit}; higher is better", values)
+            drawing.intervals(
+                axes, part, row="class", value="value", low="low", high="high", tick="before", hollow="unsure",
+                aside="aside",
+            )  # fmt: skip
+        else:
+            drawing.reserve(axes, height)
+            drawing.numbers(axes.xaxis, "strength: share of the offsets that is added", part["strength"], end=1.0)
+            drawing.numbers(axes.yaxis, "{short_unit} (higher is better)", part[["value", "low", "high"]])
+            drawing.curves(
+                axes, part, x="strength", y="value", line="line", low="low", high="high", bold="stands_out", points=True
+            )
+            drawing.name_lines(axes, part, x="strength", y="value", line="line", bold="stands_out")
+
+
+CHART = Chart(
+    name="remedy",
+    title="Class offsets",
+    question="What would help the worst class, and who would pay?",
+    section="help",
+    tables=("remedy_models", "remedy_classes", "remedy_curve"),
+    data=remedies,
+    draw=draw,
+    panels=True,
+    finding=surest_gain,
+    shows="{measure_title}, on samples that chose no offset, under attacks that see the offsets",
+    note="One number for each class is added to the logits. Tick: the model as it is; dot: with all offsets; the "
+    "number is their difference, the line its {confidence} interval, joint over the classes; a filled dot is a change "
+    "that is sure. By strength: bands hold together with {confidence}; strength 0 is the model as it is. Offsets act "
+    "as another prior of the classes: they move robustness between classes and make no feature robust.",
+    per_class=True,
+    order=1,
+)
