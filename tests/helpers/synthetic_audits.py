@@ -521,10 +521,8 @@ def _remedy(name, class_names, gain, per_class, strengths):
     moved[[0, -1]] = gain, -gain
     original = _robust(name, before, per_class)
     adjusted = {strength: _robust(f"{name} adjusted", before + strength * moved, per_class) for strength in strengths}
-    clean = PairedOutcomes.decided(
-        np.ones(len(original.low)), np.ones(len(original.low)), original.labels, classes=len(before),
-        intervals=INTERVALS,
-    )  # fmt: skip
+    right = np.ones(len(original.low))
+    clean = PairedOutcomes.decided(right, right, original.labels, classes=len(before))
     choice = Choice(
         offsets=10 * (moved - moved.mean()),
         reference=ReferenceClasses(before, before + moved),

@@ -1,15 +1,25 @@
 """Intervals of the share of robust inputs, and error rates of the tests that decide it."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, binomtest, fisher_exact, multinomial
 
 from gfscore.audit.agreement.decisions import share_frame
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
 from gfscore.statistics.error_rates import caution, error_rate
-from gfscore.statistics.proportions import class_shares, printed_interval, robust_shares, share_interval
+from gfscore.statistics.proportions import (
+    class_shares,
+    lower_differences,
+    lower_paired_differences,
+    lower_shares,
+    printed_interval,
+    robust_shares,
+    share_interval,
+)
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
 LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}
@@ -146,3 +156,52 @@ def test_robust_shares_of_a_training_method():
     erring = robust_shares(states, alpha=0.05, alpha_test=0.3, alpha_ci=0.05)
     assert erring["observation"] == row["observation"]
     assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
+
+
+# Differences of two proportions
+
+
+def test_lower_bounds_of_paired_differences_by_hand():
+    # Ten gains and no loss: the share of gains is above (alpha .9)^(1/10), that of changes above Clopper and Pearson's.
+    alpha = 0.04
+    share = (0.9 * alpha) ** 0.1
+    changed = lower_shares(10, 20, alpha=0.1 * alpha / 2)
+    assert lower_paired_differences(10, 0, 20, alpha=alpha) == pytest.approx(changed * (2 * share - 1))
+    # Ten losses: the share of gains is above 0, and that of changes below its upper bound.
+    most = 1 - lower_shares(10, 20, alpha=0.1 * alpha / 2)
+    assert lower_paired_differences(0, 10, 20, alpha=alpha) == pytest.approx(-most)
+    assert lower_paired_differences(0, 0, 0, alpha=alpha) == -1
+
+
+def test_the_sign_of_a_bound_is_the_verdict_of_the_conditional_test():
+    alpha = 0.05
+    for gains, losses in itertools.product(range(13), range(6)):
+        found = binomtest(gains, gains + losses, alternative="greater").pvalue <= 0.9 * alpha if gains else False
+        assert (lower_paired_differences(gains, losses, 40, alpha=alpha) > 0) == found, (gains, losses)
+    for first, second in itertools.product(range(16), range(12)):
+        found = fisher_exact([[first, 15 - first], [second, 11 - second]], "greater").pvalue <= 0.9 * alpha
+        assert (lower_differences([first], [15], second, 11, alpha=alpha)[0] > 0) == found, (first, second)
+
+
+def test_bounds_of_differences_fail_with_probability_alpha_at_most():
+    alpha, n, m = 0.1, 9, 7
+    first, second = np.meshgrid(range(n + 1), range(m + 1), indexing="ij")
+    low = np.stack([lower_differences(np.arange(n + 1), np.full(n + 1, n), k, m, alpha=alpha) for k in range(m + 1)], 1)
+    for p, other in itertools.product(np.linspace(0, 1, 21), repeat=2):
+        probability = binom.pmf(first, n, p) * binom.pmf(second, m, other)
+        assert probability[low > p - other + 1e-12].sum() <= alpha
+
+    gains, losses = np.nonzero(np.add.outer(np.arange(n + 1), np.arange(n + 1)) <= n)
+    low = lower_paired_differences(gains, losses, n, alpha=alpha)
+    for p, q in itertools.product(np.linspace(0, 1, 21), repeat=2):
+        gain, loss = p * q, p * (1 - q)
+        counts = np.stack([gains, losses, n - gains - losses], axis=1)
+        probability = multinomial.pmf(counts, n, [gain, loss, 1 - gain - loss])
+        assert probability[low > gain - loss + 1e-12].sum() <= alpha
+
+
+def test_bounds_of_differences_of_nothing_and_everything():
+    low = lower_differences([0, 5, 0], [5, 5, 0], 5, 5, alpha=0.05)
+    assert low[0] == -1 and low[1] < 0 and low[2] == -1
+    assert lower_differences([500], [500], 0, 500, alpha=0.05)[0] > 0.9
+    assert lower_differences([5], [5], 0, 0, alpha=0.05)[0] <= 0

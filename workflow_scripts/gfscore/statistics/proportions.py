@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betaincinv
+from scipy.special import bdtr, betaincinv, gammaln
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.statistics.classes import ClassValues, class_values
@@ -19,6 +19,13 @@ from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
 MOST_ALPHA = 1 / 4
 """Largest level at which bounds for trials of unequal probability are known to hold; larger ones are lowered to it."""
+
+LEVEL_OF_DIRECTION = 0.9
+"""Share of the error probability of a difference that is for its sign; the rest is for what its size depends on."""
+
+LARGEST_LOG_ODDS = 40.0
+HALVINGS = 60
+"""Bisections of the logarithm of an odds ratio within its largest size."""
 
 BUG_LEVEL = 0.999
 """Quantile of the number of wrong certificates; a larger number indicates an error of the code."""
@@ -107,6 +114,134 @@ def lower_mean_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) 
     bound = lower_shares(successes, trials, alpha=min(alpha, MOST_ALPHA))
     single = np.minimum(bound, alpha / np.maximum(trials, 1))
     return np.where(np.asarray(successes) <= 1, single, bound)
+
+
+# ---- differences of two proportions ----
+
+
+def lower_paired_differences(
+    gains: ArrayLike, losses: ArrayLike, trials: ArrayLike, *, alpha: float
+) -> NDArray[np.float64]:
+    """Exact lower bounds of P(gain) - P(loss) of paired trials, each of which is a gain, a loss or neither.
+
+    Given the number of gains and losses together, the gains are binomial with a share q, so that the difference is
+    positive exactly where q is above one half: the bound is above 0 only where McNemar's exact test finds gains at the
+    level LEVEL_OF_DIRECTION alpha. The rest of alpha is for the share of trials that are a gain or a loss.
+
+    Parameters
+    ----------
+    gains, losses, trials : array_like of one shape
+        Counts, gains + losses <= trials.
+    alpha : float
+        Error probability of each bound.
+
+    Returns
+    -------
+    ndarray of that shape, float64
+        Bounds in [-1, 1], each with confidence at least 1 - alpha for every number of trials; -1 without any.
+
+    References
+    ----------
+    McNemar 1947; Clopper and Pearson 1934; Berger and Boos 1994 (a confidence set for what else is unknown).
+    """
+    gains = np.asarray(gains, dtype=np.float64)
+    trials = np.asarray(trials, dtype=np.float64)
+    changed = gains + np.asarray(losses, dtype=np.float64)
+    direction = 2 * lower_shares(gains, changed, alpha=LEVEL_OF_DIRECTION * alpha) - 1
+
+    side = (1 - LEVEL_OF_DIRECTION) * alpha / 2
+    least = lower_shares(changed, trials, alpha=side)
+    most = 1 - lower_shares(trials - changed, trials, alpha=side)
+    return np.where(direction > 0, least, most) * direction
+
+
+def lower_differences(
+    successes: ArrayLike, trials: ArrayLike, other_successes: int, other_trials: int, *, alpha: float
+) -> NDArray[np.float64]:
+    """Exact lower bounds of p - p', of proportions p and one other p' of independent trials.
+
+    Given all successes together, those of p have a distribution that depends on the odds ratio alone, which is above 1
+    exactly where p > p'. Its bound is that of Fisher's exact test at the level LEVEL_OF_DIRECTION alpha; the rest of
+    alpha is for p and p', on which the difference at an odds ratio depends.
+
+    Parameters
+    ----------
+    successes, trials : array_like of shape (H,)
+        Counts of each p.
+    other_successes, other_trials : int
+        Counts of p'.
+    alpha : float
+        Error probability of each bound.
+
+    Returns
+    -------
+    ndarray of shape (H,), float64
+        Bounds in [-1, 1], each with confidence at least 1 - alpha for every number of trials.
+
+    References
+    ----------
+    Fisher 1935 (conditional test); Berger and Boos 1994 (a confidence set for what else is unknown).
+    """
+    successes = np.asarray(successes, dtype=np.int64)
+    trials = np.asarray(trials, dtype=np.int64)
+    odds = _lower_odds_ratios(successes, trials, other_successes, other_trials, alpha=LEVEL_OF_DIRECTION * alpha)
+    side = (1 - LEVEL_OF_DIRECTION) * alpha / 4
+    low, high = _ends(successes, trials, side)
+    other_low, other_high = _ends(np.array(other_successes), np.array(other_trials), side)
+
+    # p - p' is the same of failures, with the odds ratio as it is. It is at least what either proportion allows.
+    by_other = _least_difference(odds, other_low, other_high)
+    by_own = _least_difference(odds, 1 - high, 1 - low)
+    return np.maximum(np.maximum(by_other, by_own), low - other_high)
+
+
+def _ends(successes, trials, side):
+    return lower_shares(successes, trials, alpha=side), 1 - lower_shares(trials - successes, trials, alpha=side)
+
+
+def _least_difference(odds, low, high):
+    # At one odds ratio the difference is concave in p' above 1, so smallest at an end; below 1 it is convex.
+    lowest = np.clip(1 / (1 + np.sqrt(odds)), low, high)
+    at_ends = np.minimum(_difference_at(odds, low), _difference_at(odds, high))
+    return np.where(odds >= 1, at_ends, _difference_at(odds, lowest))
+
+
+def _difference_at(odds: NDArray[np.float64], other: ArrayLike) -> NDArray[np.float64]:
+    # p - p' for an odds ratio and p'; where p' is 1, p is too.
+    other = np.asarray(other, dtype=np.float64)
+    scaled = odds * other
+    total = 1 - other + scaled
+    return np.divide(scaled, total, out=np.zeros(np.broadcast(odds, other).shape), where=total > 0) - other
+
+
+def _lower_odds_ratios(successes, trials, other_successes, other_trials, *, alpha):
+    # Smallest odds ratio at which so many successes or more, given their sum, have a probability above alpha.
+    total = successes + other_successes
+    counts = np.arange(trials.max(initial=0) + 1)
+    possible = (counts >= (total - other_trials)[:, None]) & (counts <= np.minimum(trials, total)[:, None])
+    others = np.where(possible, total[:, None] - counts, 0)
+    own = np.where(possible, counts, 0)
+    weights = _log_binomial(trials[:, None], own) + _log_binomial(other_trials, others)
+    weights = np.where(possible, weights, -np.inf)
+    reached = possible & (counts >= successes[:, None])
+
+    low = np.full(len(trials), -LARGEST_LOG_ODDS)
+    high = np.full(len(trials), LARGEST_LOG_ODDS)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        terms = weights + middle[:, None] * counts
+        terms -= terms.max(axis=1, keepdims=True)
+        probabilities = np.exp(terms)
+        tail = np.where(reached, probabilities, 0).sum(axis=1) / probabilities.sum(axis=1)
+        refuted = tail <= alpha
+        low = np.where(refuted, middle, low)
+        high = np.where(refuted, high, middle)
+    # Without a refuted odds ratio there is no bound.
+    return np.where(low > -LARGEST_LOG_ODDS, np.exp(low), 0.0)
+
+
+def _log_binomial(n, k):
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
 # ---- certificates ----

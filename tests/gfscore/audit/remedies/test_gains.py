@@ -14,6 +14,7 @@ from gfscore.audit.remedies.gains import (
 )
 from gfscore.audit.settings import IntervalSettings
 from gfscore.statistics.betting import lower_mean_bounds
+from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
 ALPHA = 0.05
 INTERVALS = IntervalSettings().model_dump()
@@ -22,7 +23,7 @@ MODELS = 500
 
 
 def paired(before, after, labels, classes=CLASSES):
-    return PairedOutcomes.decided(before, after, labels, classes=classes, intervals=INTERVALS)
+    return PairedOutcomes.decided(before, after, labels, classes=classes)
 
 
 def of_counts(before, after, n):
@@ -56,24 +57,21 @@ def test_gain_of_the_worst_class_by_hand():
     assert (gain.before, gain.after) == (0.1, 0.4)
     assert gain.difference == pytest.approx(0.3)
 
-    # Class 0 was the worst: its paired gain. The others: that, or the distance of Clopper-Pearson bounds from class 0.
-    side = ALPHA / 2
+    # Class 0 was the worst: its paired gain. The others: that, or their distance from class 0.
     half = ALPHA / 4
-    worst_before = beta_upper(2, 20, half / 2)
     bounds = [
-        betting(10, 0, 20, side),
-        max(betting(0, 2, 20, half), beta_lower(8, 20, half / 2) - worst_before),
-        max(betting(0, 0, 20, half), beta_lower(16, 20, half / 2) - worst_before),
+        lower_paired_differences(10, 0, 20, alpha=ALPHA / 2),
+        max(lower_paired_differences(0, 2, 20, alpha=half), *lower_differences([8], [20], 2, 20, alpha=half)),
+        max(lower_paired_differences(0, 0, 20, alpha=half), *lower_differences([16], [20], 2, 20, alpha=half)),
     ]
-    assert gain.low == pytest.approx(min(bounds), abs=1e-7)
+    assert gain.low == pytest.approx(min(bounds))
     # The upper bound takes class 1, the worst after: its paired gain, or its distance to each class before.
-    worst_after = beta_upper(8, 20, half / 2)
     bounds = [
-        min(-betting(0, 10, 20, half), worst_after - beta_lower(2, 20, half / 2)),
-        -betting(2, 0, 20, side),
-        min(-betting(0, 0, 20, half), worst_after - beta_lower(16, 20, half / 2)),
+        min(-lower_paired_differences(0, 10, 20, alpha=half), *-lower_differences([2], [20], 8, 20, alpha=half)),
+        -lower_paired_differences(2, 0, 20, alpha=ALPHA / 2),
+        min(-lower_paired_differences(0, 0, 20, alpha=half), *-lower_differences([16], [20], 8, 20, alpha=half)),
     ]
-    assert gain.high == pytest.approx(max(bounds), abs=1e-7)
+    assert gain.high == pytest.approx(max(bounds))
     assert gain.low < gain.difference < gain.high
 
 
@@ -126,6 +124,11 @@ def test_changes_of_rdi_and_mean_by_hand():
     assert weighted.high < 0
 
 
+def test_outcomes_are_successes_or_failures():
+    with pytest.raises(InputError, match="0 or 1"):
+        paired([0.5, 1], [1, 1], [0, 1], 2)
+
+
 def test_weights_that_are_none_are_refused():
     outcomes = of_counts([1, 2], [2, 1], n=4)
     for weights in ([1], [1, -1], [0, 0], [1, float("nan")]):
@@ -135,9 +138,7 @@ def test_weights_that_are_none_are_refused():
 
 def test_a_class_without_samples_decides_nothing():
     outcomes = of_counts([10, 20], [40, 40], n=50)
-    wider = PairedOutcomes.decided(
-        outcomes.before_low, outcomes.after_low, outcomes.labels, classes=3, intervals=INTERVALS
-    )
+    wider = PairedOutcomes.decided(outcomes.before_low, outcomes.after_low, outcomes.labels, classes=3)
     reference = ReferenceClasses(before=np.array([0.2, 0.4, 0.6]), after=np.array([0.8, 0.8, 0.9]))
     gain = worst_class_gain(wider, reference, alpha=ALPHA)
     assert gain.difference == pytest.approx(0.6) and gain.low < 0
@@ -158,8 +159,6 @@ def test_undecided_outcomes_widen_every_interval():
         after_high=outcomes.after_high,
         labels=outcomes.labels,
         classes=2,
-        outcome=outcomes.outcome,
-        intervals=INTERVALS,
     )
     reference = ReferenceClasses(before=outcomes.before, after=outcomes.after)
     for change in (
@@ -175,7 +174,7 @@ def test_undecided_outcomes_widen_every_interval():
 def test_the_curve_starts_at_the_original_model():
     half = of_counts([20, 90], [30, 85], n=100)
     whole = of_counts([20, 90], [50, 60], n=100)
-    points = strength_curve({1.0: whole, 0.5: half}, weights=None, alpha=ALPHA)
+    points = strength_curve({1.0: whole, 0.5: half}, weights=None, intervals=INTERVALS, alpha=ALPHA)
     assert [point.strength for point in points] == [0, 0.5, 1]
     assert [point.worst for point in points] == [0.2, 0.3, 0.5]
     assert [point.mean for point in points] == pytest.approx([0.55, 0.575, 0.55])
@@ -257,11 +256,11 @@ def offsets_against_noise(logits, labels):
     return best
 
 
-@pytest.mark.parametrize(("n", "weighted"), [(50, True), (300, False)])
-def test_intervals_cover_the_true_changes(n, weighted):
+@pytest.mark.parametrize(("n", "models", "weighted"), [(50, MODELS, False), (60, 150, True), (300, 150, False)])
+def test_intervals_cover_the_true_changes(n, models, weighted):
     rng = np.random.default_rng(n)
     missed = dict.fromkeys(("classes", "worst", "rdi", "mean", "curve"), 0)
-    for _ in range(MODELS):
+    for _ in range(models):
         before = rng.uniform(0.1, 0.9, CLASSES)
         gain = rng.uniform(0, 0.3, CLASSES)
         loss = rng.uniform(0, 0.3, CLASSES)
@@ -280,12 +279,12 @@ def test_intervals_cover_the_true_changes(n, weighted):
         mean = mean_change(outcomes, weights=weights, alpha=ALPHA)
         missed["mean"] += not mean.low <= shares @ (after - before) <= mean.high
         covered = True
-        curve = strength_curve({1.0: outcomes}, weights=weights, alpha=ALPHA)
+        curve = strength_curve({1.0: outcomes}, weights=weights, intervals=INTERVALS, alpha=ALPHA)
         for point, truth in zip(curve, (before, after), strict=True):
             covered &= point.mean_low <= shares @ truth <= point.mean_high
             covered &= point.worst_low <= truth.min() <= point.worst_high
         missed["curve"] += not covered
-    assert max(missed.values()) <= most_errors(ALPHA), missed
+    assert max(missed.values()) <= most_errors(ALPHA, models), missed
 
 
 def test_a_true_gain_is_shown_with_enough_samples():

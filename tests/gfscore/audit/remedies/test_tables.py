@@ -41,9 +41,7 @@ def remedy(before, after, *, model="M", halfway=None, weights=None):
     return MeasuredRemedy(
         original=original,
         adjusted=adjusted,
-        clean=PairedOutcomes.decided(
-            np.ones(len(original.low)), original.low, original.labels, classes=3, intervals=INTERVALS
-        ),
+        clean=PairedOutcomes.decided(np.ones(len(original.low)), original.low, original.labels, classes=3),
         choice=Choice(
             offsets=np.array([2.0, -0.5, -1.5]),
             reference=ReferenceClasses(np.array(before), np.array(after)),

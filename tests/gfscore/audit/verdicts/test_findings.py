@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.findings.finding import DIFFERS, OPEN, RANKED, REFUTES, WEAKEST, FindingInWords, first_findings
+from gfscore.audit.findings.finding import (
+    DIFFERS,
+    OPEN,
+    RANKED,
+    REFUTES,
+    REMEDY,
+    WEAKEST,
+    FindingInWords,
+    first_findings,
+)
 from gfscore.audit.findings.templates import TEMPLATES
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import (
@@ -159,7 +168,7 @@ def test_the_terminal_says_it_in_at_most_twelve_lines():
 
 def test_every_kind_has_a_rank_a_section_and_words():
     assert RANKED.keys() == TEMPLATES.keys()
-    assert {rank for rank, _ in RANKED.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN}
+    assert {rank for rank, _ in RANKED.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN, REMEDY}
 
 
 def test_every_finding_is_one_sentence_without_a_full_stop():

@@ -16,63 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics.wcr import METRIC as WCR
 from gfscore.core.errors import InputError
-from gfscore.statistics import betting
-from gfscore.statistics.class_bounds import BoundedMeasure, ClassBounds, bounds_of
-from gfscore.statistics.classes import class_means, worst_class_trade
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Kind of numbers that outcomes are: those of bounds_of."""
-
-    value_range: tuple[float, float] = (0.0, 1.0)
-    binary: bool = True
-    error_rate: float = 0.0
-
-    @classmethod
-    def of(cls, measure: BoundedMeasure) -> Self:
-        """Range of a measure, whether it is 0/1, and the largest probability of a wrong value."""
-        return cls(measure.value_range, measure.binary, measure.error_rate)
-
-    @property
-    def length(self) -> float:
-        """Length of the range."""
-        return self.value_range[1] - self.value_range[0]
-
-    @property
-    def centre(self) -> float:
-        """Centre of the range."""
-        return (self.value_range[0] + self.value_range[1]) / 2
-
-    def lower_means(
-        self, deviations: NDArray[np.float64], *, reach: float, alpha: float, scale: float = 1.0
-    ) -> NDArray[np.float64]:
-        """Lower bounds of the true means of columns of deviations.
-
-        Parameters
-        ----------
-        deviations : ndarray (n, H) of float64
-            Differences of two outcomes, or outcomes less the centre of their range, each times its weight.
-        reach : float
-            Largest size of a deviation without its weight.
-        alpha : float
-            Error probability of each bound.
-        scale : float
-            Largest weight; the weights have the mean 1.
-
-        Returns
-        -------
-        ndarray (H,) of float64
-            In [-reach, reach], by constant bets, allowing for wrong values.
-        """
-        low = betting.lower_mean_bounds(deviations, bound=reach * scale, alpha=alpha)
-        # A value that is wrong with probability e moves the mean by at most e times the largest deviation, each way.
-        return np.maximum((low - self.error_rate * reach) / (1 - self.error_rate), -reach)
+from gfscore.statistics.betting import lower_mean_bounds
+from gfscore.statistics.class_bounds import HALF, ClassBounds
+from gfscore.statistics.classes import class_means, class_samples, worst_class_trade
+from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedOutcomes:
-    """Outcomes of the original and of the adjusted model on the same N samples, higher is better.
+    """Successes (1) and failures (0) of the original and of the adjusted model on the same N samples.
 
     Parameters
     ----------
@@ -82,10 +34,11 @@ class PairedOutcomes:
         True classes, 0..K-1.
     classes : int
         Number of classes K.
-    outcome : Outcome
-        Range of the values.
-    intervals : mapping
-        Settings `intervals` of the configuration: method, binary and seed.
+
+    Raises
+    ------
+    InputError
+        For values other than 0 and 1.
     """
 
     before_low: NDArray[np.float64]
@@ -94,14 +47,16 @@ class PairedOutcomes:
     after_high: NDArray[np.float64]
     labels: NDArray[np.integer]
     classes: int
-    outcome: Outcome
-    intervals: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Refuse values for which the bounds do not hold."""
+        for values in (self.before_low, self.before_high, self.after_low, self.after_high):
+            if not np.isin(values, (0, 1)).all():
+                raise InputError("a remedy is judged by a measure that is 0 or 1 for every sample, such as adversarial")
 
     @classmethod
-    def decided(
-        cls, before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, classes: int, intervals: Mapping[str, Any]
-    ) -> Self:
-        """Outcomes (N,) that are all known, 1 for a success and 0 for a failure."""
+    def decided(cls, before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, classes: int) -> Self:
+        """Outcomes (N,) that are all known."""
         before_values = np.asarray(before, dtype=np.float64)
         after_values = np.asarray(after, dtype=np.float64)
         return cls(
@@ -111,14 +66,12 @@ class PairedOutcomes:
             after_high=after_values,
             labels=np.asarray(labels),
             classes=classes,
-            outcome=Outcome(),
-            intervals=intervals,
         )
 
     @cached_property
     def n(self) -> NDArray[np.int64]:
         """Samples of each class, (K,)."""
-        return np.bincount(self.labels, minlength=self.classes)
+        return self.counts(np.ones(len(self.labels)))
 
     @cached_property
     def before(self) -> NDArray[np.float64]:
@@ -130,47 +83,9 @@ class PairedOutcomes:
         """Class values of the adjusted model, (K,)."""
         return class_means(self.after_low, self.labels, self.classes)
 
-    @cached_property
-    def bounds_before(self) -> ClassBounds:
-        """Bounds of the class values of the original model."""
-        return self._bounds(self.before_low, self.before_high)
-
-    @cached_property
-    def bounds_after(self) -> ClassBounds:
-        """Bounds of the class values of the adjusted model."""
-        return self._bounds(self.after_low, self.after_high)
-
-    def _bounds(self, low, high):
-        return bounds_of(
-            low,
-            self.labels,
-            self.classes,
-            measure=self.outcome,
-            intervals=self.intervals,
-            upper_values=None if np.array_equal(low, high) else high,
-        )
-
-    def lower_differences(self, alpha: float) -> NDArray[np.float64]:
-        """Lower bounds (K,) of the gains of the classes, after less before, each with confidence 1 - alpha alone."""
-        least = self.after_low - self.before_high
-        low = np.full(self.classes, -self.outcome.length)
-        for size in np.unique(self.n[self.n > 0]):
-            members = np.flatnonzero(self.n == size)
-            columns = np.stack([least[self.labels == k] for k in members], axis=1)
-            low[members] = self.outcome.lower_means(columns, reach=self.outcome.length, alpha=alpha)
-        return low
-
-    def only(self, class_index: int) -> Self:
-        """The outcomes of one class."""
-        chosen = self.labels == class_index
-        return replace(
-            self,
-            before_low=self.before_low[chosen],
-            before_high=self.before_high[chosen],
-            after_low=self.after_low[chosen],
-            after_high=self.after_high[chosen],
-            labels=self.labels[chosen],
-        )
+    def counts(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Number of ones (K,) among values (N,) of 0 and 1, class by class."""
+        return np.bincount(self.labels, weights=values, minlength=self.classes).astype(np.int64)
 
     @property
     def swapped(self) -> Self:
@@ -184,16 +99,14 @@ class PairedOutcomes:
         )
 
     @property
-    def negated(self) -> Self:
-        """The same outcomes with the opposite sign: the best class becomes the worst."""
-        lowest, highest = self.outcome.value_range
+    def failures(self) -> Self:
+        """Failures in place of successes: the best class becomes the worst."""
         return replace(
             self,
-            before_low=-self.before_high,
-            before_high=-self.before_low,
-            after_low=-self.after_high,
-            after_high=-self.after_low,
-            outcome=replace(self.outcome, value_range=(-highest, -lowest)),
+            before_low=1 - self.before_high,
+            before_high=1 - self.before_low,
+            after_low=1 - self.after_high,
+            after_high=1 - self.after_low,
         )
 
 
@@ -214,9 +127,9 @@ class ReferenceClasses:
         return replace(self, before=self.after, after=self.before)
 
     @property
-    def negated(self) -> Self:
-        """The references of negated outcomes."""
-        return replace(self, before=-self.before, after=-self.after)
+    def failures(self) -> Self:
+        """The references of failures."""
+        return replace(self, before=1 - self.before, after=1 - self.after)
 
 
 @dataclass(frozen=True)
@@ -283,9 +196,20 @@ def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> ClassChanges:
         n=outcomes.n,
         before=outcomes.before,
         after=outcomes.after,
-        low=outcomes.lower_differences(side),
-        high=-outcomes.swapped.lower_differences(side),
+        low=_lower_changes(outcomes, side),
+        high=-_lower_changes(outcomes.swapped, side),
     )
+
+
+def _lower_changes(outcomes, alpha):
+    # Bounds by betting (K,), narrower than exact ones where little changes; classes of one size are bounded at once.
+    least = outcomes.after_low - outcomes.before_high
+    low = np.full(outcomes.classes, -1.0)
+    for size in np.unique(outcomes.n[outcomes.n > 0]):
+        members = np.flatnonzero(outcomes.n == size)
+        columns = np.stack([least[outcomes.labels == k] for k in members], axis=1)
+        low[members] = lower_mean_bounds(columns, bound=1.0, alpha=alpha)
+    return low
 
 
 def worst_class_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: float) -> Change:
@@ -319,13 +243,13 @@ def rdi_change(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: 
     worst class, each at half of alpha.
     """
     worst = worst_class_gain(outcomes, reference, alpha=alpha / 2)
-    # With the opposite sign the best class is the smallest value, and its gain a loss.
-    best = worst_class_gain(outcomes.negated, reference.negated, alpha=alpha / 2)
+    # The best class has the fewest failures: where these grow, it loses.
+    best = worst_class_gain(outcomes.failures, reference.failures, alpha=alpha / 2)
     return Change(
-        before=-best.before - worst.before,
-        after=-best.after - worst.after,
-        low=max(-best.high - worst.high, -outcomes.outcome.length),
-        high=min(-best.low - worst.low, outcomes.outcome.length),
+        before=1 - best.before - worst.before,
+        after=1 - best.after - worst.after,
+        low=max(-best.high - worst.high, -1.0),
+        high=min(-best.low - worst.low, 1.0),
     )
 
 
@@ -333,11 +257,16 @@ def _least_gain(outcomes, reference, alpha):
     # Lower bound of min_k after_k - min_j before_j, which is max_j (after_k - before_j) at the worst class k after: at
     # least its paired gain (j = k), and its distance from the class r that was the worst before on other samples. The
     # worst class k after is unknown, but it is one class: each class is bounded at the level alpha, and the smallest
-    # bound holds (intersection-union). Half of alpha is for the paired gain, half for the two ends of the distance.
+    # bound holds (intersection-union). Half of alpha is for the paired gain, half for the distance; k = r has the gain.
     worst = int(np.nanargmin(reference.before))
-    from_worst = outcomes.bounds_after.lower(alpha / 4) - outcomes.bounds_before.upper(alpha / 4)[worst]
-    low = np.maximum(outcomes.lower_differences(alpha / 2), from_worst)
-    low[worst] = outcomes.only(worst).lower_differences(alpha)[worst]
+    gained = outcomes.counts((outcomes.after_low > outcomes.before_high).astype(np.float64))
+    lost = outcomes.counts((outcomes.after_low < outcomes.before_high).astype(np.float64))
+    successes_before = outcomes.counts(outcomes.before_high)[worst]
+    distance = lower_differences(
+        outcomes.counts(outcomes.after_low), outcomes.n, successes_before, outcomes.n[worst], alpha=alpha / 2
+    )
+    low = np.maximum(lower_paired_differences(gained, lost, outcomes.n, alpha=alpha / 2), distance)
+    low[worst] = lower_paired_differences(gained[worst], lost[worst], outcomes.n[worst], alpha=alpha)
     return float(low.min())
 
 
@@ -365,12 +294,11 @@ def mean_change(outcomes: PairedOutcomes, *, weights: ArrayLike | None, alpha: f
     shares = class_shares(weights, outcomes.classes)
     least = outcomes.after_low - outcomes.before_high
     most = outcomes.after_high - outcomes.before_low
-    setting = {"shares": shares, "outcome": outcomes.outcome, "reach": outcomes.outcome.length, "alpha": alpha / 2}
     return Change(
         before=weighted_mean(outcomes.before, shares),
         after=weighted_mean(outcomes.after, shares),
-        low=_lower_weighted_mean(least, outcomes.labels, **setting),
-        high=-_lower_weighted_mean(-most, outcomes.labels, **setting),
+        low=_lower_weighted_mean(least, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
+        high=-_lower_weighted_mean(-most, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
     )
 
 
@@ -407,7 +335,8 @@ def weighted_mean(values: NDArray[np.float64], shares: NDArray[np.float64]) -> f
     return float(values[present] @ shares[present] / total) if total > 0 else np.nan
 
 
-def _lower_weighted_mean(deviations, labels, *, shares, outcome, reach, alpha):
+def _lower_weighted_mean(deviations, labels, shares, *, reach, alpha):
+    # Lower bound of the mean of deviations (N,) within [-reach, reach], each class by its share.
     n = np.bincount(labels, minlength=len(shares))
     if np.any((n == 0) & (shares > 0)):
         return -reach
@@ -415,7 +344,8 @@ def _lower_weighted_mean(deviations, labels, *, shares, outcome, reach, alpha):
     counted = shares[labels] > 0
     weights = shares[labels[counted]] * counted.sum() / n[labels[counted]]
     weighted = (deviations[counted] * weights)[:, None]
-    return float(outcome.lower_means(weighted, reach=reach, alpha=alpha, scale=weights.max())[0])
+    low = lower_mean_bounds(weighted, bound=reach * weights.max(), alpha=alpha)
+    return max(float(low[0]), -reach)
 
 
 # ---- strengths ----
@@ -440,7 +370,11 @@ class CurvePoint:
 
 
 def strength_curve(
-    outcomes: Mapping[float, PairedOutcomes], *, weights: ArrayLike | None, alpha: float
+    outcomes: Mapping[float, PairedOutcomes],
+    *,
+    weights: ArrayLike | None,
+    intervals: Mapping[str, Any],
+    alpha: float,
 ) -> list[CurvePoint]:
     """Mean and worst class over the strength of the offsets, from the original model at 0 on.
 
@@ -450,6 +384,8 @@ def strength_curve(
         Outcomes by strength, at least one; the original model is the same in all of them.
     weights : array-like (K,) or None
         Weights of the classes; None for equal ones.
+    intervals : mapping
+        Settings `intervals` of the configuration: `binary`, the method of the class bounds, and seed.
     alpha : float
         Error probability of all intervals of all S + 1 points together: each of the 2 (S + 1) has alpha / (2 (S + 1)).
 
@@ -471,7 +407,7 @@ def strength_curve(
         worst = _smallest(paired.after)
         mean = weighted_mean(paired.after, shares)
         mean_low, mean_high = _mean_bounds(paired, shares, side)
-        worst_low, worst_high = WCR.bounds_at(paired.bounds_after, side, lam=0.0)
+        worst_low, worst_high = WCR.bounds_at(_bounds_after(paired, intervals), side, lam=0.0)
         points.append(
             CurvePoint(
                 strength=strength,
@@ -490,10 +426,19 @@ def strength_curve(
     return points
 
 
+def _bounds_after(paired, intervals):
+    # Bounds of the adjusted model's class values.
+    seed = intervals["seed"]
+    return ClassBounds(
+        samples=class_samples(paired.after_low, paired.labels, paired.classes, seed=seed),
+        value_range=(0.0, 1.0),
+        method=intervals["binary"],
+        upper_samples=class_samples(paired.after_high, paired.labels, paired.classes, seed=seed),
+    )
+
+
 def _mean_bounds(paired, shares, side):
     # Bounds of the adjusted model's mean.
-    outcome = paired.outcome
-    setting = {"shares": shares, "outcome": outcome, "reach": outcome.length / 2, "alpha": side}
-    low = outcome.centre + _lower_weighted_mean(paired.after_low - outcome.centre, paired.labels, **setting)
-    high = outcome.centre - _lower_weighted_mean(outcome.centre - paired.after_high, paired.labels, **setting)
-    return low, high
+    low = _lower_weighted_mean(paired.after_low - HALF, paired.labels, shares, reach=HALF, alpha=side)
+    high = -_lower_weighted_mean(HALF - paired.after_high, paired.labels, shares, reach=HALF, alpha=side)
+    return HALF + low, HALF + high

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.remedies.gains import (
     Change,
-    Outcome,
     PairedOutcomes,
     ReferenceClasses,
     class_changes,
@@ -188,7 +187,7 @@ class MeasuredRemedy:
         """Key columns of the tables."""
         return {**self.original.model.columns(), "measure": self.original.measure.name}
 
-    def paired(self, strength: float, *, classes: int, intervals: Mapping[str, Any]) -> PairedOutcomes:
+    def paired(self, strength: float, *, classes: int) -> PairedOutcomes:
         """Outcomes before and after, at one strength."""
         adjusted = self.adjusted[strength]
         return PairedOutcomes(
@@ -198,8 +197,6 @@ class MeasuredRemedy:
             after_high=adjusted.high,
             labels=self.original.labels,
             classes=classes,
-            outcome=Outcome.of(self.original.measure.measure),
-            intervals=intervals,
         )
 
 
@@ -234,7 +231,7 @@ def remedy_tables(
     for remedy in remedies:
         outcomes = {}
         for strength in sorted(remedy.adjusted):
-            outcomes[strength] = remedy.paired(strength, classes=len(class_names), intervals=intervals)
+            outcomes[strength] = remedy.paired(strength, classes=len(class_names))
         judged = outcomes[max(outcomes)]
 
         classes = _class_frame(remedy, judged, class_names, alpha=alpha)
@@ -245,7 +242,7 @@ def remedy_tables(
         columns["verdict_before"] = verdicts.get(remedy.original.model.label)
         columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
 
-        points = strength_curve(outcomes, weights=remedy.choice.class_weights, alpha=alpha)
+        points = strength_curve(outcomes, weights=remedy.choice.class_weights, intervals=intervals, alpha=alpha)
         curve = pd.DataFrame(points).assign(**remedy.names, n=len(judged.labels), confidence=1 - alpha)
         curve["worst_class"] = curve["worst_class"].map(dict(enumerate(class_names)))
         curve_frames.append(curve)
