@@ -1,4 +1,4 @@
-"""A measure, metric, attack, chart, source of data or of models is one file: the documents' examples, added and removed."""
+"""Measure, metric, attack, chart, training method, source of data or models: one file each, the documents' examples."""
 
 import json
 import re
@@ -172,3 +172,36 @@ def test_a_new_attack_is_one_file(fresh_copy):
 
     attack.unlink()
     assert "name 'corners' is unknown" in repository.snakemake(*options, "--dry-run", check=False).text
+
+
+def test_a_new_training_method_is_one_file(fresh_copy):
+    """It trains a model, and stands in schema and docs."""
+    repository = fresh_copy()
+    training = {"method": "FOCAL", "epochs": 1, "coefficients": {"gamma": 1}}
+    given = {
+        "run": ["new"],
+        "datasets": {"new": repository.config()["datasets"]["digits"] | {"models_of": "new"}},
+        "models": {"new": {"none": {"Focal": {"train_on": "digits-train", "training": training}}}},
+        "audits": {"new": {"dataset": "new", "measures": ["clean", "great-softmax"]}},
+    }
+    (repository.path / "new.yaml").write_text(yaml.safe_dump(given, sort_keys=False))
+    options = ("--configfile", "config.yaml", "new.yaml")
+    refused = repository.snakemake(*options, "--dry-run", check=False)
+    assert refused.returncode and "FOCAL" in refused.text
+
+    method = repository.path / PACKAGE / "training/methods/focal.py"
+    method.write_text(repository.read("docs/examples/focal.py"))
+    manifest = "results/trained/new/none/Focal.json"
+    repository.snakemake(*options, "--", manifest)
+    described = json.loads(repository.read(manifest))
+    assert described["method"] == "FOCAL" and described["clean_accuracy"] > 0.2
+    for tool, page, line in (
+        ("write_tables_page", "docs/add-a-model.md", "| `FOCAL` | images as they are, more on those it is unsure of |"),
+        ("write_config_schema", "rules/schemas/config.schema.json", '"FOCAL": "#/$defs/models/parts/Focal"'),
+    ):
+        write_page(repository, tool)
+        assert line in repository.read(page)
+
+    method.unlink()
+    refused = repository.snakemake(*options, "--dry-run", check=False)
+    assert refused.returncode and "FOCAL" in refused.text
