@@ -27,6 +27,13 @@ def correct(logits: Tensor, labels: Tensor) -> Tensor:
     return label_logits > rivals.amax(1)
 
 
+def margins(logits: Tensor, labels: Tensor) -> Tensor:
+    """Logit of the true class minus the largest other one, (n,): positive where the sample is right."""
+    label_logits = logits.gather(1, labels[:, None])[:, 0]
+    rivals = logits.scatter(1, labels[:, None], -float("inf"))
+    return label_logits - rivals.amax(1)
+
+
 def misclassified(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether a class other than the true one has a logit at least as large, (n,) bool; never where one is NaN."""
     return ~correct(logits, labels) & ~logits.isnan().any(1)

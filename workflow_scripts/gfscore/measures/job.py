@@ -159,7 +159,7 @@ def measure_in_batches(
         started = time.monotonic()
         frame = None
         if len(todo):
-            batches = _Batches(
+            batches = Batches(
                 images=images,
                 seeds=seeds,
                 classifier=counted_classifier,
@@ -223,27 +223,49 @@ def _open(
 
 
 @dataclass
-class _Batches:
-    # The images of a job in batches of a size, and what measures them.
+class Batches:
+    """The images of a job in batches, which are halved where memory runs out.
+
+    Parameters
+    ----------
+    images : ImageSet
+    seeds : ndarray
+        Seed of each image, (N,) uint64.
+    classifier : Classifier
+        On its device.
+    measure_batch : callable
+        As that of `measure_in_batches`.
+    of_samples : callable
+        As that of `measure_in_batches`.
+    table : Table
+        Columns of a batch.
+    weights : path
+        File that errors about the model name.
+    size : int
+        Images of a batch.
+    """
+
     images: ImageSet
     seeds: NDArray[np.uint64]
     classifier: Classifier
     measure_batch: Callable[..., Columns]
-    of_samples: KeywordsOfSamples
     table: Table
     weights: Path | str
     size: int
+    of_samples: KeywordsOfSamples = no_keywords
     _numbered: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        """Begin with the first batch."""
         self._numbered = enumerate(self.images.full_batches(self.size))
 
     @property
     def count(self) -> int:
+        """Number of batches."""
         return -(-len(self.images) // self.size)
 
     def measure(self, number: int) -> pd.DataFrame:
-        # Batches are measured in ascending order; those that were kept are skipped.
+        """Rows of a batch; batches are measured in ascending order, and those that were kept are skipped."""
         for index, batch in self._numbered:
             if index == number:
                 return self._halved(batch, number * self.size)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfscore.attacks.gradient_ascent import Ball, assert_allowed, correct, misclassified
+from gfscore.attacks.gradient_ascent import Ball, assert_allowed, correct, margins, misclassified
 from gfscore.attacks.registry import BALL_ATTACKS, expand
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.adversarial import Adversarial
@@ -55,10 +55,22 @@ def measure_batch(
     InputError
         For a classifier without gradients, and for an attack that needs more classes.
     """
+    return attacked(classifier, images, labels, settings=settings, seeds=seeds).columns()
+
+
+def attacked(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Adversarial,
+    seeds: NDArray[np.uint64],
+) -> "WorstCase":
+    """Result of the attacks of a list on a batch; parameters, assertions and errors as of `measure_batch`."""
     ball = Ball(norm=settings.norm, eps=settings.eps)
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
-    worst = _Worst(logits, y)
+    worst = WorstCase(logits, y)
     draws = Draws.of(seeds, x.device, common=settings.seed)
     for number, arguments in enumerate(expand(settings.attacks, logits.shape[1])):
         rows = worst.standing
@@ -72,34 +84,59 @@ def measure_batch(
         points = points.detach()
         assert_allowed(points, x[rows], **ball)
         worst.add(name, logits_of(network, points), distances(points, x[rows], settings.norm), passes + 1)
-    return worst.columns()
+    return worst
 
 
-class _Worst:
-    # The result of the attacks so far, sample by sample.
+class WorstCase:
+    """The result of the attacks so far on n samples.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Logits (n, K) of the undisturbed samples.
+    labels : Tensor
+        (n,) int64.
+
+    Attributes
+    ----------
+    standing : Tensor
+        Indices (m,) int64 of the samples that are right and that no attack has fooled.
+    nearest_logits : Tensor
+        Logits (n, K) of the worst point of each sample: the adversarial example, of a sample that stands the end of an
+        attack with the smallest margin, of one that is wrong without an attack the sample.
+    steps : ndarray
+        Forward passes of each sample, (n,) int64.
+    """
 
     def __init__(self, logits: Tensor, labels: Tensor) -> None:
+        """Begin with the samples that are right."""
         right = correct(logits, labels)
         is_right = right.cpu().numpy()
         self._labels = labels
         self._logits = logits.clone()
         self._attack = np.where(is_right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._distance = np.where(is_right, np.nan, 0.0)
-        self._steps = np.ones(len(labels), dtype=np.int64)
+        self.nearest_logits = logits.clone()
+        self.steps = np.ones(len(labels), dtype=np.int64)
         self.standing = right.nonzero().flatten()
 
     def add(self, name: str, logits: Tensor, lengths: Tensor, passes: Tensor) -> None:
-        # Logits, perturbations and passes of the standing samples after an attack.
+        """Add the logits (m, K), perturbations (m,) and passes (m,) of the standing samples after an attack."""
         rows = self.standing.cpu().numpy()
-        fooled = misclassified(logits, self._labels[self.standing])
+        standing_labels = self._labels[self.standing]
+        fooled = misclassified(logits, standing_labels)
         self._logits[self.standing[fooled]] = logits[fooled]
+        nearest = self.nearest_logits[self.standing]
+        nearer = margins(logits, standing_labels) < margins(nearest, standing_labels)
+        self.nearest_logits[self.standing[nearer]] = logits[nearer]
         is_fooled = fooled.cpu().numpy()
         self._attack[rows[is_fooled]] = name
         self._distance[rows[is_fooled]] = lengths.cpu().numpy()[is_fooled]
-        self._steps[rows] += passes.cpu().numpy()
+        self.steps[rows] += passes.cpu().numpy()
         self.standing = self.standing[~fooled]
 
     def columns(self) -> SampleColumns:
+        """Columns of the samples table, as `measure_batch` describes them."""
         survived = np.zeros(len(self._labels), dtype=np.float64)
         survived[self.standing.cpu().numpy()] = 1
         return {
@@ -108,5 +145,5 @@ class _Worst:
             "censored": np.zeros(len(survived), dtype=bool),
             "attack": self._attack,
             "distance": self._distance,
-            "steps": self._steps,
+            "steps": self.steps,
         }
