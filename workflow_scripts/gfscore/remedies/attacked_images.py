@@ -1,0 +1,143 @@
+"""Attacks on a classifier with offsets, on the images that the offsets are chosen on, in batches that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gfscore.images.image_set import ImageSet
+from gfscore.measures import progress
+from gfscore.measures.adversarial import Adversarial
+from gfscore.measures.adversarial.batch import attacked
+from gfscore.measures.job import Batches, Columns
+from gfscore.networks import inference, passes
+from gfscore.networks.adjusted import with_offsets
+from gfscore.networks.classifier import Classifier
+from gfscore.statistics.draws import seeds_of_samples
+from gfscore.tables.table import LABEL, SAMPLE_ID, Table
+
+ATTACKED_POINTS = Table(
+    name="attacked points",
+    version=1,
+    columns=(SAMPLE_ID, LABEL, ("logits", pa.list_(pa.float32()), "logits of the worst point, without offsets")),
+)
+"""Batches of one round, which are kept until the offsets are chosen."""
+
+
+@dataclass(frozen=True)
+class AttackEnds:
+    """Where the attack of a round ended.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (m, K)
+        Of the worst point of each attacked image, without the offsets.
+    forwards, backwards : int
+        Passes through the network since the round before, counted by image.
+    """
+
+    logits: NDArray[np.floating]
+    forwards: int = 0
+    backwards: int = 0
+
+
+@dataclass
+class AttackedImages:
+    """Images that offsets are chosen on, and the classifier that is attacked.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients, on its device; its passes are counted.
+    images : ImageSet
+        N images.
+    rows : ndarray of shape (N,), int64
+        Positions of the images in their dataset.
+    attack : Adversarial
+        Ball and attacks.
+    seed : int
+        Of the random draws, which are others in every round.
+    batch_size : int
+        Images at a time.
+    device : str
+        Device of the classifier.
+    threads : int
+        Threads of torch.
+    where : path or str
+        The classifier, for messages.
+    folder : path
+        Where finished batches are kept.
+    identity : mapping
+        All else that decides the numbers.
+    """
+
+    classifier: Classifier
+    images: ImageSet
+    rows: NDArray[np.int64]
+    attack: Adversarial
+    seed: int
+    batch_size: int
+    device: str
+    threads: int
+    where: Path | str
+    folder: Path
+    identity: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Begin to count passes."""
+        self._earlier_passes = passes.counts()
+
+    def clean_logits(self) -> NDArray[np.float32]:
+        """Logits of the undisturbed images, (N, K)."""
+        _, _, logits = inference.extract_logits(
+            self.classifier, self.images, device=self.device, threads=self.threads, where=str(self.where)
+        )
+        return logits
+
+    def attack_with_offsets(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], *, number: int) -> AttackEnds:
+        """Attack some of the images: AttackWithOffsets of gfscore.remedies.offsets."""
+        print(f"round {number}: {len(rows)} of {len(self.images)} images are attacked")
+        logits = np.empty((0, len(offsets)), dtype=np.float32)
+        if len(rows):
+            logits = self._end_logits(offsets, rows, number)
+        spent = passes.counts_since(self._earlier_passes)
+        self._earlier_passes = passes.counts()
+        return AttackEnds(logits, spent["forwards"], spent["backwards"])
+
+    def _end_logits(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], number: int) -> NDArray[np.float32]:
+        measure_batch = partial(_attack_batch, settings=self.attack, offsets=offsets)
+        batches = Batches(
+            images=self.images.select(rows),
+            seeds=seeds_of_samples(self.seed, f"offsets, round {number}", self.rows[rows]),
+            classifier=self.classifier,
+            measure_batch=passes.refusing_nan(measure_batch),
+            table=ATTACKED_POINTS,
+            weights=self.where,
+            size=self.batch_size,
+        )
+        identity = {**self.identity, "round": number, "offsets": offsets.tolist(), "batch_size": self.batch_size}
+        frame = progress.in_parts(
+            range(batches.count), batches.measure, table=ATTACKED_POINTS, folder=self.folder, identity=identity
+        )
+        return np.stack(frame["logits"].to_list()).astype(np.float32)
+
+
+def _attack_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    seeds: NDArray[np.uint64],
+    settings: Adversarial,
+    offsets: NDArray[np.float64],
+) -> Columns:
+    worst = attacked(with_offsets(classifier, offsets), images, labels, settings=settings, seeds=seeds)
+    logits = worst.nearest_logits.cpu().numpy() - offsets.astype(np.float32)
+    return {"logits": list(logits)}

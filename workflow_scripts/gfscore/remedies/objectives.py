@@ -1,0 +1,107 @@
+"""What class offsets are chosen for: the objectives, their standard errors, and the direction that serves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.networks.offset_settings import OffsetSettings
+
+
+@dataclass(frozen=True)
+class Merit:
+    """How well class values serve an objective.
+
+    Attributes
+    ----------
+    value : float
+        Higher is better.
+    standard_error : float
+        Of the value, by the binomial variances of the classes; 0 where the floor is not reached, since the distance
+        from it allows for the error already.
+    reached : bool
+        Whether every class is above the floor by the margin; true without a floor. Where it is false, `value` is the
+        distance, negative, of the class that is farthest below.
+    """
+
+    value: float
+    standard_error: float
+    reached: bool = True
+
+    def better_than(self, other: Merit) -> bool:
+        """Whether these class values serve the objective better than others do."""
+        return (self.reached, self.value) > (other.reached, other.value)
+
+    def as_good_as(self, best: Merit) -> bool:
+        """Whether these class values are within one standard error of the best ones."""
+        return self.reached == best.reached and self.value >= best.value - best.standard_error
+
+
+def merit_of(
+    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float = 1.0
+) -> Merit:
+    """Merit of class values.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K,)
+        Robust accuracy of each class, in [0, 1].
+    counts : ndarray of shape (K,), int64
+        Images of each class, at least one.
+    settings : OffsetSettings
+        The objective; the floor; weights of the classes in the mean.
+    margin : float
+        Standard errors by which every class must be above the floor.
+
+    Returns
+    -------
+    Merit
+        Of the smallest class value (worst_class), of minus the largest difference of two (rdi), or of the weighted mean
+        where all classes reach the floor (floor).
+    """
+    errors = standard_errors(values, counts)
+    worst = values.argmin()
+    if settings.objective == "worst_class":
+        return Merit(float(values[worst]), float(errors[worst]))
+    if settings.objective == "rdi":
+        best = values.argmax()
+        return Merit(float(values[worst] - values[best]), float(np.hypot(errors[worst], errors[best])))
+
+    lacking = lack_of(values, counts, settings, margin=margin)
+    if lacking.any():
+        return Merit(-float(lacking.max()), 0.0, reached=False)
+    weights = weights_of(settings, len(values))
+    return Merit(float(weights @ values), float(np.linalg.norm(weights * errors)))
+
+
+def pull_of(
+    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float = 1.0
+) -> NDArray[np.float64]:
+    """Direction (K,) in which offsets serve the objective: up for weak classes, down for strong ones.
+
+    For a floor, up for classes below it alone, by what they lack.
+    """
+    if settings.objective == "floor":
+        return lack_of(values, counts, settings, margin=margin)
+    return values.mean() - values
+
+
+def lack_of(
+    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float
+) -> NDArray[np.float64]:
+    """What each class lacks (K,) to be above the floor by a margin of standard errors; 0 where nothing."""
+    assert settings.floor is not None  # settings of this objective without are refused
+    return np.maximum(settings.floor + margin * standard_errors(values, counts) - values, 0)
+
+
+def standard_errors(values: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Standard errors (K,) of shares of classes."""
+    return np.sqrt(values * (1 - values) / counts)
+
+
+def weights_of(settings: OffsetSettings, classes: int) -> NDArray[np.float64]:
+    """Weights (K,) of the classes in the mean, which sum to 1."""
+    weights = np.ones(classes) if settings.class_weights is None else np.array(settings.class_weights, dtype=np.float64)
+    return weights / weights.sum()

@@ -1,0 +1,333 @@
+"""Class offsets, chosen in rounds of attack and adjustment.
+
+Adding a number to each logit moves the boundaries between classes: weak classes gain robust accuracy at the cost of
+strong ones. Every attack sees the offsets of its round, since one that does not know them proves nothing. Between two
+attacks offsets are adjusted on the logits of all points that attacks have found so far, which takes no pass.
+
+What is reported of the offsets must come from other images than those that they were chosen on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.images.image_set import ImageSet
+from gfscore.measures.adversarial import Adversarial
+from gfscore.networks import passes
+from gfscore.networks.classifier import Classifier
+from gfscore.networks.offset_settings import OffsetSettings
+from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.remedies.attacked_images import AttackedImages, AttackEnds
+from gfscore.remedies.objectives import Merit, merit_of, pull_of, weights_of
+from gfscore.remedies.seen_points import SeenPoints
+
+ADJUSTMENTS = 30
+"""Steps on the points found so far between two attacks."""
+
+FIRST_STEP = 1.0
+"""Length of the first steps, in median margins of the logits per unit of robust accuracy."""
+
+SHORTEST_STEP = 2.0**-6
+"""Steps are not halved further than this."""
+
+
+class AttackWithOffsets(Protocol):
+    """Attack on some of the images that offsets are chosen on."""
+
+    def __call__(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], *, number: int) -> AttackEnds:
+        """Where the attack of a round ended.
+
+        Parameters
+        ----------
+        offsets : ndarray of shape (K,)
+            Which the attacked network adds to its logits.
+        rows : ndarray of shape (m,), int64
+            Images that are attacked, ascending.
+        number : int
+            Number of the round.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round: an attack on the classifier with some offsets.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (K,)
+        In the unit of the logits; they sum to 0.
+    values : ndarray of shape (K,)
+        Robust accuracy of each class on the choosing images: no attack of any round has found a point that is
+        misclassified under these offsets. An upper bound, tightest where the round itself attacked.
+    clean_accuracy : ndarray of shape (K,)
+        Accuracy of each class on the undisturbed images.
+    mean : float
+        Mean of the values by the class weights.
+    merit : Merit
+        How well the values serve the objective.
+    step : float
+        Length of the steps that led here, in median margins per unit of robust accuracy; NaN for the first round.
+    attacked : int
+        Images attacked: those that no point found before misclassifies under these offsets.
+    forwards, backwards : int
+        Passes through the network, counted by image.
+    """
+
+    offsets: NDArray[np.float64]
+    values: NDArray[np.float64]
+    clean_accuracy: NDArray[np.float64]
+    mean: float
+    merit: Merit
+    step: float
+    attacked: int
+    forwards: int
+    backwards: int
+
+
+@dataclass(frozen=True)
+class ChosenOffsets:
+    """Offsets and how they were chosen.
+
+    Attributes
+    ----------
+    trail : tuple of Round
+        All rounds; the first is without offsets.
+    chosen : int
+        Number of the round that was chosen.
+    """
+
+    trail: tuple[Round, ...]
+    chosen: int
+
+    @property
+    def offsets(self) -> NDArray[np.float64]:
+        """Chosen offsets (K,), which sum to 0."""
+        return self.trail[self.chosen].offsets
+
+    @property
+    def reached(self) -> bool:
+        """Whether every class reached the floor; true without one."""
+        return self.trail[self.chosen].merit.reached
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes of all rounds."""
+        return sum(attempt.forwards for attempt in self.trail)
+
+
+def choose_offsets(
+    classifier: Classifier,
+    images: ImageSet,
+    *,
+    settings: OffsetSettings,
+    attack: Adversarial,
+    batch_size: int = 64,
+    device: str = "cpu",
+    threads: int = 1,
+    rows: NDArray[np.int64] | None = None,
+    where: Path | str = "the classifier",
+    folder: Path | str | None = None,
+    identity: Mapping[str, Any] | None = None,
+) -> ChosenOffsets:
+    """Choose class offsets of a classifier on labelled images, under attacks that see them.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients, on its device.
+    images : ImageSet
+        N labelled images, every class among them. What is reported of the offsets must come from others.
+    settings : OffsetSettings
+        Objective, number of rounds, seed.
+    attack : Adversarial
+        Ball and attacks of every round.
+    batch_size : int
+        Images at a time; a batch that does not fit into memory is halved.
+    device : str
+        Device of the classifier.
+    threads : int
+        Threads of torch.
+    rows : ndarray of shape (N,), int64, optional
+        Positions of the images in their dataset, which seed their random draws; by default 0..N-1.
+    where : path or str
+        The classifier, for messages.
+    folder : path, optional
+        Where finished batches are kept, so that a killed choice goes on; the caller removes it. None keeps nothing.
+    identity : mapping, optional
+        All else that decides the numbers: what is kept under another identity is not used.
+
+    Returns
+    -------
+    ChosenOffsets
+        The same for any batch size and order of batches, but for rounding.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients, for a class without images, and for another number of class weights than
+        classes.
+    """
+    keeping = TemporaryDirectory() if folder is None else nullcontext(str(folder))
+    with keeping as batches, reproducible_arithmetic(threads=threads), passes.counted(classifier) as counted_classifier:
+        attacked = AttackedImages(
+            classifier=counted_classifier,
+            images=images,
+            rows=np.arange(len(images)) if rows is None else rows,
+            attack=attack,
+            seed=settings.seed,
+            batch_size=batch_size,
+            device=device,
+            threads=threads,
+            where=where,
+            folder=Path(batches),
+            identity=dict(identity or {}),
+        )
+        logits = attacked.clean_logits()
+        _require_classes(images.labels, logits.shape[1], settings, where=where)
+        seen = SeenPoints(logits, images.labels.astype(np.int64))
+        return search_offsets(attacked.attack_with_offsets, seen, settings=settings)
+
+
+def search_offsets(
+    attack: AttackWithOffsets, seen: SeenPoints, *, settings: OffsetSettings, step: float = FIRST_STEP
+) -> ChosenOffsets:
+    """Search offsets in rounds of attack and adjustment.
+
+    A round attacks the images that no point found so far misclassifies under its offsets. Whether a round is better
+    than another is judged on the points of all rounds. After a worse one the search returns to the best and halves its
+    step. It ends after the rounds of the settings, when the points found so far promise no gain beyond one standard
+    error, and when a floor is reached.
+
+    Parameters
+    ----------
+    attack : callable
+        The attack of a round.
+    seen : SeenPoints
+        The undisturbed images; the ends of all attacks are added.
+    settings : OffsetSettings
+        Objective and rounds.
+    step : float
+        Length of the first steps, in median margins of the logits per unit of robust accuracy.
+
+    Returns
+    -------
+    ChosenOffsets
+        Of the rounds whose merit is within one standard error of the best, the one with the smallest norm.
+    """
+    proposal: NDArray[np.float64] | None = np.zeros(seen.classes)
+    attempts: list[_Attempt] = []
+    while proposal is not None:
+        rows = np.flatnonzero(seen.standing(proposal))
+        ends = attack(proposal, rows, number=len(attempts))
+        seen.add(rows, ends.logits)
+        attempts.append(_Attempt(proposal, step if attempts else np.nan, len(rows), ends.forwards, ends.backwards))
+
+        best, merit = _best(attempts, seen, settings)
+        floor_is_reached = settings.floor is not None and merit.reached
+        if len(attempts) == settings.rounds or floor_is_reached:
+            break
+        if best is not attempts[-1]:
+            step /= 2
+        # The points found promise too much: what all rounds so far lacked is asked for once more.
+        margin = 1.0 + len(attempts)
+        proposal, step = propose(seen, best.offsets, step=step, settings=settings, margin=margin)
+
+    trail = tuple(_judged(attempt, seen, settings) for attempt in attempts)
+    return ChosenOffsets(trail, _smallest_of_the_best(trail))
+
+
+def propose(
+    seen: SeenPoints, start: NDArray[np.float64], *, step: float, settings: OffsetSettings, margin: float
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Offsets (K,) that serve the objective better on the points found so far, and the step that led there.
+
+    From `start`, the best of ADJUSTMENTS steps in the direction of `pull_of`. Steps are halved while even the best of
+    them promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
+    shortest step promises no more.
+    """
+    scale = seen.typical_margin()
+    values_at_start = seen.values(start)
+    merit_at_start = merit_of(values_at_start, seen.counts, settings, margin=margin)
+    while step >= SHORTEST_STEP:
+        offsets, values = start, values_at_start
+        best, best_merit = start, merit_at_start
+        for _ in range(ADJUSTMENTS):
+            moved = offsets + step * scale * pull_of(values, seen.counts, settings, margin=margin)
+            offsets = moved - moved.mean()
+            values = seen.values(offsets)
+            merit = merit_of(values, seen.counts, settings, margin=margin)
+            if merit.better_than(best_merit):
+                best, best_merit = offsets, merit
+        if not merit_at_start.as_good_as(best_merit):
+            return best, step
+        step /= 2
+    return None, step
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    offsets: NDArray[np.float64]
+    step: float
+    attacked: int
+    forwards: int
+    backwards: int
+
+
+def _best(attempts: Sequence[_Attempt], seen: SeenPoints, settings: OffsetSettings) -> tuple[_Attempt, Merit]:
+    # By the points of all rounds; the earliest of equals.
+    best = attempts[0]
+    best_merit = merit_of(seen.values(best.offsets), seen.counts, settings)
+    for attempt in attempts[1:]:
+        merit = merit_of(seen.values(attempt.offsets), seen.counts, settings)
+        if merit.better_than(best_merit):
+            best, best_merit = attempt, merit
+    return best, best_merit
+
+
+def _judged(attempt: _Attempt, seen: SeenPoints, settings: OffsetSettings) -> Round:
+    values = seen.values(attempt.offsets)
+    return Round(
+        offsets=attempt.offsets,
+        values=values,
+        clean_accuracy=seen.clean_accuracy(attempt.offsets),
+        mean=float(weights_of(settings, seen.classes) @ values),
+        merit=merit_of(values, seen.counts, settings),
+        step=attempt.step,
+        attacked=attempt.attacked,
+        forwards=attempt.forwards,
+        backwards=attempt.backwards,
+    )
+
+
+def _smallest_of_the_best(trail: Sequence[Round]) -> int:
+    best = trail[0].merit
+    for attempt in trail[1:]:
+        if attempt.merit.better_than(best):
+            best = attempt.merit
+    norms = [np.inf] * len(trail)
+    for number, attempt in enumerate(trail):
+        if attempt.merit.as_good_as(best):
+            norms[number] = float(np.linalg.norm(attempt.offsets))
+    return int(np.argmin(norms))
+
+
+def _require_classes(labels: NDArray[np.integer], classes: int, settings: OffsetSettings, *, where: Path | str) -> None:
+    counts = np.bincount(labels, minlength=classes)
+    if len(counts) > classes or counts.min() == 0:
+        missing = ", ".join(map(str, np.flatnonzero(counts[:classes] == 0)[:5])) or "none"
+        raise InputError(
+            f"{where}: offsets are chosen for {classes} classes, on images of {np.count_nonzero(counts)} (none of: "
+            f"{missing}); add images of every class to those that choose"
+        )
+    weights = settings.class_weights
+    if weights is not None and len(weights) != classes:
+        raise InputError(f"class_weights: {len(weights)} weights for {classes} classes; give one for each")
