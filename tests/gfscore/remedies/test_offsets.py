@@ -16,7 +16,7 @@ from gfscore.remedies.attacked_images import AttackEnds
 from gfscore.remedies.objectives import merit_of
 from gfscore.remedies.offsets import choose_offsets, search_offsets
 from gfscore.remedies.seen_points import SeenPoints
-from small_networks import curved, grey, linear, one_thread  # noqa: F401
+from helpers.networks import curved, grey, linear, one_thread  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
