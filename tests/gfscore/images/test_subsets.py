@@ -6,12 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet, from_arrays
-from gfscore.images.manifests import open_and_describe
-from gfscore.images.subsets import draw_of_each_class, draw_subset
+from gfscore.images.manifests import open_and_describe, open_described
+from gfscore.images.subsets import draw_of_each_class, draw_subset, half_rows
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
+HALVES = ({}, {"half": "choosing"}, {"half": "judging"})
 NAMES = [str(digit) for digit in range(10)]
 
 
@@ -87,3 +89,41 @@ def test_a_part_has_a_digest_of_its_own_even_where_the_source_states_one():
     parts = [images.select(np.array(rows)) for images in stated for rows in ([0, 1], [0, 2])]
     assert len({images.digest for images in [*parts, *stated, held]}) == 7
     assert parts[0].digest == stated[0].select(np.array([0, 1])).digest
+
+
+@given(st.lists(st.integers(0, 4), min_size=5, max_size=80), st.integers(0, 2**256 - 1))
+def test_halves_share_every_class_and_no_sample(labels, number):
+    labels = np.array([*labels, *range(5), *range(5)])
+    names = [str(row) for row in range(len(labels))]
+    halves = [
+        half_rows(np.array(names), labels, half, digest=f"{number:064x}", names=list("abcde"), where="data")
+        for half in ("choosing", "judging")
+    ]
+    assert sorted(np.concatenate(halves)) == list(range(len(labels)))
+    counts = [np.bincount(labels[rows], minlength=5) for rows in halves]
+    assert np.abs(counts[0] - counts[1]).max() <= 1
+
+
+def test_halves_of_a_dataset_keep_its_identifiers_and_follow_its_pixels():
+    whole, choosing, judging = (open_images({**DIGITS, **half}, classes=NAMES) for half in HALVES)
+    assert sorted([*choosing.sample_id, *judging.sample_id]) == sorted(whole.sample_id)
+    counts = np.bincount(choosing.labels) - np.bincount(judging.labels)
+    assert np.abs(counts).max() <= 1
+    assert len({whole.digest, choosing.digest, judging.digest}) == 3
+    # Of a subset, the halves are those of what it draws.
+    part = {"subset": {"per_class": 7, "seed": 0}}
+    whole, choosing, judging = (open_images({**DIGITS, **part, **half}, classes=NAMES) for half in HALVES)
+    assert sorted([*choosing.sample_id, *judging.sample_id]) == sorted(whole.sample_id)
+
+
+def test_a_manifest_of_a_half_opens_the_same_half(tmp_path):
+    images, manifest = open_and_describe({**DIGITS, "half": "judging"}, dataset="half", classes=NAMES)
+    write_json(tmp_path / "half.json", manifest)
+    opened, _ = open_described(tmp_path / "half.json")
+    assert opened.sample_id.tolist() == images.sample_id.tolist()
+    assert manifest["samples"] == len(images) == sum(manifest["samples_per_class"])
+
+
+def test_a_class_of_one_sample_has_no_halves():
+    with pytest.raises(InputError, match="class b has one sample"):
+        half_rows(np.array(["x", "y", "z"]), np.array([0, 1, 0]), "judging", digest="0", names=["a", "b"], where="data")

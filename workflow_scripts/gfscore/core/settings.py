@@ -153,6 +153,10 @@ Norm = Literal["linf", "l2"]
 Device = Literal["cpu", "cuda"]
 
 
+Half = Literal["choosing", "judging"]
+"""One of the two halves of a dataset: what something is chosen on, or what it is judged on."""
+
+
 class Subset(Sparse):
     """Part of the samples: so many with the class shares of the whole, so many of each class, or every so many rows."""
 

@@ -17,6 +17,7 @@ from gfscore.core.names import spelled_alike
 from gfscore.core.settings import (
     Closed,
     Entry,
+    Half,
     InnerShare,
     Name,
     Seed,
@@ -170,6 +171,11 @@ class DatasetSettings(Entry):
         None,
         description="Stratified random part of the samples to use; null for all.",
     )
+    half: Half | None = Field(
+        None,
+        description="Half of these samples, with the same number of each class in both: choosing, what a remedy is "
+        "chosen on, or judging, what it is judged on; null for all.",
+    )
     digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to accept any data.")
     attributes: dict[str, Any] | None = Field(
         None, description="Attributes that define groups of samples, see docs/groups.md; null for none."
@@ -179,13 +185,14 @@ class DatasetSettings(Entry):
         description="Corrupted copies of these images, which the measure corruption then shows; null: it makes them.",
     )
 
-    absent: ClassVar[frozenset[str]] = frozenset({"corrupted"})
+    absent: ClassVar[frozenset[str]] = frozenset({"corrupted", "half"})
     last = (
         "classes",
         "models_of",
         "label_error_rate",
         "published_accuracy",
         "subset",
+        "half",
         "digest",
         "attributes",
         "corrupted",

@@ -1,12 +1,14 @@
-"""Parts of a dataset: drawn with the class shares of the whole, so many of each class, or every so many rows."""
+"""Parts of a dataset: drawn with the class shares of the whole, so many of each class, every so many rows, a half."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError
-from gfscore.core.settings import Subset
+from gfscore.core.errors import InputError, few
+from gfscore.core.settings import Half, Subset
+from gfscore.statistics.classes import split_samples
 
 
 def subset_rows(labels: NDArray[np.integer], subset: Subset, *, where: Path | str) -> NDArray[np.int64]:
@@ -108,6 +110,54 @@ def draw_of_each_class(labels: NDArray[np.integer], *, per_class: int, seed: int
         rows = generator.permutation(np.flatnonzero(labels == label))
         drawn.append(rows[:per_class])
     return np.sort(np.concatenate(drawn))
+
+
+def half_rows(
+    sample_id: NDArray[np.str_],
+    labels: NDArray[np.integer],
+    half: Half,
+    *,
+    digest: str,
+    names: Sequence[str],
+    where: Path | str,
+) -> NDArray[np.int64]:
+    """Rows of one half of a dataset.
+
+    Parameters
+    ----------
+    sample_id : ndarray of shape (N,), str
+        Identifiers of the samples.
+    labels : ndarray of shape (N,), int
+        Their classes.
+    half : {"choosing", "judging"}
+        Each sample is in one of them; of every class both have the same number, to within one.
+    digest : str
+        SHA-256 (hex) of the whole, which the draw depends on: halves of other data are other ones.
+    names : sequence of str
+        The K class names.
+    where : path or str
+        What errors name.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        Ascending.
+
+    Raises
+    ------
+    InputError
+        For a class of one sample.
+    """
+    counts = np.bincount(labels, minlength=len(names))
+    alone = [names[label] for label in np.flatnonzero(counts == 1)]
+    if alone:
+        raise InputError(
+            f"{where}: half: {half}: class {few(alone)} has one sample, and both halves need one; add samples, or "
+            "leave `half` out"
+        )
+    generator = np.random.default_rng(int(digest, 16))
+    choosing = split_samples(sample_id, labels, share=0.5, rng=generator)
+    return np.flatnonzero(choosing == (half == "choosing"))
 
 
 def in_test_part(labels: NDArray[np.generic], *, share: float, seed: int) -> NDArray[np.bool_]:
