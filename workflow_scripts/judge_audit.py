@@ -14,7 +14,7 @@ from gfscore.workflow.jobs import logged_job
 
 
 def judge_audit(
-    inputs: AuditValues,
+    audit_values: AuditValues,
     files: Mapping[str, Any],
     path_to_verdict: Path | str,
     *,
@@ -27,7 +27,7 @@ def judge_audit(
     `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule
     `gate` turns into an exit status.
     """
-    verdict = judgement(inputs, files, **settings)
+    verdict = judgement(audit_values, files, **settings)
     with_findings(verdict, tables, measures).write(path_to_verdict)
 
 

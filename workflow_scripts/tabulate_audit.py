@@ -13,7 +13,7 @@ from gfscore.workflow.jobs import logged_job
 
 
 def tabulate_audit(
-    values: AuditValues,
+    audit_values: AuditValues,
     files: Mapping[str, Any],
     written: Mapping[str, Any],
     *,
@@ -24,7 +24,7 @@ def tabulate_audit(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     files : mapping of str to path
         Manifests, attributes, projections and sweeps, as `tabulate` takes them.
@@ -34,7 +34,7 @@ def tabulate_audit(
         Name of the audit.
     settings : TableSettings
     """
-    for group in tabulate(values, files, audit=audit, settings=settings):
+    for group in tabulate(audit_values, files, audit=audit, settings=settings):
         for name, content in group.documents.items():
             write_json(written[f"{name}_json"], content)
         for name, frame in group.frames.items():

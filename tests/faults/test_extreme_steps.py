@@ -75,7 +75,7 @@ class Steps:
             AuditValues.from_params(self.subject, self.made | self.given),
             {"intervals": IntervalSettings(**INTERVALS), "label_error_rates": None},
         )
-        return class_score_table(inputs.at_one(), self.names, **shared)
+        return class_score_table(inputs.uncalibrated(), self.names, **shared)
 
 
 @pytest.fixture

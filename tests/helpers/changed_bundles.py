@@ -143,7 +143,7 @@ def score_of_a_sample(folder, rng):
     frame, place = edited_frame(frame, rng, ["value", "label", "prediction", "sample_id"])
     parts[chosen] = (model, measure, frame)
     write_scores(path, parts, identity=identity)
-    return f"{path.name}: {place} of {model.model}, {measure}"
+    return f"{path.name}: {place} of {model.classifier}, {measure}"
 
 
 def digit_of_a_sweep(folder, rng):

@@ -95,7 +95,7 @@ def finished_audit(*, attacked=False, several_files=False, seed=0, page=True):
         if attacked:
             _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
         else:
-            np.save(f"given/{model.name.model}.npy", logits)
+            np.save(f"given/{model.name.classifier}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
     _steps(audit)
     if page:

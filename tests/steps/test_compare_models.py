@@ -42,7 +42,7 @@ class Folder:
     def compare(self, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS | changes
-        tables, about = comparison_tables(inputs.at_one(), NAMES, settings=settings, fp_lambda=0.5)
+        tables, about = comparison_tables(inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5)
         return AuditTables(None, None, None, comparison=about, **tables)
 
 

@@ -32,7 +32,7 @@ class Samples:
     def measured(self):
         models = models_named("m", threat="Linf")
         inputs = audit_inputs(self.folder, models, self.measures, self.tables, about=self.about)
-        return [item.measure.name for item in inputs.at_one()]
+        return [item.measure.name for item in inputs.uncalibrated()]
 
     def path(self, name):
         return str(self.folder / f"{name}-m.parquet")

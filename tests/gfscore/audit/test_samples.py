@@ -182,7 +182,7 @@ def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_rad
     frames |= {("computed", "clean"): whole, ("computed", "radii"): whole}
     inputs = audit_inputs(tmp_path, models, declared, frames, given={"none/brought": "samples"})
     write_dataset(inputs.dataset, whole)
-    found = {(item.model.model, item.measure.name): item for item in inputs.at_one()}
+    found = {(item.model.classifier, item.measure.name): item for item in inputs.uncalibrated()}
     assert [len(found["brought", name].low) for name in declared] == [10, 10]
     assert [len(found["computed", name].low) for name in declared] == [200, 10]
     assert not any(item.missing.any() for item in found.values())

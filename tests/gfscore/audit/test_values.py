@@ -22,7 +22,7 @@ def test_logits_are_those_that_the_scores_were_made_of(audit):
         np.testing.assert_array_equal(found.logits, logits)
         np.testing.assert_array_equal(found.labels, labels)
         assert list(found.sample_id) == list(audit.ids)
-        assert found.identity["model"] == model.model
+        assert found.identity["model"] == model.classifier
 
 
 @pytest.mark.parametrize(("name", "index"), [("weak", 0), ("middle", 1)])
@@ -44,7 +44,7 @@ def test_values_come_from_the_table_of_all_models_or_from_a_models_own_file(tmp_
     }
     included = ["none/computed", "none/brought"]
     inputs = audit_inputs(tmp_path, models, MEASURES, frames, included=included, given={"none/brought": "samples"})
-    found = {(item.model.model, item.measure.name): item.low.tolist() for item in inputs.at_one()}
+    found = {(item.model.classifier, item.measure.name): item.low.tolist() for item in inputs.uncalibrated()}
     names = [(name, measure) for name in ("computed", "brought") for measure in MEASURES]
     assert found == {name: frames[name]["value"].tolist() for name in names}
     computed, brought = inputs.included
@@ -58,4 +58,4 @@ def test_values_come_from_the_table_of_all_models_or_from_a_models_own_file(tmp_
 def test_a_score_that_the_table_of_all_models_lacks_is_refused(audit):
     inputs = audit.inputs(measures=MEASURES | {"other": {"kind": "great", "activation": "sigmoid"}})
     with pytest.raises(InputError, match=r"scores\.parquet: holds no other of none/weak; delete it"):
-        list(inputs.at_one())
+        list(inputs.uncalibrated())

@@ -76,7 +76,7 @@ def test_named_measures_hold_parsed_settings_in_the_order_of_the_entries():
     assert list(measures) == ["attacked", "right"]
     attacked, right = measures.values()
     assert (attacked.name, attacked.kind, attacked.settings.eps) == ("attacked", KINDS["adversarial"], 8 / 255)
-    assert attacked.entry() == complete(entries["attacked"]) and attacked.measure == measure_of(entries["attacked"])
+    assert attacked.entry() == complete(entries["attacked"]) and attacked.description == measure_of(entries["attacked"])
     assert not attacked.from_logits and right.from_logits
     assert attacked.subset is None and right.subset is None
     with pytest.raises(InputError, match="kind"):

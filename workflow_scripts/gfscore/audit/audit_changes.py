@@ -168,13 +168,13 @@ def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
     if not path.is_file():
         return
     compared = {metric.name for metric in BOUNDED}
-    at_one = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
+    uncalibrated = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
     for rule in read_json(path)["rules"]:
         if rule["statistic"] not in compared:
             continue
         for judged in rule["models"]:
             key = (rule["measure"], judged["threat"], judged["model"])
-            tabulated = at_one[rule["statistic"]].get(key, np.inf)
+            tabulated = uncalibrated[rule["statistic"]].get(key, np.inf)
             # An undefined value is null in JSON and NaN in the table.
             value = np.nan if judged["value"] is None else judged["value"]
             if not np.isclose(tabulated, value, rtol=SAME, atol=SAME, equal_nan=True):

@@ -214,7 +214,7 @@ def comparison_of(
         if not np.array_equal(values.sample_id, first.sample_id):
             return None, f"{first.model.label} and {values.model.label} were measured on different samples"
 
-    measure = first.measure.measure
+    measure = first.measure.description
     comparison = compare(
         np.stack([values.low for values in models]),
         first.labels,
@@ -232,7 +232,7 @@ def comparison_of(
 def _pair_columns(models: Sequence[SampleValues], pairs: NDArray[np.int64]) -> pd.DataFrame:
     # Columns that name the models of each pair.
     threats = np.array([values.model.threat for values in models], dtype=object)
-    names = np.array([values.model.model for values in models], dtype=object)
+    names = np.array([values.model.classifier for values in models], dtype=object)
     return pd.DataFrame(
         {
             "dataset": models[0].model.dataset,
@@ -311,9 +311,9 @@ def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.Dat
                 "measure": models[0].measure.name,
                 "fp_lambda": lam,
                 "before_threat": models[before].model.threat,
-                "before_model": models[before].model.model,
+                "before_model": models[before].model.classifier,
                 "after_threat": models[after].model.threat,
-                "after_model": models[after].model.model,
+                "after_model": models[after].model.classifier,
             }
         )
     return pd.DataFrame(rows, columns=LAMBDA_SWAPS.column_names)

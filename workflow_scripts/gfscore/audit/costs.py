@@ -49,8 +49,8 @@ def cost_table(records: Iterable[Mapping[str, Any]], scores: pd.DataFrame) -> pd
     scores : DataFrame
         The table class_scores, which holds the numbers of samples of each measure.
     """
-    at_one = scores[scores["calibration"] == UNCALIBRATED]
-    samples = at_one.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
+    uncalibrated = scores[scores["calibration"] == UNCALIBRATED]
+    samples = uncalibrated.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     rows = []
     for record in records:
         row = {name: value for name, value in record.items() if name != "path"}

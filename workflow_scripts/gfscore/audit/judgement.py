@@ -15,7 +15,7 @@ from gfscore.statistics.error_rates import caution
 
 
 def judgement(
-    inputs: AuditValues,
+    audit_values: AuditValues,
     files: Mapping[str, Any],
     *,
     rules: Sequence[RuleSettings],
@@ -27,7 +27,7 @@ def judgement(
 
     Parameters
     ----------
-    inputs : AuditValues
+    audit_values : AuditValues
         Values of the measures that the rules judge.
     files : mapping of str to path
         The `manifest` of the dataset, the resolved `configuration` and, where there are any, its `attributes`, for
@@ -45,27 +45,27 @@ def judgement(
     manifest = read_json(files["manifest"])
     class_names = manifest["classes"]
     candidates = candidates_of(
-        inputs.at_one(),
+        audit_values.uncalibrated(),
         class_names,
         rules=rules,
         intervals=intervals,
         label_error_rates=label_error_rates,
     )
-    add_contradictions(candidates, inputs, rules=rules, class_names=class_names, intervals=intervals)
-    add_group_bounds(candidates, inputs, files.get("attributes") or "", rules=rules, intervals=intervals)
+    add_contradictions(candidates, audit_values, rules=rules, class_names=class_names, intervals=intervals)
+    add_group_bounds(candidates, audit_values, files.get("attributes") or "", rules=rules, intervals=intervals)
 
     cautions = []
     for measure in dict.fromkeys(rule.measure for rule in rules):
-        words = caution(measure, inputs.subject.measures[measure].entry())
+        words = caution(measure, audit_values.subject.measures[measure].entry())
         if words:
             print(f"{words}.")
             cautions.append(words)
-    decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(inputs.selection), cautions=cautions)
+    decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(audit_values.selection), cautions=cautions)
 
-    read_files = [inputs.selection, inputs.dataset, inputs.scores, *inputs.samples]
+    read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]
     read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "configuration")]
     read_files += files.get("checkpoints") or []
-    return Verdict.of(decided, evidence(inputs, manifest, [path for path in read_files if path]))
+    return Verdict.of(decided, evidence(audit_values, manifest, [path for path in read_files if path]))
 
 
 def verdicts_on(

@@ -108,7 +108,7 @@ def model_summary_table(
     """
     key = ["threat", "model", "measure", "calibration"]
     by_key = {group: frame.sort_values("class_index") for group, frame in scores.groupby(key, sort=False)}
-    classes = [by_key[item.model.threat, item.model.model, item.measure.name, item.calibration] for item in values]
+    classes = [by_key[item.model.threat, item.model.classifier, item.measure.name, item.calibration] for item in values]
     floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
     rows = []
     for item, frame, floor in zip(values, classes, floors, strict=True):

@@ -74,13 +74,13 @@ class TableGroup:
 
 
 def tabulate(
-    values: AuditValues, files: Mapping[str, Any], *, audit: str, settings: TableSettings
+    audit_values: AuditValues, files: Mapping[str, Any], *, audit: str, settings: TableSettings
 ) -> Iterator[TableGroup]:
     """Make the tables of TABULATED.
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     files : mapping of str to path
         As Tabulation.read takes them, with the table `sweeps`.
@@ -95,12 +95,12 @@ def tabulate(
         says so (`measured`).
     """
     manifest = read_json(files["manifest"])
-    tabulation = Tabulation.read(values, files, manifest["classes"], settings)
+    tabulation = Tabulation.read(audit_values, files, manifest["classes"], settings)
     identity = {"audit": audit, "dataset_digest": manifest["digest"], "measured": True}
     # What another audit must share for its numbers to be compared with these stands with the table.
     identities: dict[str, dict[str, Any]] = {
-        "class_scores": {"made_from": values.sources()},
-        "model_summary": {"measures": values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
+        "class_scores": {"made_from": audit_values.sources()},
+        "model_summary": {"measures": audit_values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
     }
 
     made = set()
@@ -123,7 +123,7 @@ class Tabulation:
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
     class_names : sequence of K str
     settings : TableSettings
     accuracies : mapping
@@ -138,7 +138,7 @@ class Tabulation:
         Empty for an audit without a remedy.
     """
 
-    values: AuditValues
+    audit_values: AuditValues
     class_names: Sequence[str]
     settings: TableSettings
     accuracies: Mapping[ModelName, Mapping[str, Any]]
@@ -149,13 +149,13 @@ class Tabulation:
 
     @classmethod
     def read(
-        cls, values: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: TableSettings
+        cls, audit_values: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: TableSettings
     ) -> Tabulation:
         """Tabulation of an audit with what stands in its files.
 
         Parameters
         ----------
-        values : AuditValues
+        audit_values : AuditValues
         files : mapping of str to path
             The `manifest` of the dataset and the `manifests` of trained checkpoints; where there are any, the manifest
             of the `generator`, `attributes`, `projections` with the manifests of their `mappers`, and the files of
@@ -167,19 +167,19 @@ class Tabulation:
         if settings.groups:
             grouping = Grouping.read_chosen(
                 files["attributes"],
-                dataset=values.subject.models[0].dataset,
+                dataset=audit_values.subject.models[0].dataset,
                 groups=settings.groups,
             )
         projections = []
         if files["mappers"]:
-            tasks = read_tasks(values, files, settings.tasks, confidence=settings.intervals.confidence)
+            tasks = read_tasks(audit_values, files, settings.tasks, confidence=settings.intervals.confidence)
             manifests = [read_json(path) for path in files["mappers"]]
-            projections = read_projections(values, files["projections"], manifests, tasks)
+            projections = read_projections(audit_values, files["projections"], manifests, tasks)
         return cls(
-            values=values,
+            audit_values=audit_values,
             class_names=class_names,
             settings=settings,
-            accuracies=accuracies_of(values.subject.models, settings.published, files["manifests"]),
+            accuracies=accuracies_of(audit_values.subject.models, settings.published, files["manifests"]),
             label_error_rates=resolve_label_error_rates(
                 settings.label_error_rate, files["manifest"], files["generator"]
             ),
@@ -196,15 +196,15 @@ class Tabulation:
             Score of each model over the temperature, by label.
         """
         search = self._search(curves)
-        at_one = list(self.values.at_one())
+        uncalibrated = list(self.audit_values.uncalibrated())
         # All files have been read, so that both only compute: the search takes about as long as these tables.
         with ThreadPoolExecutor(1) as pool:
             searching = pool.submit(search)
-            yield from self._tables_at_one(at_one)
+            yield from self._tables_without_temperature(uncalibrated)
             calibration = searching.result()
         yield calibration
         calibrations = calibration.documents["calibration"]
-        values = self.values.with_calibrated(at_one, calibrations)
+        values = self.audit_values.with_calibrated(uncalibrated, calibrations)
 
         scores = class_score_table(
             values,
@@ -219,7 +219,7 @@ class Tabulation:
         yield self._group_tables(values)
         yield self._agreement(scores)
         falsification = falsification_table(
-            self.values,
+            self.audit_values,
             self.class_names,
             calibrations=calibrations,
             alpha=1 - self.settings.intervals.confidence,
@@ -246,14 +246,14 @@ class Tabulation:
 
     def _search(self, curves):
         # Function that searches the temperatures, from evidence that is read here.
-        measure = self.values.subject.calibrated_measure
+        measure = self.audit_values.subject.calibrated_measure
         search = self.settings.calibration
         if measure is None or search is None:
             return lambda: TableGroup({}, {"calibration": {}})
         seed = self.settings.disparity.seed
         split = None if search.split is None else search.split.model_dump()
         evidence = evidence_of_models(
-            self.values, curves, self.accuracies, distances=search.distances, seed=seed, split=split
+            self.audit_values, curves, self.accuracies, distances=search.distances, seed=seed, split=split
         )
 
         def calibration() -> TableGroup:
@@ -271,7 +271,7 @@ class Tabulation:
 
         return calibration
 
-    def _tables_at_one(self, values):
+    def _tables_without_temperature(self, values):
         # Tables that no temperature changes.
         settings = self.settings
         names = self.class_names
@@ -279,28 +279,28 @@ class Tabulation:
             values, names, settings=settings.comparison.model_dump(), fp_lambda=settings.disparity.fp_lambda
         )
         yield _typed(rows, comparison=comparison)
-        predictions = list(predictions_of(self.values))
+        predictions = list(predictions_of(self.audit_values))
         confusions, class_errors = confusion_tables(predictions, names)
         similarities = similarity_table(predictions, names, **settings.confusions.model_dump())
         yield _typed({"confusions": confusions, "class_errors": class_errors, "similarities": similarities})
-        if self.values.subject.of_kind("corruption"):
+        if self.audit_values.subject.of_kind("corruption"):
             errors = corruption_errors(
-                self.values,
+                self.audit_values,
                 len(names),
                 intervals=settings.intervals.model_dump(),
                 label_error_rates=self.label_error_rates,
                 baseline=settings.corruption_baseline,
             )
             yield _typed({"corruption_errors": errors})
-        yield _typed(radius_tables(self.values, names, **self._ranking))
-        if self.values.subject.of_kind("probabilistic"):
-            shares = class_share_table(self.values, names, confidence=settings.intervals.confidence)
+        yield _typed(radius_tables(self.audit_values, names, **self._ranking))
+        if self.audit_values.subject.of_kind("probabilistic"):
+            shares = class_share_table(self.audit_values, names, confidence=settings.intervals.confidence)
             yield _typed({"class_shares": shares})
-        yield _typed(target_tables(self.values, names))
+        yield _typed(target_tables(self.audit_values, names))
 
     def _agreement(self, scores: pd.DataFrame) -> TableGroup:
         # Tables that compare the measures of the audit with each other, as far as it has the measures.
-        subject = self.values.subject
+        subject = self.audit_values.subject
         kinds = {measure.kind.name for measure in subject.measures.values()}
         methods = {model["method"] for model in self.settings.methods} - {None}
         tables = {}
@@ -308,14 +308,14 @@ class Tabulation:
             tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._ranking)
         if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
-                self.values,
+                self.audit_values,
                 names_of_training(self.settings.methods),
                 self.settings.baselines,
                 classes=len(self.class_names),
                 confidence=self.settings.intervals.confidence,
             )
         if kinds & {"adversarial", "minimal"}:
-            tables["masking_signs"] = masking_table(self.values, len(self.class_names))
+            tables["masking_signs"] = masking_table(self.audit_values, len(self.class_names))
         return _typed(tables)
 
     @cached_property
@@ -342,7 +342,7 @@ class Tabulation:
                 minimum_cell=groups.minimum_cell,
             )
             tables["group_metrics"] = group_metric_table(
-                self.values,
+                self.audit_values,
                 self.grouping,
                 self.class_names,
                 settings=groups,
@@ -356,7 +356,7 @@ class Tabulation:
     def _group_differences(self, metrics):
         # Differences between groups by task, of which the first one is the audit's dataset.
         kinds = {UNPERTURBED: UNPERTURBED}
-        for name, measure in self.values.subject.measures.items():
+        for name, measure in self.audit_values.subject.measures.items():
             kinds[name] = measure.kind.name
         metrics_by_task = {projection.task.name: projection.task.metrics for projection in self.projections}
         if self.projections:

@@ -245,7 +245,7 @@ class SampleValues:
             low,
             groups,
             classes,
-            measure=self.measure.measure,
+            measure=self.measure.description,
             intervals=intervals,
             label_error_rates=label_error_rates,
             upper_values=high if self.bounded else None,
@@ -367,7 +367,7 @@ class AuditValues:
                 sources.setdefault(str(source), source)
         return list(sources.values())
 
-    def at_one(self, measures: Iterable[str] | None = None) -> Iterator[SampleValues]:
+    def uncalibrated(self, measures: Iterable[str] | None = None) -> Iterator[SampleValues]:
         """Values at T = 1 of some measures, by default all, model after model.
 
         Raises
@@ -394,19 +394,19 @@ class AuditValues:
         return values
 
     def with_calibrated(
-        self, at_one: Iterable[SampleValues], calibrations: Mapping[str, Mapping[str, Any]]
+        self, uncalibrated: Iterable[SampleValues], calibrations: Mapping[str, Mapping[str, Any]]
     ) -> list[SampleValues]:
         """Values at T = 1, those of each model followed by its values at the chosen temperatures.
 
         Parameters
         ----------
-        at_one : iterable of SampleValues
+        uncalibrated : iterable of SampleValues
             Values of all measures at T = 1, model after model.
         calibrations : mapping
             Contents of calibration.json, by objective; empty without a calibrated measure.
         """
         by_model: dict[ModelName, list[SampleValues]] = {}
-        for values in at_one:
+        for values in uncalibrated:
             by_model.setdefault(values.model, []).append(values)
         result = []
         for model, values_of_model in by_model.items():
@@ -498,7 +498,7 @@ def line_up(
     SampleValues
         At T = 1, where the measure has a temperature.
     """
-    lowest, highest = measure.measure.value_range
+    lowest, highest = measure.description.value_range
     rows = one_row_per_sample(samples).set_index("sample_id")
     missing = np.zeros(len(expected.labels), dtype=bool)
     if not rows.index.equals(pd.Index(expected.sample_id)):
@@ -507,7 +507,7 @@ def line_up(
 
     low = rows["value"].to_numpy(np.float64)
     high = low
-    if measure.measure.undecided:
+    if measure.description.undecided:
         high = np.where(rows["censored"].eq(True), highest, low)
     if missing.any():
         low = np.where(missing, lowest, low)
@@ -560,7 +560,7 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _require_in_range(values, path):
-    lowest, highest = values.measure.measure.value_range
+    lowest, highest = values.measure.description.value_range
     slack = ROUNDING * (highest - lowest)
     for numbers in (values.low, values.high):
         outside = (numbers < lowest - slack) | (numbers > highest + slack)
@@ -573,7 +573,7 @@ def _require_in_range(values, path):
             )
 
 
-def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> None:
+def require_one_network(values: Sequence[SampleValues], audit_values: AuditValues) -> None:
     """Refuse measures of one model that were computed with different networks.
 
     What the network itself predicts for the undisturbed samples must agree with the measure from logits, or where there
@@ -584,7 +584,7 @@ def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> N
     ----------
     values : sequence of SampleValues
         All measures of one model.
-    files : AuditValues
+    audit_values : AuditValues
         Reader of the values, which names their files.
 
     Raises
@@ -605,10 +605,10 @@ def require_one_network(values: Sequence[SampleValues], files: AuditValues) -> N
         changed = int(np.count_nonzero(first != second))
         if changed <= TOLERATED_COUNT:
             continue
-        dtypes = [files.identity(each.model, each.measure.name).get("dtype") for each in (reference, item)]
+        dtypes = [audit_values.identity(each.model, each.measure.name).get("dtype") for each in (reference, item)]
         tolerated = TOLERATED_SHARE_IN_BFLOAT16 if "bfloat16" in dtypes else TOLERATED_SHARE
         if changed > tolerated * len(second):
-            _refuse_networks(reference, item, files, changed=changed, compared=len(second))
+            _refuse_networks(reference, item, audit_values, changed=changed, compared=len(second))
 
 
 def _refuse_networks(reference, item, files, *, changed, compared):

@@ -22,13 +22,13 @@ class ModelName:
         Name of the dataset evaluated.
     threat : str
         Threat model that the classifier was trained against, "none" for one without.
-    model : str
+    classifier : str
         Name of the classifier, unique for its dataset and threat model.
     """
 
     dataset: str
     threat: str
-    model: str
+    classifier: str
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, str]) -> ModelName:
@@ -38,16 +38,16 @@ class ModelName:
     @property
     def label(self) -> str:
         """Name within an audit, "threat/model": the same model name exists under several threats."""
-        return f"{self.threat}/{self.model}"
+        return f"{self.threat}/{self.classifier}"
 
     @property
     def path(self) -> str:
         """End of the path of the model's file in every stage, without suffix: "dataset/threat/model"."""
-        return f"{self.dataset}/{self.threat}/{self.model}"
+        return f"{self.dataset}/{self.threat}/{self.classifier}"
 
     def columns(self) -> dict[str, str]:
         """Dataset, threat and model by name, as tables, identities and params hold them."""
-        return {"dataset": self.dataset, "threat": self.threat, "model": self.model}
+        return {"dataset": self.dataset, "threat": self.threat, "model": self.classifier}
 
 
 def label_of(model: Mapping[str, str]) -> str:

@@ -38,7 +38,7 @@ class NamedMeasure:
     settings: Settings
 
     @cached_property
-    def measure(self) -> Measure:
+    def description(self) -> Measure:
         """Range, unit, title and direction of the measure."""
         return self.kind.describe(self.settings)
 

@@ -143,9 +143,9 @@ def draw_figures(
             write_text(folder / f"{name}{NOT_DRAWN}", f"{missing.sentence}\n")
 
 
-def _values_by_score(inputs: AuditValues) -> dict[str, list[SampleValues]]:
+def _values_by_score(audit_values: AuditValues) -> dict[str, list[SampleValues]]:
     # Of every model at T = 1, for the attack-free scores of an audit.
-    values: dict[str, list[SampleValues]] = {measure.name: [] for measure in inputs.subject.of_kind(SCORE)}
-    for of_model in inputs.at_one(values):
+    values: dict[str, list[SampleValues]] = {measure.name: [] for measure in audit_values.subject.of_kind(SCORE)}
+    for of_model in audit_values.uncalibrated(values):
         values[of_model.measure.name].append(of_model)
     return values

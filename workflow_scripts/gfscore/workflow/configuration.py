@@ -329,7 +329,7 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
 
     low, high = range_of(
         rule.statistic,
-        audit.measures[rule.measure].measure.value_range,
+        audit.measures[rule.measure].description.value_range,
         # The number of classes is unknown if only the data contain their names.
         classes=len(classes) if classes else math.inf,
         lam=audit.run.settings.disparity.fp_lambda,
@@ -396,8 +396,8 @@ def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
     for model in audit.models:
         threat = model.name.threat
         models = run.zoo_models(zoo, threat)
-        if model.name.model not in models:
-            yield f"{zoo}/{threat}: {unknown('model', model.name.model, models)}"
+        if model.name.classifier not in models:
+            yield f"{zoo}/{threat}: {unknown('model', model.name.classifier, models)}"
 
 
 def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:

@@ -72,7 +72,7 @@ class PlannedModel:
     @property
     def zoo_path(self) -> str:
         """Name within the configuration, "zoo/threat/model", and end of the path of the files that define it."""
-        return f"{self.zoo}/{self.name.threat}/{self.name.model}"
+        return f"{self.zoo}/{self.name.threat}/{self.name.classifier}"
 
     @property
     def path(self) -> str | None:

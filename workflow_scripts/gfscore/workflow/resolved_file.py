@@ -54,7 +54,7 @@ def configuration_of(audit: PlannedAudit) -> dict[str, Any]:
     models: dict[str, Any] = {}
     for model in audit.task_models:
         threats = models.setdefault(model.zoo, {})
-        threats.setdefault(model.name.threat, {})[model.name.model] = model.entry
+        threats.setdefault(model.name.threat, {})[model.name.classifier] = model.entry
 
     datasets = {}
     for dataset in audit.datasets:

@@ -81,12 +81,12 @@ TRAINING_METHODS = Table(
 )
 
 
-def class_share_table(values: AuditValues, class_names: Sequence[str], *, confidence: float) -> pd.DataFrame:
+def class_share_table(audit_values: AuditValues, class_names: Sequence[str], *, confidence: float) -> pd.DataFrame:
     """Table `class_shares` of every measure of kind probabilistic: classes, then all samples.
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     class_names : sequence of str
         Names of the K classes.
@@ -94,9 +94,9 @@ def class_share_table(values: AuditValues, class_names: Sequence[str], *, confid
         Confidence of the corrected bounds.
     """
     frames = []
-    for model in values.included:
-        for measure in values.subject.of_kind("probabilistic"):
-            samples = values.table(model, measure.name)
+    for model in audit_values.included:
+        for measure in audit_values.subject.of_kind("probabilistic"):
+            samples = audit_values.table(model, measure.name)
             shares = share_frame(samples, class_names, measure=measure, confidence=confidence)
             frames.append(shares.assign(**model.columns(), measure=measure.name))
     return stacked(CLASS_SHARES, frames)
@@ -135,7 +135,7 @@ def share_frame(
 
 
 def training_method_table(
-    values: AuditValues,
+    audit_values: AuditValues,
     methods: Mapping[tuple[str, str], str | None],
     baselines: Mapping[str, str],
     *,
@@ -146,7 +146,7 @@ def training_method_table(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of an audit with measures of kind clean and adversarial. With measures of kind probabilistic there are
         rows for each of them, else their columns are null.
     methods : mapping
@@ -158,20 +158,20 @@ def training_method_table(
     confidence : float
         Confidence of the bounds.
     """
-    clean = values.subject.of_kind("clean")[0]
-    tests: list[NamedMeasure | None] = list(values.subject.of_kind("probabilistic"))
+    clean = audit_values.subject.of_kind("clean")[0]
+    tests: list[NamedMeasure | None] = list(audit_values.subject.of_kind("probabilistic"))
     rows: list[dict[str, Any]] = []
-    for adversarial in values.subject.of_kind("adversarial"):
+    for adversarial in audit_values.subject.of_kind("adversarial"):
         for probabilistic in tests or [None]:
-            for model in values.included:
-                training = methods[model.threat, model.model]
+            for model in audit_values.included:
+                training = methods[model.threat, model.classifier]
                 if training is None:
                     continue
                 measures = {"clean": clean, "adversarial": adversarial}
                 if probabilistic is not None:
                     measures["probabilistic"] = probabilistic
-                row = _shares_of_method(values, model, measures, confidence=confidence)
-                row |= _gain(values, model, baselines.get(model.label), adversarial.name, classes=classes)
+                row = _shares_of_method(audit_values, model, measures, confidence=confidence)
+                row |= _gain(audit_values, model, baselines.get(model.label), adversarial.name, classes=classes)
                 rows.append(
                     {
                         **row,
@@ -185,10 +185,10 @@ def training_method_table(
 
 
 def _shares_of_method(
-    values: AuditValues, model: ModelName, measures: Mapping[str, NamedMeasure], *, confidence: float
+    audit_values: AuditValues, model: ModelName, measures: Mapping[str, NamedMeasure], *, confidence: float
 ) -> dict[str, Any]:
     # Shares of the samples that all measures have.
-    samples = {kind: values.table(model, measure.name) for kind, measure in measures.items()}
+    samples = {kind: audit_values.table(model, measure.name) for kind, measure in measures.items()}
     common = common_samples(samples, name=model.label)
     row = {
         "n": len(common["clean"]),
@@ -218,13 +218,13 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
     return {kind: table.loc[order] for kind, table in indexed.items()}
 
 
-def _gain(values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int) -> dict[str, Any]:
+def _gain(audit_values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int) -> dict[str, Any]:
     # What the worst class gains against the baseline, and what the mean loses.
-    worst, mean = _under_attack(values.table(model, measure), classes)
+    worst, mean = _under_attack(audit_values.table(model, measure), classes)
     row: dict[str, Any] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
-    for other in values.included:
+    for other in audit_values.included:
         if other.label == baseline:
-            baseline_worst, baseline_mean = _under_attack(values.table(other, measure), classes)
+            baseline_worst, baseline_mean = _under_attack(audit_values.table(other, measure), classes)
             row["baseline"] = baseline
             row["rho"] = worst_class_trade(
                 worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean

@@ -68,7 +68,7 @@ DEPENDENT = ["confidence", "low", "high", "p_mean"]
 
 
 def falsification_table(
-    values: AuditValues, class_names: Sequence[str], *, calibrations: Mapping[str, Any], alpha: float
+    audit_values: AuditValues, class_names: Sequence[str], *, calibrations: Mapping[str, Any], alpha: float
 ) -> pd.DataFrame:
     """Table `falsification`: by model, l2 measure of kind minimal, score and temperature the classes, then all samples.
 
@@ -77,7 +77,7 @@ def falsification_table(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     class_names : sequence of str
         Names of the K classes.
@@ -86,18 +86,18 @@ def falsification_table(
     alpha : float
         Error of each interval.
     """
-    distance_measures = falsifying(values.subject.measures)
-    if not values.subject.logits or not distance_measures:
+    distance_measures = falsifying(audit_values.subject.measures)
+    if not audit_values.subject.logits or not distance_measures:
         return stacked(FALSIFICATION_TABLE, [])
 
     frames = []
-    for model in values.included:
-        evidence = values.logits_of(model)
+    for model in audit_values.included:
+        evidence = audit_values.logits_of(model)
         for distance_measure in distance_measures:
-            for score in values.subject.of_kind("great"):
-                calibrated = score.name == values.subject.calibrated_measure
+            for score in audit_values.subject.of_kind("great"):
+                calibrated = score.name == audit_values.subject.calibrated_measure
                 for calibration, temperature, split in _temperatures(calibrations if calibrated else {}, model):
-                    distances = values.table(model, distance_measure.name)
+                    distances = audit_values.table(model, distance_measure.name)
                     if split is not None:
                         distances = _reporting(distances, evidence, split)
                     frame = falsification(

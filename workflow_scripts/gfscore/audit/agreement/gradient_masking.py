@@ -132,13 +132,13 @@ class MaskingSign:
     text: str
 
 
-def masking_table(values: AuditValues, classes: int) -> pd.DataFrame:
+def masking_table(audit_values: AuditValues, classes: int) -> pd.DataFrame:
     """Table `masking_signs` of the attacks of an audit with K classes."""
     rows = []
-    for model in values.included:
+    for model in audit_values.included:
         attacked = {}
-        for measure in values.subject.of_kind("adversarial", "minimal"):
-            attacked[measure.name] = attacked_samples(values.table(model, measure.name), measure, classes)
+        for measure in audit_values.subject.of_kind("adversarial", "minimal"):
+            attacked[measure.name] = attacked_samples(audit_values.table(model, measure.name), measure, classes)
         for sign in masking_warnings(attacked):
             rows.append({**model.columns(), **asdict(sign)})
     return pd.DataFrame(rows, columns=MASKING_SIGNS.column_names)

@@ -107,13 +107,13 @@ Curves = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def radius_tables(
-    values: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
+    audit_values: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
 ) -> dict[str, pd.DataFrame]:
     """Tables on distances and radii that an audit has measures for, by name.
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     class_names : sequence of str
         Names of the K classes.
@@ -122,15 +122,15 @@ def radius_tables(
     permutations, seed : int
         Number and seed of the permutations of the log-rank test.
     """
-    minimal = values.subject.of_kind("minimal")
-    smoothed = [measure for measure in values.subject.of_kind("certified") if has_attacked_certificates(measure)]
+    minimal = audit_values.subject.of_kind("minimal")
+    smoothed = [measure for measure in audit_values.subject.of_kind("certified") if has_attacked_certificates(measure)]
     curves = []
     distances = []
     tests = []
     refutations = []
-    for model in values.included:
-        for measure in values.subject.of_kind("minimal", "certified"):
-            samples = values.table(model, measure.name)
+    for model in audit_values.included:
+        for measure in audit_values.subject.of_kind("minimal", "certified"):
+            samples = audit_values.table(model, measure.name)
             key = {**model.columns(), "measure": measure.name}
             curve = curve_frame(samples, class_names, measure=measure, confidence=confidence)
             curves.append(curve.assign(**key))
@@ -144,7 +144,7 @@ def radius_tables(
                 refutations.append({**key, **_refutation_row(samples, alpha)})
 
     tables = {}
-    if minimal or values.subject.of_kind("certified"):
+    if minimal or audit_values.subject.of_kind("certified"):
         tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
     if minimal:
         tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
@@ -218,7 +218,7 @@ def _largest_radius(measure: NamedMeasure) -> float:
     # The range of a smoothed measure ends slightly above the largest certificate.
     if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
         return largest_certificate(measure.settings.smoothing.model_dump())
-    return measure.measure.value_range[1]
+    return measure.description.value_range[1]
 
 
 def _classes_then_all(

@@ -142,7 +142,7 @@ class ModelEvidence:
 
 
 def evidence_of_models(
-    values: AuditValues,
+    audit_values: AuditValues,
     curves: Mapping[str, ScoreCurves],
     accuracies: Mapping[ModelName, Mapping[str, Any]],
     *,
@@ -154,7 +154,7 @@ def evidence_of_models(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
     curves : mapping
         Score of each model over the temperature, by label.
     accuracies : mapping
@@ -172,10 +172,10 @@ def evidence_of_models(
         If no choosing sample has a distance.
     """
     evidence = []
-    for model in values.included:
+    for model in audit_values.included:
         evidence.append(
             _evidence_of_model(
-                values,
+                audit_values,
                 model,
                 curves[model.label],
                 accuracies[model]["robust_accuracy"],

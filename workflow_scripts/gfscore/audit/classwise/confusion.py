@@ -221,17 +221,17 @@ class Predictions:
         return {**self.model.columns(), "measure": self.measure}
 
 
-def predictions_of(values: AuditValues) -> Iterator[Predictions]:
+def predictions_of(audit_values: AuditValues) -> Iterator[Predictions]:
     """Yield the predictions of each model of an audit under each measure that predicts."""
-    for model in values.included:
-        for name, measure in values.subject.measures.items():
+    for model in audit_values.included:
+        for name, measure in audit_values.subject.measures.items():
             if measure.kind.predicts:
                 yield Predictions(
                     model=model,
                     measure=name,
-                    samples=values.table(model, name),
+                    samples=audit_values.table(model, name),
                     corrupted=measure.kind.name == "corruption",
-                    several_copies=measure.measure.several_copies,
+                    several_copies=measure.description.several_copies,
                 )
 
 

@@ -46,7 +46,7 @@ CORRUPTION_ERRORS = Table(
 
 
 def corruption_errors(
-    values: AuditValues,
+    audit_values: AuditValues,
     classes: int,
     *,
     intervals: Mapping[str, Any],
@@ -57,7 +57,7 @@ def corruption_errors(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     classes : int
         Number of classes K.
@@ -69,12 +69,12 @@ def corruption_errors(
         Label of the model that corruption errors are relative to; None for none.
     """
     frames = []
-    for measure in values.subject.of_kind("corruption"):
+    for measure in audit_values.subject.of_kind("corruption"):
         errors = {}
-        for model in values.included:
+        for model in audit_values.included:
             errors[model] = ModelErrors(
-                values.table(model, measure.name),
-                measure.measure,
+                audit_values.table(model, measure.name),
+                measure.description,
                 classes,
                 intervals=intervals,
                 label_error_rates=label_error_rates,

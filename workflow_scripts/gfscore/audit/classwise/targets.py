@@ -176,7 +176,7 @@ def predictors(
     }
 
 
-def target_tables(values: AuditValues, class_names: Sequence[str]) -> dict[str, pd.DataFrame]:
+def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Tables of all measures of kind targeted, by name; empty without one.
 
     CFPS and recall are those of the audit's first measure of kind clean, or else of the clean predictions of the
@@ -184,22 +184,22 @@ def target_tables(values: AuditValues, class_names: Sequence[str]) -> dict[str, 
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     class_names : sequence of str
         Names of the K classes.
     """
-    targeted = values.subject.of_kind("targeted")
-    clean = values.subject.of_kind("clean")
+    targeted = audit_values.subject.of_kind("targeted")
+    clean = audit_values.subject.of_kind("clean")
     if not targeted:
         return {}
 
     frames: dict[str, list[pd.DataFrame]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
-    for model in values.included:
+    for model in audit_values.included:
         for measure in targeted:
-            attacked = values.table(model, measure.name)
+            attacked = audit_values.table(model, measure.name)
             if clean:
-                undisturbed = values.table(model, clean[0].name)
+                undisturbed = audit_values.table(model, clean[0].name)
                 errors = _class_errors(undisturbed, "prediction", len(class_names))
             else:
                 once = attacked.drop_duplicates("sample_id")

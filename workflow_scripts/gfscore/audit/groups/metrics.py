@@ -61,7 +61,7 @@ GROUP_METRICS = Table(
 
 
 def group_metric_table(
-    values: AuditValues,
+    audit_values: AuditValues,
     grouping: Grouping,
     class_names: Sequence[str],
     *,
@@ -72,7 +72,7 @@ def group_metric_table(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     grouping : Grouping
         Groups that are compared.
@@ -85,12 +85,12 @@ def group_metric_table(
         Nominal confidence of each interval, which is approximate and for its row alone.
     """
     frames = []
-    for model in values.included:
-        for name, measure in values.subject.measures.items():
+    for model in audit_values.included:
+        for name, measure in audit_values.subject.measures.items():
             if not measure.kind.predicts:
                 continue
             frame = metrics_of_predictions(
-                values.table(model, name),
+                audit_values.table(model, name),
                 grouping,
                 class_names,
                 settings=settings,

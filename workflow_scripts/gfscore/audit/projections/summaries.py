@@ -274,7 +274,7 @@ def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.Da
     dimensions = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] != ALL)]
     rows = []
     for model, _ in projection.samples:
-        of_model = dimensions[(dimensions["threat"] == model.threat) & (dimensions["model"] == model.model)]
+        of_model = dimensions[(dimensions["threat"] == model.threat) & (dimensions["model"] == model.classifier)]
         for attribute in dict.fromkeys(attributes):
             moves = of_model[moved == attribute]
             row = {
@@ -296,7 +296,7 @@ def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.Da
 def _differences_of(model: ModelName, attribute: str, groups: pd.DataFrame | None) -> dict[str, float]:
     if groups is None:
         return {}
-    same_model = (groups["threat"] == model.threat) & (groups["model"] == model.model)
+    same_model = (groups["threat"] == model.threat) & (groups["model"] == model.classifier)
     rows = groups[same_model & (groups["attribute"] == attribute)]
     if rows.empty:
         return {}

@@ -67,7 +67,7 @@ class Task:
 
 
 def read_tasks(
-    values: AuditValues, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
+    audit_values: AuditValues, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
 ) -> list[Task]:
     """Tasks of an audit, that of its own dataset first.
 
@@ -76,7 +76,7 @@ def read_tasks(
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     files : mapping
         Paths by name: manifest and dataset; task_manifests, task_datasets, task_attributes and task_logits.
@@ -90,11 +90,11 @@ def read_tasks(
     InputError
         For a task of other images.
     """
-    accuracies = read_json(values.selection).get("clean_accuracy", {})
-    tasks = [_task(settings[0], read_json(files["manifest"]), values.listed, accuracies)]
+    accuracies = read_json(audit_values.selection).get("clean_accuracy", {})
+    tasks = [_task(settings[0], read_json(files["manifest"]), audit_values.listed, accuracies)]
     attributes = iter(files.get("task_attributes", ()))
     logits = iter(files.get("task_logits", ()))
-    included = {model.label for model in values.included}
+    included = {model.label for model in audit_values.included}
     manifests = files.get("task_manifests", ())
     datasets = files.get("task_datasets", ())
     for entry, path_to_manifest, path_to_dataset in zip(settings[1:], manifests, datasets, strict=True):
@@ -194,13 +194,16 @@ class Projections:
 
 
 def read_projections(
-    values: AuditValues, paths: Sequence[Path | str], manifests: Sequence[Mapping[str, Any]], tasks: Sequence[Task]
+    audit_values: AuditValues,
+    paths: Sequence[Path | str],
+    manifests: Sequence[Mapping[str, Any]],
+    tasks: Sequence[Task],
 ) -> list[Projections]:
     """Projections of the models that take part in an audit, by mapper, then task.
 
     Parameters
     ----------
-    values : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     paths : sequence of path
         One samples table for each mapper, task and model, in this order.
@@ -208,7 +211,7 @@ def read_projections(
         Manifests of the mappers.
     tasks : sequence of Task
     """
-    included = {model.label for model in values.included}
+    included = {model.label for model in audit_values.included}
     remaining = iter(paths)
     projections = []
     for manifest in manifests:

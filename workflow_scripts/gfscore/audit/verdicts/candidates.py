@@ -89,7 +89,7 @@ def candidates_of(
         measure = values.measure.name
         if measure not in judged or values.calibrated:
             continue
-        key = values.model.threat, values.model.model
+        key = values.model.threat, values.model.classifier
         if key not in candidates:
             candidates[key] = Candidate(*key, class_names=list(class_names), bounds={})
         candidate = candidates[key]
@@ -102,7 +102,7 @@ def candidates_of(
 
 def add_contradictions(
     candidates: Iterable[Candidate],
-    inputs: AuditValues,
+    audit_values: AuditValues,
     *,
     rules: Sequence[RuleSettings],
     class_names: Sequence[str],
@@ -116,7 +116,7 @@ def add_contradictions(
     ----------
     candidates : iterable of Candidate
         Models at the gate, which are changed.
-    inputs : AuditValues
+    audit_values : AuditValues
         Values of an audit with one l2 measure of kind minimal.
     rules : sequence of RuleSettings
         Rules of the gate.
@@ -132,12 +132,12 @@ def add_contradictions(
     judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
     if not judged:
         return
-    (distances,) = falsifying(inputs.subject.measures)
+    (distances,) = falsifying(audit_values.subject.measures)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for model in inputs.included:
-        candidate = by_model[model.threat, model.model]
+    for model in audit_values.included:
+        candidate = by_model[model.threat, model.classifier]
         for rule in judged:
-            labels, violated, possible = _contradictions(inputs, model, rule.measure, distances.name)
+            labels, violated, possible = _contradictions(audit_values, model, rule.measure, distances.name)
             classes = len(class_names)
             if rule.class_ is None:
                 # All samples are one class.
@@ -154,18 +154,16 @@ def add_contradictions(
 
 
 def _contradictions(
-    inputs: AuditValues, model: ModelName, measure: str, distance_measure: str
+    audit_values: AuditValues, model: ModelName, measure: str, distance_measure: str
 ) -> tuple[NDArray[np.integer], NDArray[np.bool_], NDArray[np.bool_]]:
     # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
     # too whose distance is missing.
-    scores = inputs.table(model, measure)[["sample_id", "label", "value", "correct"]]
-    distances = inputs.table(model, distance_measure)[["sample_id", "value", "censored"]]
+    scores = audit_values.table(model, measure)[["sample_id", "label", "value", "correct"]]
+    distances = audit_values.table(model, distance_measure)[["sample_id", "value", "censored"]]
     both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
     if len(both) < len(distances):
-        raise InputError(
-            f"{inputs.path(model, distance_measure)}: samples without a score in {inputs.path(model, measure)}; "
-            "measure both on the same dataset"
-        )
+        unscored, scored = (audit_values.path(model, name) for name in (distance_measure, measure))
+        raise InputError(f"{unscored}: samples without a score in {scored}; measure both on the same dataset")
     right, violated = contradicted(
         both["value"].to_numpy(),
         both["correct"].to_numpy(),
@@ -173,7 +171,7 @@ def _contradictions(
         both["censored"].to_numpy(),
     )
 
-    expected = inputs.expected(model, distance_measure).sample_id
+    expected = audit_values.expected(model, distance_measure).sample_id
     missing = expected[~np.isin(expected, distances["sample_id"])]
     without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
 
@@ -185,7 +183,7 @@ def _contradictions(
 
 def add_group_bounds(
     candidates: Iterable[Candidate],
-    inputs: AuditValues,
+    audit_values: AuditValues,
     path_to_attributes: Path | str,
     *,
     rules: Sequence[RuleSettings],
@@ -200,7 +198,7 @@ def add_group_bounds(
     ----------
     candidates : iterable of Candidate
         Models at the gate, which are changed.
-    inputs : AuditValues
+    audit_values : AuditValues
         Values of the audit.
     path_to_attributes : path
         Table of attributes of the dataset, which is read only if there is such a rule.
@@ -218,10 +216,10 @@ def add_group_bounds(
         return
     attributes = list(dict.fromkeys(str(rule.attribute) for rule in judged))
     measures = dict.fromkeys(rule.measure for rule in judged)
-    grouping = Grouping.read(path_to_attributes, dataset=inputs.subject.models[0].dataset, attributes=attributes)
+    grouping = Grouping.read(path_to_attributes, dataset=audit_values.subject.models[0].dataset, attributes=attributes)
     by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
-    for values in inputs.at_one(measures):
-        candidate = by_model[values.model.threat, values.model.model]
+    for values in audit_values.uncalibrated(measures):
+        candidate = by_model[values.model.threat, values.model.classifier]
         for rule in judged:
             if rule.measure != values.measure.name:
                 continue

@@ -409,7 +409,7 @@ def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
             "most": max(needed, default=None),
             "known": len(needed),
         }
-        names = [model.model for model in rule.best_first(undecided)]
+        names = [candidate.model for candidate in rule.best_first(undecided)]
         yield Finding("undecided_models", {"models": names[:MOST_NAMED], "rule": rule.words}, numbers, rule.confidence)
 
 

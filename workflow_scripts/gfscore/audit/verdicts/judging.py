@@ -224,9 +224,9 @@ def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
 def _missing(models: Sequence[ModelVerdict]) -> str | None:
     # How many samples have no value, and what they count as.
     lacking = []
-    for model in models:
-        if model.samples and model.samples.measured < model.samples.expected:
-            lacking.append((model.model, model.samples))
+    for judged in models:
+        if judged.samples and judged.samples.measured < judged.samples.expected:
+            lacking.append((judged.model, judged.samples))
     if not lacking:
         return None
     name, samples = min(lacking, key=lambda item: item[1].measured / item[1].expected)
@@ -260,8 +260,8 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
         sentence += f"; {excluded} left out, which failed the gate on published accuracy"
     sentence += "."
 
-    for model in warned[:MOST_NAMED]:
-        sentence += f" Warning: {model.model}: {model.reason}."
+    for judged in warned[:MOST_NAMED]:
+        sentence += f" Warning: {judged.model}: {judged.reason}."
     if len(warned) > MOST_NAMED:
         sentence += f" Warnings of {len(warned) - MOST_NAMED} more."
     return sentence
@@ -270,12 +270,12 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
 # ---- evidence ----
 
 
-def evidence(inputs: AuditValues, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> Evidence:
+def evidence(audit_values: AuditValues, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> Evidence:
     """Data, models and files that a verdict rests on, and its time.
 
     Parameters
     ----------
-    inputs : AuditValues
+    audit_values : AuditValues
         Values of the measures that the gate judges.
     manifest : mapping
         Manifest of their dataset.
@@ -289,16 +289,17 @@ def evidence(inputs: AuditValues, manifest: Mapping[str, Any], files: Iterable[P
         number of samples in its table and the digest of its settings (SHA-256 of their JSON with sorted keys).
     """
     models = {}
-    for model in inputs.included:
+    for model in audit_values.included:
         measures = {}
-        for name, measure in inputs.subject.measures.items():
+        for name, measure in audit_values.subject.measures.items():
             text = json.dumps(measure.entry(), sort_keys=True)
             measures[name] = JudgedMeasure(
-                samples=int(inputs.table(model, name)["sample_id"].nunique()),
+                samples=int(audit_values.table(model, name)["sample_id"].nunique()),
                 settings_sha256=hashlib.sha256(text.encode()).hexdigest(),
             )
-        first_measure = next(iter(measures), None)
-        checkpoint = None if first_measure is None else inputs.identity(model, first_measure).get("checkpoint_sha256")
+        checkpoint = None
+        if measures:
+            checkpoint = audit_values.identity(model, next(iter(measures))).get("checkpoint_sha256")
         models[model.label] = JudgedModel(checkpoint_sha256=checkpoint, measures=measures)
 
     return Evidence(

@@ -43,7 +43,7 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
         rng = row_generator(subject.seed, values.columns())
         draws = rdi_deviations(values.low, values.labels, sizes=sizes, draws=DRAWS, rng=rng)
         line = {
-            "line": values.model.model,
+            "line": values.model.classifier,
             "n": sizes,
             "distance": np.quantile(draws, confidence, axis=1, method="inverted_cdf"),
             "bound": False,

@@ -431,7 +431,7 @@ def model_cards(
             *_card_table(by_measure, measures, classes),
             "",
         ]
-        lines += [f"- {measures[name].measure.explanation}" for name in by_measure.index]
+        lines += [f"- {measures[name].description.explanation}" for name in by_measure.index]
         lines.append("")
         if findings:
             lines += ["What the audit found, of all its models:", ""]
@@ -459,11 +459,11 @@ def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
             arguments["high"] = None if np.isnan(high) else float(high)
             arguments["confidence"] = float(row["confidence"])
             arguments["interval"] = row["interval"]
-        arguments["unit"] = "none" if metric.unitless else named.measure.unit
+        arguments["unit"] = "none" if metric.unitless else named.description.unit
         arguments["direction"] = f"{'higher' if metric.direction > 0 else 'lower'} is better"
         entry = {
             "type": kind,
-            "name": f"{named.measure.title}: {_meaning(metric, row, printable)}",
+            "name": f"{named.description.title}: {_meaning(metric, row, printable)}",
             "value": float(row[metric.name]),
             "args": arguments,
         }
@@ -475,7 +475,7 @@ def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classe
     # The same numbers in Markdown.
     lines = ["| measure | number | value | interval |", "|---|---|---|---|"]
     for name, row in rows.iterrows():
-        measure = measures[name].measure
+        measure = measures[name].description
         highest = highest_values(measure.value_range, classes=classes)
         for metric in MAIN:
             bounds = "none"

@@ -68,11 +68,11 @@ def ranking_data(
         rows = index.per_model(tables.of("model_summary", name))
         metrics = {}
         for metric in METRICS.values():
-            limits = metric.range(named.measure.value_range, classes=len(index.classes), lam=lam)
+            limits = metric.range(named.description.value_range, classes=len(index.classes), lam=lam)
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
         result[name] = {
-            "title": named.measure.title,
-            "unit": named.measure.unit,
+            "title": named.description.title,
+            "unit": named.description.unit,
             "metrics": metrics,
             "worst": [None if row is None else printable(row["wcr_class"]) for row in rows],
         }

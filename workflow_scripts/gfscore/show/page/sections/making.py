@@ -107,7 +107,7 @@ def _costs(contents: Contents) -> Detail | None:
 def _meanings_of_measures(contents: Contents) -> Detail:
     terms = []
     for name, named_measure in contents.measures.items():
-        measure = named_measure.measure
+        measure = named_measure.description
         meaning = f"{measure.title}: {measure.unit}, higher is better. {measure.explanation}"
         terms.append((printable(name), meaning))
     return Detail("What each measure means", terms=terms)

@@ -61,7 +61,7 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     if rows.empty:
         return None
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
-    value_range = contents.measures[measure].measure.value_range
+    value_range = contents.measures[measure].description.value_range
     highest = highest_values(value_range, classes=rows["suspects"].max())
 
     columns = [
@@ -135,7 +135,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     """Details on which class is weak: values, ranks, errors, targets."""
     scores = contents.rows_of_measure("class_scores")
     assert scores is not None  # every audit has one
-    highest = contents.measures[contents.measure].measure.value_range[1]
+    highest = contents.measures[contents.measure].description.value_range[1]
     columns = [
         CLASS,
         MODEL,
@@ -230,9 +230,9 @@ def _verdicts(contents: Contents) -> pd.DataFrame | None:
     # One row for each rule and model.
     rows = []
     for rule in contents.verdict.rules:
-        for model in rule.models:
-            row = model.model_dump()
-            row["label"] = model.model
+        for judged in rule.models:
+            row = judged.model_dump()
+            row["label"] = judged.model
             row["rule"] = rule.words
             rows.append(row)
     return pd.DataFrame(rows) if rows else None
