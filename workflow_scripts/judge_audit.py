@@ -6,6 +6,7 @@ from typing import Any
 
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.tables import AuditTables, read_audit_tables
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.findings import with_findings
@@ -43,7 +44,7 @@ if __name__ == "__main__":
             tables=read_audit_tables(dict(inputs.items()), audit=snakemake.wildcards.audit),
             measures=params.measures,
             rules=parsed_rules(params.rules),
-            intervals=params.intervals,
+            intervals=IntervalSettings(**params.intervals),
             label_error_rates=rates,
             fp_lambda=params.fp_lambda,
         )

@@ -9,7 +9,7 @@ from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import TableSettings
+from gfscore.audit.settings import IntervalSettings, TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditSubject, AuditValues
@@ -182,7 +182,7 @@ def _steps(audit):
         tables=read_audit_tables(scored | tables, audit=AUDIT),
         measures=audit.measure_entries(),
         rules=audit.rules,
-        intervals=config["intervals"],
+        intervals=IntervalSettings(**config["intervals"]),
         label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),
         fp_lambda=config["disparity"]["fp_lambda"],
     )

@@ -7,7 +7,7 @@ import pandas as pd
 
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import TableSettings
+from gfscore.audit.settings import IntervalSettings, TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
@@ -27,9 +27,7 @@ from score_models import score_models
 from tabulate_audit import tabulate_audit
 
 AUDIT, DIGEST = "toy-audit", "d"
-INTERVALS = {
-    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
-}  # fmt: skip
+INTERVALS = IntervalSettings(bootstrap_resamples=99)
 SETTINGS = {
     "intervals": INTERVALS,
     "disparity": {"fp_lambda": 0.5, "permutations": 99, "seed": 0},
@@ -145,7 +143,7 @@ def tabulated(inputs, class_names, *, methods=None, **settings):
     unknown = {"robust_accuracy": float("nan"), "robust_accuracy_source": None}
     accuracies = dict.fromkeys(inputs.subject.models, unknown)
     tabulation = Tabulation(
-        values=inputs,
+        audit_values=inputs,
         class_names=class_names,
         settings=TableSettings(**SETTINGS | {"methods": models} | own),
         accuracies=accuracies,

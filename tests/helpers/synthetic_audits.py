@@ -12,7 +12,6 @@ import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_frame
 from gfscore.audit.calibration.evidence import ModelEvidence
-from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
@@ -23,7 +22,7 @@ from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import lambda_swaps, model_sensitivity, with_places
-from gfscore.audit.settings import DisparitySettings, IntervalSettings, Resampling
+from gfscore.audit.settings import ConfusionSettings, DisparitySettings, IntervalSettings, Resampling, Temperatures
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
@@ -51,14 +50,12 @@ MEASURES = {
 }
 CERTIFIED_SCORE = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
-SEARCH = SearchSettings(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
+SEARCH = Temperatures(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
 RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99)
 SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 LAM = 0.5
-INTERVALS = {
-    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
-}  # fmt: skip
+INTERVALS = IntervalSettings(bootstrap_resamples=99)
 AUDIT = "synthetic"
 SEARCHED = ("calibration", "sensitivity")
 """Tables that stay empty here where no temperature is searched."""
@@ -167,9 +164,7 @@ def synthetic_audit(
 
     values = _Values(subjects, drawn, measured, great, results)
     class_names = list(class_names or (str(index) for index in range(classes)))
-    class_scores = class_score_table(
-        values.every(), class_names, intervals=IntervalSettings(**INTERVALS), label_error_rates=None
-    )
+    class_scores = class_score_table(values.every(), class_names, intervals=INTERVALS, label_error_rates=None)
     accuracies = {
         ModelName.from_columns(subject): {
             "robust_accuracy": value,
@@ -183,7 +178,7 @@ def synthetic_audit(
     candidates = candidates_of(values.every(), class_names, rules=rules, intervals=INTERVALS, label_error_rates=None)
     return SyntheticAudit(
         class_scores=class_scores,
-        model_summary=model_summary_table(list(values.every()), class_scores, accuracies, settings),
+        model_summary=model_summary_table(list(values.every()), class_scores, accuracies, settings, INTERVALS),
         vulnerability=vulnerability_table(class_scores),
         calibration=frame_of(CATALOGUE["calibration"], curves.assign(measure=great)),
         calibration_results=results,
@@ -438,7 +433,7 @@ def error_tables(
         measure, samples = "corruption" if corrupted else "clean", pd.concat(parts, ignore_index=True)
         predicted.append(Predictions(ModelName.from_columns(model), measure, samples, corrupted, corrupted))
     confusions, errors = confusion_tables(predicted, class_names(classes))
-    similarities = similarity_table(predicted, class_names(classes), shuffles=39, models=20, seed=0)
+    similarities = similarity_table(predicted, class_names(classes), ConfusionSettings(shuffles=39))
     return {"confusions": confusions, "class_errors": errors, "similarities": similarities}
 
 

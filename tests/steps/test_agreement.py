@@ -240,7 +240,7 @@ def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split
     found = falsification_table(inputs, folder.names, calibrations=calibrations, alpha=0.05)
     rows = of(found, calibration="sharp")
     whole = rows[rows["class_index"] == ALL].iloc[0]
-    reports = ~choosing_samples(folder.ids, folder.labels, split) if split else np.ones(60, dtype=bool)
+    reports = ~choosing_samples(folder.ids, folder.labels, **split) if split else np.ones(60, dtype=bool)
     assert whole["n"] == reports.sum()
     assert np.isnan(whole["low"]) == (split is None)
     # At T = 0.01 every score is B, above all distances found.

@@ -6,6 +6,7 @@ import pytest
 
 from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
 from gfscore.audit.classwise.similarity import similarity_table
+from gfscore.audit.settings import ConfusionSettings
 from helpers.steps import audit_inputs, models_named
 
 NAMES = ["cat", "dog", "frog"]
@@ -33,7 +34,7 @@ def tables(tmp_path_factory):
     inputs = audit_inputs(folder, models, MEASURES, samples, included=["none/A", "none/B"])
     predictions = list(predictions_of(inputs))
     confusions, errors = confusion_tables(predictions, NAMES)
-    similarities = similarity_table(predictions, NAMES, shuffles=19, models=5, seed=0)
+    similarities = similarity_table(predictions, NAMES, ConfusionSettings(shuffles=19, models=5))
     return SimpleNamespace(confusions=confusions, class_errors=errors, similarities=similarities)
 
 

@@ -86,7 +86,7 @@ class Folder:
         grouping = self.grouping(groups)
         how = {"intervals": INTERVALS, "minimum_cell": groups["minimum_cell"]}
         scores = group_score_table(inputs.uncalibrated(), grouping, NAMES, **how)
-        settings, confidence = GroupSettings.model_validate(groups), INTERVALS["confidence"]
+        settings, confidence = GroupSettings.model_validate(groups), INTERVALS.confidence
         metrics = group_metric_table(inputs, grouping, NAMES, settings=settings, confidence=confidence)
         return {"group_scores": scores, "group_metrics": metrics}
 

@@ -8,6 +8,7 @@ import pytest
 
 from gfscore.audit.comparison import compared_models, comparison_tables
 from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
@@ -17,7 +18,7 @@ from write_tables_page import page
 
 NAMES = ["cat", "dog", "frog"]
 MEASURES = {"clean": {"kind": "clean"}, "great": {"kind": "great", "activation": "softmax"}}
-SETTINGS = {"confidence": 0.95, "most": 1000, "flips": 99, "seed": 0}
+SETTINGS = ComparisonSettings(most=1000, flips=99)
 GREAT = np.array([[0.3, 0.3, 0.3], [0.9, 0.3, 0.3], [0.6, 0.6, 0.2], [0.6, 0.6, 0.2]])
 """Class means of four models: 1 wins class 0, 2 and 3 win class 1."""
 
@@ -41,7 +42,7 @@ class Folder:
 
     def compare(self, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
-        settings = SETTINGS | changes
+        settings = SETTINGS.model_copy(update=changes)
         tables, about = comparison_tables(inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5)
         return AuditTables(None, None, None, comparison=about, **tables)
 

@@ -8,6 +8,7 @@ import pytest
 
 from fetch_dataset import fetch_dataset
 from gfscore.audit.classwise.corruptions import ModelErrors, corruption_errors
+from gfscore.audit.settings import IntervalSettings
 from gfscore.core.files import write_json
 from gfscore.measures import complete, measure_of
 from gfscore.measures.job import MeasuringJob
@@ -23,7 +24,7 @@ CORRUPTIONS = ["shot_noise", "glass_blur", "fog", "jpeg_compression"]
 SEVERITIES = [1, 3, 5]
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 MODEL = {"dataset": "real", "threat": "none", "model": "cnn_a_adv"}
-INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0}
+INTERVALS = IntervalSettings()
 
 
 @pytest.fixture(scope="module")

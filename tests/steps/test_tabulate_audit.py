@@ -273,7 +273,7 @@ def test_a_temperature_chosen_on_other_samples_is_reported_on_fresh_ones(tmp_pat
     samples = scores.groupby(["model", "calibration"])["n"].sum().unstack()
     assert (samples["none"] % 120 == 0).all()
     assert samples.drop(columns="none").isin([60]).all(axis=None)
-    half = choosing_samples(audit.ids, made_logits(0)[1], split)
+    half = choosing_samples(audit.ids, made_logits(0)[1], **split)
     for objective, result in results.items():
         rows = scores[(scores["model"] == "weak") & (scores["calibration"] == objective)]
         logits, labels = made_logits(0)

@@ -9,13 +9,14 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.comparison import comparison_of
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import SampleList
+from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.errors import InputError
 from gfscore.core.settings import Subset
 from gfscore.measures import complete
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
-from helpers.steps import INTERVALS, SETTINGS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
+from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_dataset, write_manifest
 
 NAMES = ["cat", "dog"]
 RADII = {"radii": complete({"kind": "certified", "largest_radius": 1.0})}
@@ -187,7 +188,7 @@ def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_rad
     assert [len(found["computed", name].low) for name in declared] == [200, 10]
     assert not any(item.missing.any() for item in found.values())
     compared = {
-        name: comparison_of([found["brought", name], found["computed", name]], settings=SETTINGS["comparison"])
+        name: comparison_of([found["brought", name], found["computed", name]], settings=ComparisonSettings())
         for name in declared
     }
     assert compared["clean"][0] is None and "different samples" in compared["clean"][1]

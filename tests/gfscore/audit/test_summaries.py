@@ -37,7 +37,7 @@ def test_undecided_samples_leave_no_p_value_of_disparity(undecided):
         measured = replace(measured, high=np.ones(300))
     classes = class_score_table([measured], NAMES, intervals=INTERVALS, label_error_rates=None)
     settings = DisparitySettings(permutations=99)
-    row = model_summary_table([measured], classes, {measured.model: {}}, settings).iloc[0]
+    row = model_summary_table([measured], classes, {measured.model: {}}, settings, INTERVALS).iloc[0]
     expected = NO if undecided else 0.01
     np.testing.assert_array_equal([row[f"{name}_p"] for name in ("rdi", "nrgc", "wcr")], [expected] * 3)
     assert (row["rdi_low"] > 0) == (not undecided)
@@ -51,7 +51,7 @@ def test_shuffles_are_enough_for_the_number_of_models():
     first = SampleValues.decided(model_named("m0"), clean, (labels > 0) * 1.0, expected, correct=labels >= 0)
     scores = class_score_table([first], NAMES, intervals=INTERVALS, label_error_rates=None)
     accuracies = {model_named(f"m{index}"): {} for index in range(60)}
-    row = model_summary_table([first], scores, accuracies, DisparitySettings(permutations=19)).iloc[0]
+    row = model_summary_table([first], scores, accuracies, DisparitySettings(permutations=19), INTERVALS).iloc[0]
     assert row["rdi_p"] * 60 == pytest.approx(0.05)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from gfscore import InputError
+from gfscore.audit.settings import IntervalSettings
 from gfscore.measures import measure_of
 from gfscore.statistics import SCALE, classes
 from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
@@ -139,7 +140,7 @@ def test_wrong_labels_widen_both_sides():
 
 
 def test_config_decides_by_the_measure_which_method_is_used():
-    intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 3}
+    intervals = IntervalSettings(seed=3)
     for settings, expected in (
         ({"kind": "clean"}, "clopper_pearson"),
         ({"kind": "great", "activation": "softmax"}, "betting"),
@@ -311,7 +312,7 @@ def test_decisions_left_open_and_decisions_that_may_be_wrong_widen_the_bounds():
     values = np.array([1.0] * 20 + [0.0] * 20 + [1.0] * 40)
     upper = values.copy()
     upper[20:30] = 1
-    intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 0}
+    intervals = IntervalSettings()
     bounds = bounds_of(values, labels, 3, measure=measure, intervals=intervals, upper_values=upper)
     low, high = bounds.interval(0.06)
     side = 0.06 / 6
@@ -333,7 +334,7 @@ def test_bounds_of_certified_radii_allow_for_wrong_certificates():
     computed = measure_of({"kind": "certified", "smoothing": smoothing})
     imported = measure_of({"kind": "certified", "largest_radius": computed.value_range[1]})
     rng, n, trials, missed = np.random.default_rng(4), 300, 200, {"computed": 0, "imported": 0}
-    intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 0}
+    intervals = IntervalSettings()
     for _ in range(trials):
         true = rng.uniform(0, 0.4, n)
         wrong = rng.random(n) < smoothing["alpha"]

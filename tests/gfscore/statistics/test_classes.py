@@ -228,6 +228,6 @@ def test_models_whose_rows_stand_in_another_order_are_parted_alike():
     names = np.array([f"sample-{index}" for index in range(len(labels))])
     order = np.random.default_rng(0).permutation(len(labels))
     split = {"share": 0.5, "seed": 4}
-    straight = names[choosing_samples(names, labels, split)]
-    shuffled = names[order][choosing_samples(names[order], labels[order], split)]
+    straight = names[choosing_samples(names, labels, **split)]
+    shuffled = names[order][choosing_samples(names[order], labels[order], **split)]
     assert set(straight) == set(shuffled)

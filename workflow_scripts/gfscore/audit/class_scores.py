@@ -149,7 +149,7 @@ def _class_frame(item, class_names):
 
 def _with_bounds(frame, item, intervals, label_error_rates):
     alpha = 1 - intervals.confidence
-    bounds = item.bounds(len(frame), intervals=intervals.model_dump(), label_error_rates=label_error_rates)
+    bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
     bootstrap_low, bootstrap_high = bootstrap_intervals(
         bounds.samples,

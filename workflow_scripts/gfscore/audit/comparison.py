@@ -6,7 +6,7 @@ families of tests: of all pairs of models, and in `comparisons` of all classes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import lambda_swaps, places
+from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.values import SampleValues, row_generator
 from gfscore.statistics.classes import TIE_TOLERANCE, class_values
 from gfscore.statistics.paired import Comparison, compare
@@ -116,7 +117,7 @@ COMPARISON_TABLES = (COMPARISONS, MODEL_COMPARISONS, RANK_INTERVALS, LAMBDA_SWAP
 
 
 def comparison_tables(
-    values: Iterable[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+    values: Iterable[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
 
@@ -127,8 +128,7 @@ def comparison_tables(
         invalidate the tests.
     class_names : sequence of str
         Names of the K classes.
-    settings : mapping
-        The configuration's section `comparison`: confidence, most, flips and seed.
+    settings : ComparisonSettings
     fp_lambda : float
         Weight lambda of RDI in FP.
     """
@@ -147,7 +147,7 @@ def comparison_tables(
 
 
 def compared_models(
-    models: Sequence[SampleValues], class_names: Sequence[str], *, settings: Mapping[str, Any], fp_lambda: float
+    models: Sequence[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """Tables of one measure by name, and its entry of comparison.json.
 
@@ -167,7 +167,7 @@ def compared_models(
         "metric_ranks": _metric_frame(models, metrics_of_models),
     }
     comparison, reason = comparison_of(models, settings=settings)
-    summary = {
+    summary: dict[str, Any] = {
         "models": len(models),
         "compared": comparison is not None,
         "reason": reason,
@@ -176,7 +176,7 @@ def compared_models(
     if comparison is None:
         return tables, summary
 
-    confidence = settings["confidence"]
+    confidence = settings.confidence
     tables["comparisons"] = _class_frame(comparison, models, class_names, confidence)
     tables["model_comparisons"] = _pair_frame(comparison, models, confidence)
     tables["rank_intervals"] = _rank_frame(comparison, models, metrics_of_models["value"].to_numpy(), confidence)
@@ -190,7 +190,7 @@ def compared_models(
 
 
 def comparison_of(
-    models: Sequence[SampleValues], *, settings: Mapping[str, Any]
+    models: Sequence[SampleValues], *, settings: ComparisonSettings
 ) -> tuple[Comparison | None, str | None]:
     """Paired comparison of the models for one measure.
 
@@ -198,8 +198,7 @@ def comparison_of(
     ----------
     models : sequence of SampleValues
         Values of the measure, one for each model.
-    settings : mapping
-        confidence, most, flips and seed.
+    settings : ComparisonSettings
 
     Returns
     -------
@@ -219,10 +218,10 @@ def comparison_of(
         np.stack([values.low for values in models]),
         first.labels,
         value_range=measure.value_range,
-        alpha=1 - settings["confidence"],
-        most=settings["most"],
-        flips=settings["flips"],
-        rng=row_generator(settings["seed"], {"dataset": first.model.dataset, "measure": first.measure.name}),
+        alpha=1 - settings.confidence,
+        most=settings.most,
+        flips=settings.flips,
+        rng=row_generator(settings.seed, {"dataset": first.model.dataset, "measure": first.measure.name}),
         upper_values=np.stack([values.high for values in models]),
         error_rate=measure.error_rate,
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
 from gfscore.audit.verdicts.gate_rules import RuleSettings
@@ -19,7 +20,7 @@ def judgement(
     files: Mapping[str, Any],
     *,
     rules: Sequence[RuleSettings],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
     fp_lambda: float,
 ) -> Verdict:
@@ -35,8 +36,7 @@ def judgement(
         `checkpoints`.
     rules : sequence of RuleSettings
         Rules of the gate.
-    intervals : mapping
-        Settings `intervals` of the configuration.
+    intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Shares of wrong labels; None if labels are assumed right.
     fp_lambda : float
@@ -73,7 +73,7 @@ def verdicts_on(
     class_names: Sequence[str],
     *,
     rules: Sequence[RuleSettings],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     fp_lambda: float,
 ) -> dict[str, str]:
     """Verdicts of a gate on values of one measure of several models, by label, for all of them together.
@@ -86,8 +86,7 @@ def verdicts_on(
         Names of the K classes.
     rules : sequence of RuleSettings
         Rules of the gate, of which those count that judge class values of this measure; labels are assumed right.
-    intervals : mapping
-        Settings `intervals` of the configuration.
+    intervals : IntervalSettings
     fp_lambda : float
         Lambda of FP.
 

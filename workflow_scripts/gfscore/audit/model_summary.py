@@ -14,7 +14,7 @@ from gfscore.audit.metrics import AGAINST_CHANCE, APPENDED, COMPANIONS, FIRST, M
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import detectable_rdi
 from gfscore.audit.noise import NoiseFloor, noise_floors
-from gfscore.audit.settings import DisparitySettings
+from gfscore.audit.settings import DisparitySettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.statistics.classes import class_values, worst_class_set, worst_classes
@@ -92,6 +92,7 @@ def model_summary_table(
     scores: pd.DataFrame,
     accuracies: Mapping[ModelName, Mapping[str, Any]],
     settings: DisparitySettings,
+    intervals: IntervalSettings,
 ) -> pd.DataFrame:
     """The table model_summary.
 
@@ -105,6 +106,8 @@ def model_summary_table(
         Published and robust accuracies of all models of the audit, as columns of the table.
     settings : DisparitySettings
         Lambda of FP, and permutations and seed of the noise floor.
+    intervals : IntervalSettings
+        Those of class_scores.
     """
     key = ["threat", "model", "measure", "calibration"]
     by_key = {group: frame.sort_values("class_index") for group, frame in scores.groupby(key, sort=False)}
@@ -112,7 +115,7 @@ def model_summary_table(
     floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
     rows = []
     for item, frame, floor in zip(values, classes, floors, strict=True):
-        row = _summary_row(item, frame, floor, lam=settings.fp_lambda)
+        row = _summary_row(item, frame, floor, intervals, lam=settings.fp_lambda)
         rows.append({**row, **accuracies[item.model]})
     return typed_frame(MODEL_SUMMARY, pd.DataFrame(rows))
 
@@ -140,7 +143,7 @@ def _noise_floors(values, classes, *, models, settings):
     return [floors[position] for position in range(len(values))]
 
 
-def _summary_row(item, classes, floor, *, lam):
+def _summary_row(item, classes, floor, intervals, *, lam):
     names = classes["class_name"].tolist()
     low = classes["low"].to_numpy()
     high = classes["high"].to_numpy()
@@ -148,11 +151,11 @@ def _summary_row(item, classes, floor, *, lam):
     worst = worst_classes(values.mean)
 
     row = {**item.columns(), **metric_values(values, lam=lam)}
-    intervals = metric_intervals(values, low, high, lam=lam) if item.fresh else {}
+    bounds = metric_intervals(values, low, high, lam=lam) if item.fresh else {}
     for metric in MAIN:
         if metric.bounded:
-            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = intervals.get(metric.name, UNKNOWN)
-    row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, classes)
+            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
+    row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, classes, intervals)
 
     row["wcr_class"] = names[worst[0]]
     row["wcr_tied"] = [names[index] for index in worst]
@@ -170,17 +173,15 @@ def _summary_row(item, classes, floor, *, lam):
     return row
 
 
-def _aggregate_interval(item, classes):
-    # Interval of the aggregate alone, by the method, confidence and label-error rates of the class bounds.
+def _aggregate_interval(item, classes, intervals):
+    # Interval of the aggregate alone, which allows for the label-error rates of the class bounds.
     if not item.fresh:
         return UNKNOWN
-    method = classes["interval"].iloc[0]
     rates = classes["label_error_rate"]
     bounds = item.bounds(
         len(classes),
-        # The seed draws the order of the samples, on which the interval of an aggregate does not depend.
-        intervals={"method": method, "binary": method, "seed": 0},
+        intervals=intervals,
         label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
     )
-    side = (1 - classes["confidence"].iloc[0]) / 2
+    side = (1 - intervals.confidence) / 2
     return bounds.lower_aggregate(side), bounds.upper_aggregate(side)

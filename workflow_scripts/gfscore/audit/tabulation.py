@@ -15,7 +15,7 @@ from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
-from gfscore.audit.calibration.evidence import accuracies_of, evidence_of_models, read_sweeps
+from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import (
     class_pair_table,
@@ -195,11 +195,11 @@ class Tabulation:
         curves : mapping
             Score of each model over the temperature, by label.
         """
-        search = self._search(curves)
+        evidence = self._evidence(curves)
         uncalibrated = list(self.audit_values.uncalibrated())
         # All files have been read, so that both only compute: the search takes about as long as these tables.
         with ThreadPoolExecutor(1) as pool:
-            searching = pool.submit(search)
+            searching = pool.submit(self._calibration, evidence)
             yield from self._tables_without_temperature(uncalibrated)
             calibration = searching.result()
         yield calibration
@@ -213,7 +213,7 @@ class Tabulation:
             label_error_rates=self.label_error_rates,
         )
         yield TableGroup({"class_scores": scores})
-        summary = model_summary_table(values, scores, self.accuracies, self.settings.disparity)
+        summary = model_summary_table(values, scores, self.accuracies, self.settings.disparity, self.settings.intervals)
         yield TableGroup({"model_summary": summary})
         yield TableGroup({"vulnerability": vulnerability_table(scores), "class_pairs": class_pair_table(scores)})
         yield self._group_tables(values)
@@ -231,7 +231,7 @@ class Tabulation:
         yield TableGroup({"costs": cost_table(self.settings.costs, scores)})
 
     def _remedy_tables(self):
-        intervals = self.settings.intervals.model_dump()
+        intervals = self.settings.intervals
         judged = []
         for remedy in self.remedies:
             judged += [remedy.original, remedy.judged]
@@ -244,50 +244,54 @@ class Tabulation:
         )
         return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)
 
-    def _search(self, curves):
-        # Function that searches the temperatures, from evidence that is read here.
-        measure = self.audit_values.subject.calibrated_measure
+    def _evidence(self, curves: Mapping[str, ScoreCurves]) -> list[ModelEvidence]:
+        # What temperatures are chosen by; none for an audit that searches none.
         search = self.settings.calibration
-        if measure is None or search is None:
-            return lambda: TableGroup({}, {"calibration": {}})
-        seed = self.settings.disparity.seed
-        split = None if search.split is None else search.split.model_dump()
-        evidence = evidence_of_models(
-            self.audit_values, curves, self.accuracies, distances=search.distances, seed=seed, split=split
+        if search is None:
+            return []
+        return evidence_of_models(
+            self.audit_values,
+            curves,
+            self.accuracies,
+            distances=search.distances,
+            seed=self.settings.disparity.seed,
+            split=search.split,
         )
 
-        def calibration() -> TableGroup:
-            results, curve_points = calibrate(
-                evidence,
-                search.objectives,
-                settings=search.temperatures,
-                stability_window=search.stability_window,
-                resampling=search.resampling,
-                seed=seed,
-                split=split,
-            )
-            named = {objective: {"measure": measure, **result} for objective, result in results.items()}
-            return _typed({"calibration": curve_points.assign(measure=measure)}, calibration=named)
-
-        return calibration
+    def _calibration(self, evidence: list[ModelEvidence]) -> TableGroup:
+        search = self.settings.calibration
+        if search is None:
+            return TableGroup({}, {"calibration": {}})
+        measure = self.audit_values.subject.calibrated_measure
+        results, curve_points = calibrate(
+            evidence,
+            search.objectives,
+            settings=search.temperatures,
+            stability_window=search.stability_window,
+            resampling=search.resampling,
+            seed=self.settings.disparity.seed,
+            split=search.split,
+        )
+        entries = {objective: {"measure": measure, **result} for objective, result in results.items()}
+        return _typed({"calibration": curve_points.assign(measure=measure)}, calibration=entries)
 
     def _tables_without_temperature(self, values):
         # Tables that no temperature changes.
         settings = self.settings
         names = self.class_names
         rows, comparison = comparison_tables(
-            values, names, settings=settings.comparison.model_dump(), fp_lambda=settings.disparity.fp_lambda
+            values, names, settings=settings.comparison, fp_lambda=settings.disparity.fp_lambda
         )
         yield _typed(rows, comparison=comparison)
         predictions = list(predictions_of(self.audit_values))
         confusions, class_errors = confusion_tables(predictions, names)
-        similarities = similarity_table(predictions, names, **settings.confusions.model_dump())
+        similarities = similarity_table(predictions, names, settings.confusions)
         yield _typed({"confusions": confusions, "class_errors": class_errors, "similarities": similarities})
         if self.audit_values.subject.of_kind("corruption"):
             errors = corruption_errors(
                 self.audit_values,
                 len(names),
-                intervals=settings.intervals.model_dump(),
+                intervals=settings.intervals,
                 label_error_rates=self.label_error_rates,
                 baseline=settings.corruption_baseline,
             )
@@ -338,7 +342,7 @@ class Tabulation:
                 values,
                 self.grouping,
                 self.class_names,
-                intervals=self.settings.intervals.model_dump(),
+                intervals=self.settings.intervals,
                 minimum_cell=groups.minimum_cell,
             )
             tables["group_metrics"] = group_metric_table(

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.samples import ExpectedSamples, ModelLogits, SampleList, ScoresFile, stored_values
+from gfscore.audit.settings import IntervalSettings
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -216,7 +217,7 @@ class SampleValues:
         self,
         classes: int,
         *,
-        intervals: Mapping[str, Any],
+        intervals: IntervalSettings,
         label_error_rates: ArrayLike | None = None,
         cells: NDArray[np.integer] | None = None,
     ) -> ClassBounds:
@@ -226,8 +227,7 @@ class SampleValues:
         ----------
         classes : int
             Number of classes, or of cells.
-        intervals : mapping
-            Settings `intervals` of the configuration.
+        intervals : IntervalSettings
         label_error_rates : array-like (K,), optional
             Shares of wrong labels that the bounds allow for.
         cells : ndarray (N,) of int, optional
@@ -428,7 +428,7 @@ class AuditValues:
             held_out = np.ones(len(correct), dtype=bool)
             split = calibration["split"]
             if split:
-                held_out = ~choosing_samples(model_logits.sample_id, model_logits.labels, split)
+                held_out = ~choosing_samples(model_logits.sample_id, model_logits.labels, **split)
             values = scores(
                 model_logits.logits[held_out],
                 model_logits.labels[held_out],

@@ -3,9 +3,8 @@
 # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +44,25 @@ class BoundedMeasure(Protocol):
     @property
     def error_rate(self) -> float:
         """Largest probability that a value is wrong."""
+        ...
+
+
+class IntervalMethods(Protocol):
+    """How an audit makes its bounds."""
+
+    @property
+    def method(self) -> str:
+        """Interval method of measures with values between the ends of their range."""
+        ...
+
+    @property
+    def binary(self) -> str:
+        """Interval method of measures that are 0 or 1."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of the order of the samples in betting."""
         ...
 
 
@@ -190,7 +208,7 @@ def bounds_of(
     classes: int,
     *,
     measure: BoundedMeasure,
-    intervals: Mapping[str, Any],
+    intervals: IntervalMethods,
     label_error_rates: ArrayLike | None = None,
     upper_values: ArrayLike | None = None,
 ) -> ClassBounds:
@@ -207,8 +225,7 @@ def bounds_of(
     measure : BoundedMeasure
         Its range, whether it is 0/1, and the largest probability of a wrong value, which the bounds allow for whatever
         the true values are.
-    intervals : mapping
-        `method`, `binary` (the method of 0/1 measures) and `seed` (order of the samples).
+    intervals : IntervalMethods
     label_error_rates : array_like of shape (K,), optional
         Share of wrong labels that the bounds allow for.
     upper_values : array_like of shape (N,), optional
@@ -224,8 +241,8 @@ def bounds_of(
     InputError
         As ClassBounds, and for a NaN among the values.
     """
-    seed = intervals["seed"]
-    method = intervals["binary"] if measure.binary else intervals["method"]
+    seed = intervals.seed
+    method = intervals.binary if measure.binary else intervals.method
     upper_samples = None
     if upper_values is not None:
         upper_samples = class_samples(upper_values, labels, classes, seed=seed)

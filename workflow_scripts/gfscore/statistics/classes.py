@@ -1,7 +1,6 @@
 """Class values, means of one number per sample within each class, and the worst of them."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -276,10 +275,7 @@ def split_samples(
 
 
 def choosing_samples(
-    sample_id: NDArray[Any], labels: NDArray[np.integer], split: Mapping[str, Any]
+    sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Mask (N,) of the samples that choose a temperature; the others report it.
-
-    `split` holds the `share` of the choosing samples and a `seed`; `sample_id` and `labels` are those of split_samples.
-    """
-    return split_samples(sample_id, labels, share=split["share"], rng=np.random.default_rng(split["seed"]))
+    """Mask (N,) of the samples that choose a temperature, by split_samples; the others report it."""
+    return split_samples(sample_id, labels, share=share, rng=np.random.default_rng(seed))

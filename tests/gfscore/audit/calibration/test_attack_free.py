@@ -14,7 +14,8 @@ from gfscore.audit.calibration.attack_free import (
     ranking_stability,
     within_model_class_accuracy,
 )
-from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, optimum, two_phase_grid
+from gfscore.audit.settings import Temperatures
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
@@ -24,7 +25,7 @@ from helpers import definitions
 from helpers.processes import most_memory
 from helpers.samples import MadeCurves, logits_and_labels
 
-PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def searched(objective, settings=PAPER):
@@ -122,7 +123,7 @@ def test_the_window_sees_what_its_end_points_do_not():
 
 def test_stability_is_never_higher_over_the_window_than_at_its_ends():
     curves, _ = made_models(range(4), k=8)
-    temperatures = PAPER.coarse()[:40]
+    temperatures = coarse_grid(PAPER)[:40]
     whole = ranking_stability(curves, delta=0.05, low=0.01, high=10)(temperatures)
     ends = ranking_stability(curves, delta=0.05, low=0.01, high=10, endpoints_only=True)(temperatures)
     assert (whole <= ends + 1e-12).all()

@@ -3,9 +3,8 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.calibration.evidence import evidence_of_models
-from gfscore.audit.calibration.temperature_search import SearchSettings
 from gfscore.audit.calibration.temperatures import calibrate
-from gfscore.audit.settings import Resampling
+from gfscore.audit.settings import Resampling, Split, Temperatures
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import choosing_samples
@@ -20,8 +19,8 @@ MEASURES = {
     "distances": {"kind": "minimal", "norm": "l2", "largest_distance": 5.0},
 }
 IDS = np.array([f"s{row:03d}" for row in range(N)])
-SPLIT = {"share": 0.5, "seed": 0}
-SEARCH = SearchSettings(low=0.1, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SPLIT = Split(share=0.5)
+SEARCH = Temperatures(low=0.1, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def made(index):
@@ -33,7 +32,7 @@ def made(index):
 
 
 def chooses():
-    return choosing_samples(IDS, made(0)[1], SPLIT)
+    return choosing_samples(IDS, made(0)[1], share=SPLIT.share, seed=SPLIT.seed)
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 
 from gfscore.audit.calibration import attack_free, rank_objectives
-from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, optimum, two_phase_grid
+from gfscore.audit.settings import Temperatures
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import every_order, ranks, spearman
 from helpers.samples import MadeCurves, logits_and_labels
 
-PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 DELTA = 0.05
 STEP = 1e-4
 OBJECTIVES = {
@@ -191,7 +192,7 @@ def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monk
         assert not objective.exact
         # T = 1 is no temperature of the paper's grid, but where every score is before calibration.
         temperatures = np.union1d(two_phase_grid(function, PAPER)[0], 1.0)
-        assert 1.0 not in PAPER.coarse()
+        assert 1.0 not in coarse_grid(PAPER)
         np.testing.assert_array_equal(objective.stretches.first, temperatures)
         values = function(temperatures)
         np.testing.assert_allclose(values_of(objective), values, atol=1e-12)
@@ -210,14 +211,14 @@ def _across(curves, accuracy):
 
 def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch):
     monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
-    rough = SearchSettings(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
+    rough = Temperatures(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
     curves, accuracy = made_models(models=2, k=12)
     objective = rank_objectives.within_model_class_accuracy(curves, accuracy, rough)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)
     functions = [attack_free.within_model_class_accuracy(curves, accuracy[:, order]) for order in orders]
     coarse, all_steps = (
         np.nanmax([function(temperatures) for function in functions], axis=1)
-        for temperatures in (rough.coarse(), objective.stretches.first)
+        for temperatures in (coarse_grid(rough), objective.stretches.first)
     )
     np.testing.assert_allclose(objective.permuted(orders), coarse, atol=1e-12)
     assert (coarse < all_steps - 0.01).any()

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from gfscore import InputError
-from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, fine_grid, optimum, two_phase_grid
+from gfscore.audit.settings import Temperatures
 
-PAPER = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def peak(center, height=1.0):
@@ -23,26 +24,26 @@ def searched(objective, settings):
 
 
 def test_the_papers_grid():
-    coarse = PAPER.coarse()
+    coarse = coarse_grid(PAPER)
     assert len(coarse) == 100
     assert coarse[[0, 1, -1]] == pytest.approx([0.01, 0.11, 9.91])
-    fine = PAPER.fine(5.01)
+    fine = fine_grid(PAPER, 5.01)
     assert len(fine) == 201
     assert fine[[0, 1, -1]] == pytest.approx([4.91, 4.911, 5.11])
 
 
 @pytest.mark.parametrize("center", [0.01, 0.05, 9.91, 10.0])
 def test_the_fine_grid_stays_in_the_range(center):
-    fine = PAPER.fine(center)
+    fine = fine_grid(PAPER, center)
     assert fine.min() >= 0.01
     assert fine.max() <= 10
     assert (np.diff(fine) > 0).all()
 
 
 def test_the_coarse_grid_reaches_but_never_passes_the_upper_bound():
-    assert SearchSettings(0.5, 3.0, 0.5, 0.1, 0.5).coarse().tolist() == [0.5, 1, 1.5, 2, 2.5, 3]
-    assert SearchSettings(0.1, 0.4, 0.1, 0.01, 0.1).coarse().tolist() == [0.1, 0.2, 0.3, 0.4]
-    assert SearchSettings(0.5, 2.9, 0.5, 0.1, 0.5).coarse().max() == 2.5
+    assert coarse_grid(Temperatures(low=0.5, high=3.0, coarse_step=0.5)).tolist() == [0.5, 1, 1.5, 2, 2.5, 3]
+    assert coarse_grid(Temperatures(low=0.9, high=1.2, coarse_step=0.1)).tolist() == [0.9, 1.0, 1.1, 1.2]
+    assert coarse_grid(Temperatures(low=0.5, high=2.9, coarse_step=0.5)).max() == 2.5
 
 
 def test_a_temperature_of_both_grids_is_searched_once():

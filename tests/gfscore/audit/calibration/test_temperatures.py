@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence
-from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, optimum, two_phase_grid
+from gfscore.audit.calibration.temperature_search import Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
-from gfscore.audit.settings import Resampling
+from gfscore.audit.settings import Resampling, Temperatures
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values, split_samples
@@ -19,7 +19,7 @@ from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from helpers.samples import logits_and_labels
 
-SEARCH = SearchSettings(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SEARCH = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 RESAMPLING = Resampling(bootstrap=49, confidence=0.9, permutations=99)
 SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 

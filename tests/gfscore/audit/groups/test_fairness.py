@@ -18,7 +18,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.settings import Balanced
+from gfscore.audit.settings import Balanced, IntervalSettings
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, range_of, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
@@ -237,7 +237,7 @@ def test_the_bounds_of_a_largest_difference_hold_as_often_as_they_promise():
     alpha, runs = 0.1, 200
     statistic = statistic_of(GROUP_GAP, attribute="age", class_names=[], lam=0.5)
     rng, shares = np.random.default_rng(5), np.array([0.9, 0.8, 0.55])
-    intervals = {"method": "betting", "binary": "clopper_pearson", "seed": 0}
+    intervals = IntervalSettings()
     missed = np.zeros(2)
     for _ in range(runs):
         group = rng.integers(0, 3, 150)

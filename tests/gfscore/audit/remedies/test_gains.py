@@ -17,7 +17,7 @@ from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
 ALPHA = 0.05
-INTERVALS = IntervalSettings().model_dump()
+INTERVALS = IntervalSettings()
 CLASSES = 10
 MODELS = 500
 

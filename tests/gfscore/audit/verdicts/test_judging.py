@@ -4,6 +4,7 @@ from scipy.stats import binom
 
 from gfscore import InputError
 from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts import judging
 from gfscore.audit.verdicts.candidates import Candidate, candidates_of
@@ -222,7 +223,7 @@ def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
         [measured("clean", "none", 1.0), measured("great", "none", 0.5), measured("great", "likelihood", 0.1)],
         ["a", "b"],
         rules=parsed_rules([RULE]),
-        intervals={"method": "betting", "binary": "clopper_pearson", "seed": 0},
+        intervals=IntervalSettings(),
         label_error_rates=None,
     )
     assert len(found) == 1

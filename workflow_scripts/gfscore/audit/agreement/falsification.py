@@ -139,7 +139,7 @@ def _temperatures(
 
 def _reporting(distances: pd.DataFrame, evidence: ModelLogits, split: Mapping[str, Any]) -> pd.DataFrame:
     # Distances of the samples that chose no temperature.
-    chose = choosing_samples(evidence.sample_id, evidence.labels, split)
+    chose = choosing_samples(evidence.sample_id, evidence.labels, **split)
     return distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
 
 

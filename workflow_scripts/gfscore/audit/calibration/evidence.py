@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
 from gfscore.audit.samples import ModelLogits
+from gfscore.audit.settings import Split
 from gfscore.audit.values import AuditValues, row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -148,7 +149,7 @@ def evidence_of_models(
     *,
     distances: str | None,
     seed: int,
-    split: Mapping[str, Any] | None,
+    split: Split | None,
 ) -> list[ModelEvidence]:
     """Evidence on the models of an audit that take part.
 
@@ -163,8 +164,8 @@ def evidence_of_models(
         The l2 measure of kind minimal whose distances are used.
     seed : int
         Determines, without a split, the half that is held out for the likelihood objective.
-    split : mapping or None
-        Share and seed of the samples that choose every temperature, equally in all models; the others report.
+    split : Split or None
+        Split into the samples that choose every temperature, equally in all models, and those that report.
 
     Raises
     ------
@@ -199,7 +200,7 @@ def _evidence_of_model(values, model, curves, robust_accuracy, *, distances, see
     held_out = split_samples(evidence.sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
     report_curves = curves
     if split is not None:
-        chooses = choosing_samples(evidence.sample_id, labels, split)
+        chooses = choosing_samples(evidence.sample_id, labels, share=split.share, seed=split.seed)
         reports = ~chooses
         held_out = chooses
         low, high = curves.temperatures[[0, -1]]

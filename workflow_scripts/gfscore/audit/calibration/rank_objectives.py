@@ -18,7 +18,8 @@ from gfscore.audit.calibration.piecewise_objectives import (
     centred,
     correlation,
 )
-from gfscore.audit.calibration.temperature_search import SearchSettings, Stretches, two_phase_grid
+from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, two_phase_grid
+from gfscore.audit.settings import Temperatures
 from gfscore.core.errors import InputError
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
@@ -29,7 +30,7 @@ them the paper's grid is searched."""
 
 
 def cross_model_accuracy(
-    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
     """Eq. 8 as written, attack_free.cross_model_accuracy.
 
@@ -40,13 +41,13 @@ def cross_model_accuracy(
     curves : sequence of M ScoreCurves
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
-    settings : SearchSettings
+    settings : Temperatures
     """
     return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
 
 def attack_distance(
-    curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: SearchSettings
+    curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
     """Spearman over models of the aggregate score and the mean attack distance.
 
@@ -57,7 +58,7 @@ def attack_distance(
     curves : sequence of M ScoreCurves
     distances : ndarray (M,) of float64
         Mean distance of each model.
-    settings : SearchSettings
+    settings : Temperatures
 
     Raises
     ------
@@ -72,7 +73,7 @@ def attack_distance(
 
 
 def _across_models(
-    curves: Sequence[ScoreCurves], quantity: NDArray[np.float64], settings: SearchSettings
+    curves: Sequence[ScoreCurves], quantity: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
     aggregates = attack_free.aggregates(curves)
     exact = len(curves) <= MOST_RANKED
@@ -88,7 +89,7 @@ def _across_models(
 
 
 def within_model_class_accuracy(
-    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: SearchSettings
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> WithinModels:
     """Agreement of class scores with class accuracies, attack_free.within_model_class_accuracy.
 
@@ -99,7 +100,7 @@ def within_model_class_accuracy(
     curves : sequence of M ScoreCurves
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
-    settings : SearchSettings
+    settings : Temperatures
     """
     present = curves[0].n > 0
     exact = bool(present.sum() <= MOST_RANKED)
@@ -112,7 +113,7 @@ def within_model_class_accuracy(
         stretches = Stretches.at(temperatures)
         stretches_of_models = [stretches] * len(curves)
         # The position of the fine grid depends on the accuracies.
-        fixed = np.isin(temperatures, settings.coarse())
+        fixed = np.isin(temperatures, coarse_grid(settings))
 
     accuracy_ranks = ranks(class_accuracy[:, present])
     class_ranks = []
@@ -130,7 +131,7 @@ def within_model_class_accuracy(
 
 
 def ranking_stability(
-    curves: Sequence[ScoreCurves], settings: SearchSettings, *, delta: float, endpoints_only: bool = False
+    curves: Sequence[ScoreCurves], settings: Temperatures, *, delta: float, endpoints_only: bool = False
 ) -> MeanOverModels:
     """Eq. 9, attack_free.ranking_stability.
 
@@ -140,7 +141,7 @@ def ranking_stability(
     Parameters
     ----------
     curves : sequence of M ScoreCurves
-    settings : SearchSettings
+    settings : Temperatures
     delta : float
         Half-width of the window.
     endpoints_only : bool
@@ -167,7 +168,7 @@ def ranking_stability(
     return MeanOverModels(stretches, np.array(by_model), exact=True)
 
 
-def _grid(objective: attack_free.Objective, settings: SearchSettings) -> NDArray[np.float64]:
+def _grid(objective: attack_free.Objective, settings: Temperatures) -> NDArray[np.float64]:
     # The paper's grid and T = 1, the temperature before calibration, which may not be on the grid.
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
@@ -210,7 +211,7 @@ def _between(rows, others):
     return correlation((rows * others).sum(axis=-1), (rows**2).sum(axis=-1), (others**2).sum(axis=-1))
 
 
-def _common(stretches_of_models: Sequence[Stretches], settings: SearchSettings) -> Stretches:
+def _common(stretches_of_models: Sequence[Stretches], settings: Temperatures) -> Stretches:
     boundaries = np.concatenate([stretches.last[:-1] for stretches in stretches_of_models])
     return Stretches.between(joined(boundaries, low=settings.low, high=settings.high))
 

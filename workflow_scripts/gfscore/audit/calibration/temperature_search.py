@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.audit.settings import Temperatures
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import RESOLUTION
 
@@ -19,37 +20,18 @@ class UndefinedObjectiveError(InputError):
     """An objective is undefined at every temperature."""
 
 
-@dataclass(frozen=True)
-class SearchSettings:
-    """Search range [low, high], and the paper's two-phase grid: coarse, then fine around the best coarse point.
+def coarse_grid(settings: Temperatures) -> NDArray[np.float64]:
+    """Temperatures (T,) of the first phase, from `low` up to at most `high` in steps of `coarse_step`."""
+    steps = int((settings.high - settings.low) / settings.coarse_step + 1e-9)
+    # Rounded like the fine grid, so that common temperatures are equal.
+    return np.round(settings.low + settings.coarse_step * np.arange(steps + 1), 12)
 
-    Parameters
-    ----------
-    low, high : float
-        Ends of the range.
-    coarse_step, fine_step : float
-        Steps of the two phases.
-    fine_radius : float
-        The second phase searches this far on both sides of the best coarse temperature.
-    """
 
-    low: float
-    high: float
-    coarse_step: float
-    fine_step: float
-    fine_radius: float
-
-    def coarse(self) -> NDArray[np.float64]:
-        """Coarse temperatures (T,), from `low` up to at most `high` in steps of `coarse_step`."""
-        steps = int((self.high - self.low) / self.coarse_step + 1e-9)
-        # Rounded like the fine grid, so that common temperatures are equal.
-        return np.round(self.low + self.coarse_step * np.arange(steps + 1), 12)
-
-    def fine(self, center: float) -> NDArray[np.float64]:
-        """Fine temperatures (T,) around `center`, clipped to [low, high]."""
-        steps = round(self.fine_radius / self.fine_step)
-        grid = np.clip(center + self.fine_step * np.arange(-steps, steps + 1), self.low, self.high)
-        return np.unique(np.round(grid, 12))
+def fine_grid(settings: Temperatures, center: float) -> NDArray[np.float64]:
+    """Temperatures (T,) of the second phase around `center`, clipped to [low, high]."""
+    steps = round(settings.fine_radius / settings.fine_step)
+    grid = np.clip(center + settings.fine_step * np.arange(-steps, steps + 1), settings.low, settings.high)
+    return np.unique(np.round(grid, 12))
 
 
 @dataclass(frozen=True)
@@ -166,7 +148,7 @@ def _middle_of(stretches, start, stop):
 
 
 def two_phase_grid(
-    objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: SearchSettings
+    objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: Temperatures
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Search the paper's two-phase grid, whose fine phase refines only the first best coarse temperature.
 
@@ -174,7 +156,7 @@ def two_phase_grid(
     ----------
     objective : callable
         Maps temperatures (T,) to values (T,), NaN where undefined.
-    settings : SearchSettings
+    settings : Temperatures
 
     Returns
     -------
@@ -190,9 +172,9 @@ def two_phase_grid(
     ----------
     GF-Score, section 3.4.
     """
-    coarse = settings.coarse()
+    coarse = coarse_grid(settings)
     coarse_values = objective(coarse)
-    fine = settings.fine(optimum(Stretches.at(coarse), coarse_values).stretches[0][0])
+    fine = fine_grid(settings, optimum(Stretches.at(coarse), coarse_values).stretches[0][0])
     temperatures, rows = np.unique(np.concatenate([coarse, fine]), return_index=True)
     values = np.concatenate([coarse_values, objective(fine)])
     return temperatures, values[rows]

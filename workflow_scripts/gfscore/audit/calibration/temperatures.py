@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,13 +24,12 @@ from gfscore.audit.calibration.piecewise_objectives import (
 )
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
-    SearchSettings,
     Stretches,
     UndefinedObjectiveError,
     optimum,
     two_phase_grid,
 )
-from gfscore.audit.settings import Resampling, Temperatures
+from gfscore.audit.settings import Resampling, Split, Temperatures
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.table import Table
 
@@ -80,7 +79,7 @@ class Search:
     Parameters
     ----------
     models : list of M ModelEvidence
-    settings : SearchSettings
+    settings : Temperatures
         Range of temperatures.
     window : float
         Half-width delta of Eq. 9.
@@ -90,7 +89,7 @@ class Search:
     """
 
     models: list[ModelEvidence]
-    settings: SearchSettings
+    settings: Temperatures
     window: float
     resampling: Resampling
     seed: int
@@ -111,11 +110,11 @@ def calibrate(
     models: list[ModelEvidence],
     objectives: Iterable[str],
     *,
-    settings: Temperatures | SearchSettings,
+    settings: Temperatures,
     stability_window: float,
     resampling: Resampling,
     seed: int = 0,
-    split: Mapping[str, Any] | None = None,
+    split: Split | None = None,
 ) -> tuple[dict[str, Any], pd.DataFrame]:
     """Search the temperature of each objective.
 
@@ -124,15 +123,15 @@ def calibrate(
     models : list of M ModelEvidence
     objectives : iterable of str
         Names of OBJECTIVES.
-    settings : Temperatures or SearchSettings
+    settings : Temperatures
         Range and grid of temperatures.
     stability_window : float
         Half-width delta of Eq. 9.
     resampling : Resampling
     seed : int
         Seed of the resampling.
-    split : mapping or None
-        Share and seed of the split of the samples, which is recorded.
+    split : Split or None
+        Split of the samples, which is recorded.
 
     Returns
     -------
@@ -142,13 +141,12 @@ def calibrate(
     curves : DataFrame
         The searched curves: objective, temperature, value.
     """
-    grid = SearchSettings(**dict(settings)) if isinstance(settings, Temperatures) else settings
     results = {}
     curves = [pd.DataFrame({"objective": [], "temperature": [], "value": []})]
     for name in objectives:
         search = Search(
             models=models,
-            settings=grid,
+            settings=settings,
             window=stability_window,
             resampling=resampling,
             seed=seed,
@@ -160,7 +158,7 @@ def calibrate(
         results[name] = {
             **entry,
             **agreement_at(models, chosen),
-            "split": split,
+            "split": split and split.model_dump(),
             "models_digest": models_digest(models),
         }
         curve = {"objective": name, "temperature": searched.temperatures, "value": searched.values}

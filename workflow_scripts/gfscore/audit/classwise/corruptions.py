@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from gfscore.audit.classwise.confusion import CONDITION, conditions_of
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import one_row_per_sample
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
@@ -49,7 +50,7 @@ def corruption_errors(
     audit_values: AuditValues,
     classes: int,
     *,
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     label_error_rates: Sequence[float] | None,
     baseline: str | None,
 ) -> pd.DataFrame:
@@ -61,8 +62,7 @@ def corruption_errors(
         Values of the audit.
     classes : int
         Number of classes K.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
     label_error_rates : sequence of float, length K, or None
         Shares of wrong labels to allow for; None where labels are assumed right.
     baseline : str or None
@@ -103,8 +103,7 @@ class ModelErrors:
         Describes its values.
     classes : int
         Number of classes K.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
     label_error_rates : array of float, shape (K,), or None
         Shares of wrong labels to allow for.
     """
@@ -115,7 +114,7 @@ class ModelErrors:
         measure: Measure,
         classes: int,
         *,
-        intervals: Mapping[str, Any],
+        intervals: IntervalSettings,
         label_error_rates: ArrayLike | None,
     ) -> None:
         """See the class."""
@@ -138,11 +137,11 @@ class ModelErrors:
             # One copy of each image is right or wrong.
             binary = len(images) == len(copies)
             low, high = self._error_bounds(images["value"], images["label"], binary=binary)
-            row = {"n": len(images), "error": error, "low": low, "high": high, "confidence": intervals["confidence"]}
+            row = {"n": len(images), "error": error, "low": low, "high": high, "confidence": intervals.confidence}
             self._rows.append({**condition, **row})
 
     def _error_bounds(self, values: ArrayLike, labels: ArrayLike, *, binary: bool) -> tuple[float, float]:
-        alpha = 1 - self._intervals["confidence"]
+        alpha = 1 - self._intervals.confidence
         bounds = bounds_of(
             values,
             labels,

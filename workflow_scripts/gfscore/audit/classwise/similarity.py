@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import Predictions, confusion_matrix, row_shares, share
+from gfscore.audit.settings import ConfusionSettings
 from gfscore.audit.values import row_generator
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
@@ -185,7 +186,7 @@ def _against_chance(value: float, chance: NDArray[np.float64]) -> Similarity:
 
 
 def similarity_table(
-    predictions: Iterable[Predictions], class_names: Sequence[str], *, shuffles: int, models: int, seed: int
+    predictions: Iterable[Predictions], class_names: Sequence[str], settings: ConfusionSettings
 ) -> pd.DataFrame:
     """Table `similarities` of all pairs of models, by measure.
 
@@ -198,12 +199,7 @@ def similarity_table(
         All predictions of an audit.
     class_names : sequence of str
         Names of the K classes.
-    shuffles : int
-        Permutations for the baseline and p-value of each similarity.
-    models : int
-        Number of models, the first of the audit, that are compared.
-    seed : int
-        Seed of the permutations.
+    settings : ConfusionSettings
     """
     by_measure: dict[str, list[Predictions]] = {}
     for predicted in predictions:
@@ -211,16 +207,16 @@ def similarity_table(
             by_measure.setdefault(predicted.measure, []).append(predicted)
 
     frames = []
-    for of_models in by_measure.values():
-        for first, second in combinations(of_models[:models], 2):
-            frame = _pair_frame(first, second, class_names, shuffles=shuffles, seed=seed)
+    for predictions_of_models in by_measure.values():
+        for first, second in combinations(predictions_of_models[: settings.models], 2):
+            frame = _pair_frame(first, second, class_names, settings)
             if not frame.empty:
                 frames.append(frame)
     return stacked(SIMILARITIES, frames)
 
 
 def _pair_frame(
-    first: Predictions, second: Predictions, class_names: Sequence[str], *, shuffles: int, seed: int
+    first: Predictions, second: Predictions, class_names: Sequence[str], settings: ConfusionSettings
 ) -> pd.DataFrame:
     samples = first.samples[["sample_id", "label", "prediction"]].merge(
         second.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_second"), validate="one_to_one"
@@ -239,8 +235,8 @@ def _pair_frame(
         samples["prediction"].to_numpy(),
         samples["prediction_second"].to_numpy(),
         len(class_names),
-        shuffles=shuffles,
-        rng=row_generator(seed, key),
+        shuffles=settings.shuffles,
+        rng=row_generator(settings.seed, key),
     )
     whole = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
     whole["similarity"] = list(by_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.metrics.rdi import largest_gap
+from gfscore.audit.settings import IntervalSettings
 from gfscore.statistics.classes import class_values
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import ALL, ALL_NAME, MODEL, Table
@@ -59,7 +60,7 @@ def group_score_table(
     grouping: Grouping,
     class_names: Sequence[str],
     *,
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     minimum_cell: int,
 ) -> pd.DataFrame:
     """Table `group_scores` of values at T = 1: for each attribute its groups, then its groups by class.
@@ -74,8 +75,7 @@ def group_score_table(
         Groups that are compared.
     class_names : sequence of str
         Names of the K classes.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
     minimum_cell : int
         Number of samples below which a cell is small.
 
@@ -115,13 +115,13 @@ def _cell_columns(
     classes: int,
     *,
     balanced: NDArray[np.bool_] | None,
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
 ) -> dict[str, Any]:
     # Columns with a row for each cell: group after group, each with its classes. `cells` (N,): cell of each sample, or
     # negative.
     count = len(groups) * classes
     bounds = values.bounds(count, intervals=intervals, cells=cells)
-    low, high = bounds.interval(1 - intervals["confidence"])
+    low, high = bounds.interval(1 - intervals.confidence)
     means = bounds.samples.summary
     columns = {
         "group_index": np.repeat(np.arange(len(groups)), classes),
@@ -131,7 +131,7 @@ def _cell_columns(
         "low": low,
         "high": high,
         "interval": bounds.method,
-        "confidence": intervals["confidence"],
+        "confidence": intervals.confidence,
     }
     if balanced is not None:
         chosen = balanced & (cells >= 0)

@@ -9,12 +9,13 @@ the worst class is above 0.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics.wcr import METRIC as WCR
+from gfscore.audit.settings import IntervalSettings
 from gfscore.core.errors import InputError
 from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.class_bounds import HALF, ClassBounds
@@ -373,7 +374,7 @@ def strength_curve(
     outcomes: Mapping[float, PairedOutcomes],
     *,
     weights: ArrayLike | None,
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     alpha: float,
 ) -> list[CurvePoint]:
     """Mean and worst class over the strength of the offsets, from the original model at 0 on.
@@ -384,8 +385,8 @@ def strength_curve(
         Outcomes by strength, at least one; the original model is the same in all of them.
     weights : array-like (K,) or None
         Weights of the classes; None for equal ones.
-    intervals : mapping
-        Settings `intervals` of the configuration: `binary`, the method of the class bounds, and seed.
+    intervals : IntervalSettings
+        The method of the class bounds is that of 0/1 measures.
     alpha : float
         Error probability of all intervals of all S + 1 points together: each of the 2 (S + 1) has alpha / (2 (S + 1)).
 
@@ -428,11 +429,11 @@ def strength_curve(
 
 def _bounds_after(paired, intervals):
     # Bounds of the adjusted model's class values.
-    seed = intervals["seed"]
+    seed = intervals.seed
     return ClassBounds(
         samples=class_samples(paired.after_low, paired.labels, paired.classes, seed=seed),
         value_range=(0.0, 1.0),
-        method=intervals["binary"],
+        method=intervals.binary,
         upper_samples=class_samples(paired.after_high, paired.labels, paired.classes, seed=seed),
     )
 

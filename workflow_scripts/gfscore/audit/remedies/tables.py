@@ -22,6 +22,7 @@ from gfscore.audit.remedies.gains import (
     strength_curve,
     worst_class_gain,
 )
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.errors import InputError
 from gfscore.tables.parquet_tables import stacked, typed_frame
@@ -205,7 +206,7 @@ def remedy_tables(
     class_names: Sequence[str],
     *,
     verdicts: Mapping[str, str],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
 ) -> dict[str, pd.DataFrame]:
     """Tables of REMEDY_TABLES by name.
 
@@ -217,14 +218,13 @@ def remedy_tables(
         Names of the K classes.
     verdicts : mapping of str to str
         Verdict of the gate on these values of the original and adjusted models, by label; empty without one.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
 
     Notes
     -----
     # ASSUME: labels are right, and samples of a class are independent draws from it.
     """
-    alpha = 1 - intervals["confidence"]
+    alpha = 1 - intervals.confidence
     class_frames = []
     rows = []
     curve_frames = []

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
+from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, BoundsKey, RuleSettings
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
@@ -65,7 +66,7 @@ def candidates_of(
     class_names: Sequence[str],
     *,
     rules: Sequence[RuleSettings],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
 ) -> list[Candidate]:
     """Models at the gate with bounds of their class values.
@@ -78,8 +79,7 @@ def candidates_of(
         Names of the K classes.
     rules : sequence of RuleSettings
         Rules of the gate.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
     label_error_rates : array of float, shape (K,), or None
         Rates of wrong labels; None where labels are assumed right.
     """
@@ -106,7 +106,7 @@ def add_contradictions(
     *,
     rules: Sequence[RuleSettings],
     class_names: Sequence[str],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
 ) -> None:
     """Add bounds of the falsification rate at T = 1 to each model, for the rules that judge it.
 
@@ -122,8 +122,7 @@ def add_contradictions(
         Rules of the gate.
     class_names : sequence of str
         Names of the K classes.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
 
     Notes
     -----
@@ -187,7 +186,7 @@ def add_group_bounds(
     path_to_attributes: Path | str,
     *,
     rules: Sequence[RuleSettings],
-    intervals: Mapping[str, Any],
+    intervals: IntervalSettings,
 ) -> None:
     """Add bounds and names of its groups to each model, for the rules that judge GROUP_GAP.
 
@@ -204,8 +203,7 @@ def add_group_bounds(
         Table of attributes of the dataset, which is read only if there is such a rule.
     rules : sequence of RuleSettings
         Rules of the gate.
-    intervals : mapping
-        The configuration's section `intervals`.
+    intervals : IntervalSettings
 
     Notes
     -----

@@ -275,7 +275,7 @@ class Recomputed:
             AuditValues.from_params(self._subject(audit.judged_subject()), files),
             files,
             rules=audit.rules,
-            intervals=settings.intervals.model_dump(),
+            intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
             fp_lambda=settings.disparity.fp_lambda,
         )
