@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from gfscore import InputError
-from gfscore.statistics.classes import TIE_TOLERANCE
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import ACTIVATIONS
 from gfscore.statistics.ranking import (
@@ -26,6 +25,7 @@ from gfscore.statistics.ranking import (
     spearman_or_none,
     vulnerability,
 )
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 from helpers import definitions
 from helpers.samples import adversarial_logits, logits_and_labels
 

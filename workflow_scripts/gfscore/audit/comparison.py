@@ -18,8 +18,10 @@ from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import lambda_swaps, places
 from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.values import SampleValues, row_generator
-from gfscore.statistics.classes import TIE_TOLERANCE, class_values
+from gfscore.statistics.classes import class_values
+from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Column, Table
 
@@ -266,7 +268,7 @@ def _pair_frame(comparison: Comparison, models: Sequence[SampleValues], confiden
     # One row for each pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
     difference = comparison.by_class["difference"].reshape(shape)
-    sure = comparison.by_class["p_holm"].reshape(shape) <= 1 - confidence
+    sure = is_significant(comparison.by_class["p_holm"].reshape(shape), level=1 - confidence)
     won = difference > TIE_TOLERANCE
     lost = difference < -TIE_TOLERANCE
 

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.statistics.classes import ClassValues, class_values
+from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 
 ELEMENTS = 1 << 22
 """Numbers held at once."""
@@ -96,7 +97,7 @@ def noise_floors(
             # More disparity is the worse value.
             side = -metric.direction
             sums[index] += numbers.sum(axis=0)
-            reached[index] += (side * numbers >= side * extent[index] - 1e-12).sum(axis=0)
+            reached[index] += (side * numbers >= side * extent[index] - STATISTIC_TOLERANCE).sum(axis=0)
     p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))
 
     names = [metric.name for metric in AGAINST_CHANCE]

@@ -12,9 +12,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import APPENDED, FIRST, MAIN, metric_values
-from gfscore.statistics.classes import TIE_TOLERANCE, class_values
+from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
 

@@ -22,9 +22,10 @@ from gfscore.core.identity import UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.measures.great import Great
 from gfscore.measures.samples import table_of
-from gfscore.statistics.class_bounds import ROUNDING, ClassBounds, bounds_of
+from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
+from gfscore.statistics.tolerances import RANGE_TOLERANCE
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 
 NAMED_SOURCES = (
@@ -561,7 +562,7 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
 
 def _require_in_range(values, path):
     lowest, highest = values.measure.description.value_range
-    slack = ROUNDING * (highest - lowest)
+    slack = RANGE_TOLERANCE * (highest - lowest)
     for numbers in (values.low, values.high):
         outside = (numbers < lowest - slack) | (numbers > highest + slack)
         if outside.any():

@@ -7,7 +7,8 @@ Numbers go in and numbers come out: no file, image or network is known here. The
 - `intervals`, `proportions`, `betting`, `class_bounds`, `expected_bounds`: confidence bounds of class values;
 - `multiple_tests`, `paired`, `ranking`, `survival`: comparison of models, of rankings, of classes;
 - `sequential_tests`, `error_rates`: tests of probabilistic robustness;
-- `draws`: random numbers that belong to samples.
+- `draws`: random numbers that belong to samples;
+- `tolerances`: how far computed numbers may be off by rounding.
 """
 
 import math

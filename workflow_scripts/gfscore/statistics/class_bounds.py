@@ -20,12 +20,10 @@ from gfscore.statistics.intervals import (
     require_alpha,
 )
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
+from gfscore.statistics.tolerances import RANGE_TOLERANCE
 
 HALF = 0.5
 """Centre of [0, 1]: values minus it lie in [-1/2, 1/2]."""
-
-ROUNDING = 1e-9
-"""Tolerance of values outside their range, relative to its length."""
 
 
 class BoundedMeasure(Protocol):
@@ -106,12 +104,12 @@ class ClassBounds:
         if self.method not in METHODS:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
         unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
-        outside = (unit < -ROUNDING) | (unit > 1 + ROUNDING)
+        outside = (unit < -RANGE_TOLERANCE) | (unit > 1 + RANGE_TOLERANCE)
         if outside.any():
             value = np.concatenate([self.samples.values, self.largest.values])[outside.argmax()]
             raise InputError(f"value {value} lies outside the range {self.value_range}; no interval holds for it")
         if self.method == "clopper_pearson":
-            at_an_end = (np.abs(unit) <= ROUNDING) | (np.abs(unit - 1) <= ROUNDING)
+            at_an_end = (np.abs(unit) <= RANGE_TOLERANCE) | (np.abs(unit - 1) <= RANGE_TOLERANCE)
             if not at_an_end.all():
                 raise InputError("clopper_pearson needs a 0/1 measure; choose betting for values between the ends")
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-
-TIE_TOLERANCE = 1e-9
-"""Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 
 @dataclass(frozen=True)

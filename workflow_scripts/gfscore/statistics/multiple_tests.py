@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.statistics.tolerances import LEVEL_TOLERANCE
 
 SIGNIFICANT = 0.05
 """Level of adjusted p-values at which text and figures call a difference significant.
@@ -31,6 +32,11 @@ sign at most 6% of such pairs are rejected at level 5%; with one or five samples
 
 ELEMENTS_AT_ONCE = 1 << 22
 """Elements of the sign vectors drawn at a time, to bound the memory."""
+
+
+def is_significant(p_values: ArrayLike, *, level: ArrayLike = SIGNIFICANT) -> NDArray[np.bool_]:
+    """Whether adjusted p-values are at most a level, up to LEVEL_TOLERANCE."""
+    return np.asarray(p_values) <= np.asarray(level) + LEVEL_TOLERANCE
 
 
 def holm(p_values: ArrayLike, *, family: int) -> NDArray[np.float64]:

@@ -10,14 +10,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.classes import TIE_TOLERANCE
 from gfscore.statistics.curves import TOLERANCE
+from gfscore.statistics.tolerances import STATISTIC_TOLERANCE, TIE_TOLERANCE
 
 EXACT_UP_TO = 9
 """Largest number of models whose permutations (9! = 362,880) are enumerated for an exact p-value."""
-
-ROUNDING = 1e-12
-"""Tolerance of rank correlations that differ by rounding only."""
 
 DEGREE = 16
 """Degree of the Chebyshev series of a curve on one piece of log T."""
@@ -205,7 +202,7 @@ def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer
     x = ranks(x) - (len(x) + 1) / 2
     y = ranks(y) - (len(y) + 1) / 2
     correlations = y[orders] @ x / math.sqrt((x @ x) * (y @ y))
-    return float(np.mean(np.abs(correlations) >= abs(rho) - ROUNDING))
+    return float(np.mean(np.abs(correlations) >= abs(rho) - STATISTIC_TOLERANCE))
 
 
 @cache

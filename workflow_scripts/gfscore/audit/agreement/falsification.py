@@ -24,7 +24,7 @@ from gfscore.statistics import SCALE
 from gfscore.statistics.betting import one_sided_p_values
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import scores, true_and_rival_logits
-from gfscore.statistics.multiple_tests import holm
+from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import ALL, ALL_NAME, MEASURED, Table
@@ -60,8 +60,6 @@ FALSIFICATION_TABLE = Table(
 REFUTED = "refuted"
 NOT_SETTLED = "not settled"
 NOT_REFUTED = "not refuted"
-
-ROUNDING = 1e-12
 
 DEPENDENT = ["confidence", "low", "high", "p_mean"]
 """Columns that hold only where no temperature was chosen on the same samples."""
@@ -292,6 +290,6 @@ def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
         REFUTED, NOT_SETTLED or NOT_REFUTED.
     """
     above = rows["mean_score"].to_numpy() > rows["mean_distance"].to_numpy()
-    sure = holm(rows["p_mean"], family=len(rows)) <= 1 - rows["confidence"].to_numpy() + ROUNDING
+    sure = is_significant(holm(rows["p_mean"], family=len(rows)), level=1 - rows["confidence"].to_numpy())
     broken = rows["censored"].to_numpy() == 0
     return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)

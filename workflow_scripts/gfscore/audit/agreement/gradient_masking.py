@@ -21,6 +21,7 @@ from gfscore.core.numbers import count, setting
 from gfscore.measures import NamedMeasure
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.minimal import Minimal
+from gfscore.statistics.tolerances import NORM_TOLERANCE
 from gfscore.tables.table import MEASURED, Table
 
 if TYPE_CHECKING:
@@ -53,9 +54,6 @@ EQUAL_ATTACK_SHARE = 0.1
 
 MORE_PASSES = 10
 """Ratio of forward passes per sample above which an attack is stronger by design than a different one."""
-
-ROUNDING = 1e-6
-"""Rounding error of a perturbation's norm by float32 pixels."""
 
 GREY = 0.5
 """l_inf radius from which on the ball around any image contains the grey image."""
@@ -249,7 +247,7 @@ def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: At
     _, rows, other_rows = np.intersect1d(attacked.sample_id, other.sample_id, assume_unique=True, return_indices=True)
     distance = np.asarray(other.distance, dtype=np.float64)[other_rows]
     # Comparisons with NaN (nothing found) are false; distance 0 is an error without perturbation.
-    missed = attacked.survived[rows] & (distance > 0) & (distance <= attacked.eps + ROUNDING)
+    missed = attacked.survived[rows] & (distance > 0) & (distance <= attacked.eps + NORM_TOLERANCE)
     if more_passes is not None and attacked.passes is not None and other.passes is not None:
         missed &= np.asarray(other.passes)[other_rows] <= more_passes * np.asarray(attacked.passes)[rows]
 
@@ -272,6 +270,6 @@ def _tolerated(attacked: Attacked, other: Attacked) -> tuple[float | None, int |
         return NOISE_SHARE, None
     if set(other.tried) <= set(attacked.tried):
         # The same attack in a ball that is not smaller differs by its settings only.
-        smaller = other.eps < attacked.eps - ROUNDING
+        smaller = other.eps < attacked.eps - NORM_TOLERANCE
         return (NOISE_SHARE, 1) if smaller else (None, None)
     return EQUAL_ATTACK_SHARE, MORE_PASSES

@@ -24,6 +24,7 @@ from gfscore.statistics.proportions import (
     corrected_certified_accuracy,
     lower_shares,
 )
+from gfscore.statistics.tolerances import RADIUS_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import ALL, ALL_NAME, MEASURED, Table
 
@@ -98,9 +99,6 @@ REFUTATIONS = Table(
 
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
-
-ROUNDING = 1e-9
-"""Relative tolerance of comparisons of radii, since rounding differs between processors."""
 
 Curves = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Shares of G groups at R radii with lower and upper bounds, each (G, R); NaN where undefined."""
@@ -258,7 +256,7 @@ def _certified_curves(
     values = samples["value"].to_numpy()
     share = np.empty((len(n), len(radii)))
     for position, radius in enumerate(radii):
-        share[:, position] = certified_accuracy(values, groups, len(n), radius=radius * (1 - ROUNDING)).mean
+        share[:, position] = certified_accuracy(values, groups, len(n), radius=radius * (1 - RADIUS_TOLERANCE)).mean
 
     unknown = np.full(share.shape, np.nan)
     if np.isnan(error):

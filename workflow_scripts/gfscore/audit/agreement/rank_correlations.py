@@ -18,12 +18,12 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.multiple_tests import SIGNIFICANT
 from gfscore.statistics.ranking import (
     EXACT_UP_TO,
-    ROUNDING,
     every_order,
     exact_p_value_of,
     share_of_orders,
     spearman,
 )
+from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 from gfscore.tables.table import Table
 
 MEASURE_AGREEMENT = Table(
@@ -136,7 +136,7 @@ def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutation
         return {"n": n, "rho": rho, "low": math.nan, "high": math.nan, "p": math.nan, "p_method": None}
 
     low = high = math.nan
-    if n > 3 and abs(rho) < 1 - ROUNDING:
+    if n > 3 and abs(rho) < 1 - STATISTIC_TOLERANCE:
         half_width = -ndtri((1 - confidence) / 2) * math.sqrt((1 + rho**2 / 2) / (n - 3))
         low = math.tanh(math.atanh(rho) - half_width)
         high = math.tanh(math.atanh(rho) + half_width)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.classwise.confusion import Predictions, confusion_matrix, row_shares, share
 from gfscore.audit.settings import ConfusionSettings
 from gfscore.audit.values import row_generator
+from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
 
@@ -34,8 +35,6 @@ SIMILARITIES = Table(
         ("p_value", pa.float64(), "share of the shuffles that reach the value"),
     ),
 )
-
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _against_chance(value: float, chance: NDArray[np.float64]) -> Similarity:
     if np.isnan(value) or len(chance) == 0:
         return Similarity(value, np.nan, np.nan)
     # Tolerance for permutations that give the observed value up to rounding.
-    reached = np.count_nonzero(chance >= value - ROUNDING)
+    reached = np.count_nonzero(chance >= value - STATISTIC_TOLERANCE)
     return Similarity(value, float(np.nanmean(chance)), (1 + reached) / (1 + len(chance)))
 
 

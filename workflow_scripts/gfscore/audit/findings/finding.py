@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from gfscore.audit.findings.words import in_words
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 REFUTES = 0
 """Rank of findings that refute the verdict or a score."""
@@ -47,8 +48,6 @@ RANKED = {
 }
 """Rank of each kind of finding of an audit, and the section of the page that shows it; among those of one rank the
 earlier stands first."""
-
-TIE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)

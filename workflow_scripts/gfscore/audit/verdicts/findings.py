@@ -28,7 +28,9 @@ from gfscore.audit.verdicts.verdict import (
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
-from gfscore.statistics.classes import TIE_TOLERANCE, worst_class_set
+from gfscore.statistics.classes import worst_class_set
+from gfscore.statistics.multiple_tests import is_significant
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.table import ALL
 
 if TYPE_CHECKING:
@@ -367,7 +369,7 @@ def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
     pairs = _of_measure(tables.model_comparisons, measure)
     different = 0
     if len(pairs):
-        different = int((pairs["p_holm"] <= 1 - confidence + 1e-12).sum())
+        different = int(is_significant(pairs["p_holm"], level=1 - confidence).sum())
     numbers = {"models": len(ranks), "best": len(best), "pairs": len(pairs), "different": different}
     subject = {"measure": measure, "models": list(labels.loc[best.index[:MOST_NAMED]])}
     kind = "no_best_model" if len(best) == len(ranks) else "best_models"
