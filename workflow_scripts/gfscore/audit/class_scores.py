@@ -17,15 +17,14 @@ from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import typed_frame
-from gfscore.tables.table import MEASURED, SUMMARISED, Table
+from gfscore.tables.table import CLASS, MEASURED, SUMMARISED, Table
 
 CLASS_SCORES = Table(
     name="class_scores",
     version=2,
     columns=(
         *SUMMARISED,
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
+        *CLASS,
         ("n", pa.int64(), "samples of the class, each image once"),
         (
             "n_missing",
@@ -36,14 +35,14 @@ CLASS_SCORES = Table(
         ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
         ("value", pa.float64(), "class value; null without samples"),
         ("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
-        ("high", pa.float64(), "upper bound, likewise"),
+        ("high", pa.float64(), "upper bound, simultaneous over classes; null as low"),
         ("interval", pa.string(), "interval method"),
         ("confidence", pa.float64(), "joint confidence of the bounds"),
         ("accuracy", pa.float64(), "clean accuracy on the same samples"),
         ("variance", pa.float64(), "unbiased variance of the samples' values"),
         ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
         ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
-        ("bootstrap_high", pa.float64(), "upper end by bootstrap, likewise"),
+        ("bootstrap_high", pa.float64(), "upper end by bootstrap: approximate, no guarantee; null as low"),
     ),
 )
 
@@ -58,7 +57,7 @@ CLASS_PAIRS = Table(
         ("weaker_name", pa.string(), "name of that class"),
         ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
         ("low", pa.float64(), "its lower bound, for all pairs of a model together: above 0, they differ; may be null"),
-        ("high", pa.float64(), "its upper bound, likewise"),
+        ("high", pa.float64(), "its upper bound, for all pairs of a model together; may be null"),
     ),
 )
 
@@ -68,8 +67,7 @@ VULNERABILITY = Table(
     columns=(
         MEASURED[0],
         *SUMMARISED[3:5],
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
+        *CLASS,
         ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
         ("times_worst", pa.int64(), "models in which it is a weakest class"),
         ("times_best", pa.int64(), "models in which it is a strongest class"),

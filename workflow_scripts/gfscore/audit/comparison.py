@@ -23,7 +23,7 @@ from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Column, Table
+from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
 _PAIR: tuple[Column, ...] = (
     MEASURED[0],
@@ -37,12 +37,12 @@ _PAIR: tuple[Column, ...] = (
 _TESTED: tuple[Column, ...] = (
     ("difference", pa.float64(), "mean of first - second over the same samples"),
     ("low", pa.float64(), "lower bound by betting, simultaneous over the family"),
-    ("high", pa.float64(), "upper bound, likewise"),
+    ("high", pa.float64(), "upper bound by betting, simultaneous over the family"),
     ("confidence", pa.float64(), "simultaneous confidence of the family's bounds"),
     ("p", pa.float64(), "two-sided p-value by betting, valid for every n, of this row alone"),
     ("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
-    ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg, likewise"),
-    ("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli, likewise"),
+    ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg over both directions of the family"),
+    ("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli over both directions of the family"),
     (
         "p_sign_flip",
         pa.float64(),
@@ -56,8 +56,7 @@ COMPARISONS = Table(
     version=1,
     columns=(
         *_PAIR,
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
+        *CLASS,
         ("n", pa.int64(), "samples of the class"),
         *_TESTED,
     ),
@@ -74,7 +73,7 @@ MODEL_COMPARISONS = Table(
         ("wins_first", pa.int64(), "classes in which the first has the larger value"),
         ("wins_second", pa.int64(), "classes in which the second has the larger value"),
         ("sure_wins_first", pa.int64(), "classes of wins_first that are significant by Holm's p-value"),
-        ("sure_wins_second", pa.int64(), "classes of wins_second, likewise"),
+        ("sure_wins_second", pa.int64(), "classes of wins_second that are significant by Holm's p-value"),
     ),
 )
 

@@ -31,7 +31,11 @@ COSTS = Table(
             "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
             "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
         ),
-        ("backwards", pa.int64(), "images whose logits were differentiated, likewise, once for every gradient"),
+        (
+            "backwards",
+            pa.int64(),
+            "images whose logits were differentiated, once for every gradient, by killed attempts too",
+        ),
     ),
 )
 

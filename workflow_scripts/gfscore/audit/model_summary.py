@@ -57,7 +57,7 @@ def _summary_columns() -> tuple[Column, ...]:
         columns += _columns_of(metric, bounds=True)
     columns += [
         ("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
-        ("value_alone_high", pa.float64(), "upper bound, likewise"),
+        ("value_alone_high", pa.float64(), "upper bound of value, not simultaneous with others"),
         ("wcr_class", pa.string(), "worst class, the first of ties"),
         ("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
         ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),

@@ -83,7 +83,7 @@ def tabulate(
     audit_values : AuditValues
         Values of the audit.
     files : mapping of str to path
-        As Tabulation.read takes them, with the table `sweeps`.
+        Those of Tabulation.read, and the table `sweeps`.
     audit : str
         Name of the audit.
     settings : TableSettings

@@ -43,7 +43,7 @@ networks differ in more: of the CIFAR-10 checkpoints of the tests the two most a
 """
 
 TOLERATED_SHARE_IN_BFLOAT16 = 0.06
-"""The same where one of the two was computed in bfloat16, which keeps 8 bits.
+"""Share of the predictions that may differ where one of the two measures was computed in bfloat16, of 8 bits.
 
 It changes up to 3.0% of the predictions of those checkpoints, most if adversarially trained: their logits are close.
 """

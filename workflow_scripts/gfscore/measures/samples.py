@@ -33,7 +33,11 @@ _PROJECTION_COLUMNS = (
     CLEAN_PREDICTION,
     Column("dimension", "string", "latent dimension of the mapper that is moved"),
     Column("up", "float64", "smallest move upwards that changes the prediction, 1 where none does; null without room"),
-    Column("down", "float64", "smallest move downwards, likewise; both in sigma, or of the way to a nearer end"),
+    Column(
+        "down",
+        "float64",
+        "smallest move downwards, 1 where none does; up and down in sigma, or of the way to a nearer end",
+    ),
     Column("up_censored", "bool", "no move upwards changes the prediction; false without room to move"),
     Column("down_censored", "bool", "no move downwards does"),
 )

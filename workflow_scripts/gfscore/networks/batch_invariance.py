@@ -20,8 +20,9 @@ REPEATED = {True: 1e-3, False: 0.05}
 faster arithmetic (False)."""
 
 ALONE = {True: 0.05, False: 0.2}
-"""Largest difference between an image alone and in its batch, likewise. Rounding alone causes 1e-5 in float32 and 0.05
-in bfloat16; the rest is a margin for networks that round internally (integers, adaptive solvers)."""
+"""Largest difference between an image alone and in its batch, relative to the range of the logits, in float32 (True)
+and in faster arithmetic (False). Rounding alone causes 1e-5 in float32 and 0.05 in bfloat16; the rest is a margin for
+networks that round internally (integers, adaptive solvers)."""
 
 OFFSET = {True: 1e-5, False: 2**-5}
 """Rounding error of logits far from 0, relative to the largest."""

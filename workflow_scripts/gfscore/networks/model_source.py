@@ -140,7 +140,7 @@ class NetworkOutputs(Pixels):
 
 
 class GraphOutputs(NetworkOutputs):
-    """The same of a network whose graph can be read; must be the first base class."""
+    """Outputs of a network whose graph can be read; must be the first base class."""
 
     absent = NetworkOutputs.absent | {"head"}
 

@@ -51,6 +51,18 @@ SUMMARISED = (
 )
 """Key columns of values of one model, measure and temperature."""
 
+CLASS = (
+    ("class_index", pa.int32(), "class, 0..K-1"),
+    ("class_name", pa.string(), "name of the class"),
+)
+"""Key columns of values of one class."""
+
+CLASS_OR_ALL = (
+    ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+    ("class_name", pa.string(), "name of the class; all for all samples together"),
+)
+"""Key columns of values of one class, or of all samples."""
+
 SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
 
 LABEL = ("label", pa.int32(), "true class, 0..K-1")
@@ -78,7 +90,7 @@ DATASET = Table(
         (
             "pixel_digest",
             pa.string(),
-            "the same of its pixels after decoding and preprocessing: samples with equal ones count once",
+            "first half of the SHA-256 of its pixels after decoding and preprocessing: equal ones count once",
         ),
     ),
 )

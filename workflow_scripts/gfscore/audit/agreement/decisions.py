@@ -16,7 +16,7 @@ from gfscore.statistics.classes import class_means, worst_class_trade
 from gfscore.statistics.error_rates import error_rate, threshold
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues
@@ -26,17 +26,16 @@ CLASS_SHARES = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
-        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        *CLASS_OR_ALL,
         ("n", pa.int64(), "samples of the class"),
         ("robust", pa.int64(), "decided as robust"),
         ("not_robust", pa.int64(), "decided as not robust"),
         ("undecided", pa.int64(), "not decided within the budget"),
         ("low", pa.float64(), "lower bound of the true share; simultaneous over classes, that of all samples alone"),
-        ("high", pa.float64(), "upper bound, likewise"),
+        ("high", pa.float64(), "upper bound of the true share; simultaneous over classes, that of all samples alone"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
-        ("paper_high", pa.float64(), "its upper end, likewise"),
+        ("paper_high", pa.float64(), "upper end of the exact-binomial paper's Eq. 7: no confidence interval"),
         ("kappa", pa.float64(), "tolerated share of changed neighbours"),
         ("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
         ("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
@@ -60,7 +59,7 @@ TRAINING_METHODS = Table(
         ("undecided", pa.float64(), "share not decided within the budget"),
         ("observation", pa.float64(), "lower bound of the robust share as the paper prints it (Eq. 7)"),
         ("robust_low", pa.float64(), "lower bound of the true robust share, of this row alone"),
-        ("robust_high", pa.float64(), "upper bound, likewise"),
+        ("robust_high", pa.float64(), "upper bound of the true robust share, of this row alone"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
         ("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),

@@ -27,7 +27,7 @@ from gfscore.statistics.margins import scores, true_and_rival_logits
 from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, ALL_NAME, MEASURED, Table
+from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.samples import ModelLogits
@@ -41,14 +41,17 @@ FALSIFICATION_TABLE = Table(
         ("distances", pa.string(), "measure of kind minimal that the score is compared with"),
         ("calibration", pa.string(), "none, or the objective that chose the temperature"),
         ("temperature", pa.float64(), "temperature of the score"),
-        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
-        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        *CLASS_OR_ALL,
         ("n", pa.int64(), "samples with both a score and a distance"),
         ("correct", pa.int64(), "of these, classified correctly by both measures"),
         ("violations", pa.int64(), "of these, with an adversarial example nearer than the score"),
         ("rate", pa.float64(), "violations / correct, a lower bound of the true share; null without correct samples"),
         ("low", pa.float64(), "lower Clopper-Pearson bound of this row alone; null if T was chosen on these samples"),
-        ("high", pa.float64(), "upper bound, likewise; of the share that these attacks contradict, not the true one"),
+        (
+            "high",
+            pa.float64(),
+            "upper bound of the share that these attacks contradict, not of the true one; null as low",
+        ),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("censored", pa.int64(), "samples without an adversarial example found"),
         ("mean_score", pa.float64(), "mean score over the n samples, 0 if misclassified"),

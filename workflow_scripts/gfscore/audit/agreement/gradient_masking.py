@@ -50,7 +50,7 @@ At most 1% on small networks, plain and adversarially trained, for PGD of 5 and 
 """
 
 EQUAL_ATTACK_SHARE = 0.1
-"""Likewise for two different attacks of about equal strength; at most 5% on those networks."""
+"""Share of samples broken by one attack that a different one of about equal strength may miss; at most 5% there."""
 
 MORE_PASSES = 10
 """Ratio of forward passes per sample above which an attack is stronger by design than a different one."""

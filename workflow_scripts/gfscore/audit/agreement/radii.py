@@ -26,15 +26,10 @@ from gfscore.statistics.proportions import (
 )
 from gfscore.statistics.tolerances import RADIUS_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, ALL_NAME, MEASURED, Table
+from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues
-
-_CLASS = (
-    ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
-    ("class_name", pa.string(), "name of the class; all for all samples together"),
-)
 
 RADIUS_CURVES = Table(
     name="radius_curves",
@@ -42,12 +37,12 @@ RADIUS_CURVES = Table(
     columns=(
         *MEASURED,
         ("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
-        *_CLASS,
+        *CLASS_OR_ALL,
         ("n", pa.int64(), "samples of the class"),
         ("radius", pa.float64(), "distance in the norm of the measure"),
         ("share", pa.float64(), "share correct and robust at the radius; for minimal an upper bound of the true share"),
         ("low", pa.float64(), "certified: lower bound of the true share, simultaneous over classes at each radius"),
-        ("high", pa.float64(), "minimal: upper bound of the true share, likewise"),
+        ("high", pa.float64(), "minimal: upper bound of the true share, simultaneous over classes at each radius"),
         ("confidence", pa.float64(), "confidence of the bounds"),
     ),
 )
@@ -57,7 +52,7 @@ CLASS_DISTANCES = Table(
     version=1,
     columns=(
         *MEASURED,
-        *_CLASS,
+        *CLASS_OR_ALL,
         ("n", pa.int64(), "samples of the class"),
         ("misclassified", pa.int64(), "of these, misclassified without perturbation (distance 0)"),
         ("found", pa.int64(), "with an adversarial example"),

@@ -39,7 +39,7 @@ MEASURE_AGREEMENT = Table(
         ("n", pa.int64(), "classes or models with values of both measures"),
         ("rho", pa.float64(), "Spearman rank correlation; null where undefined"),
         ("low", pa.float64(), "lower bound, approximate (Bonett and Wright 2000); null below n = 4 and at rho = +-1"),
-        ("high", pa.float64(), "upper bound, likewise"),
+        ("high", pa.float64(), "upper bound, approximate; null where low is"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("p", pa.float64(), "two-sided permutation p-value of no association, of this row alone"),
         ("p_method", pa.string(), "every order (exact), or random orders"),

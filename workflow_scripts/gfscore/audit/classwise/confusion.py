@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.identity import ModelName
 from gfscore.core.names import model_labels
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Column, Table
+from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues
 
 CONDITION: tuple[Column, ...] = (
     ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
-    ("severity", pa.int32(), "1 (mild) to 5 (strong); null likewise"),
+    ("severity", pa.int32(), "1 (mild) to 5 (strong); null for all together, or none"),
 )
 
 CONFUSION_TABLE = Table(
@@ -42,8 +42,7 @@ CLASS_ERRORS = Table(
     columns=(
         *MEASURED,
         *CONDITION,
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
+        *CLASS,
         ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
         ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
         ("precision", pa.float64(), "share of the predictions of the class that are right"),

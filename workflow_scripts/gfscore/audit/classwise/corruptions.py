@@ -31,7 +31,7 @@ CORRUPTION_ERRORS = Table(
         ("n", pa.int64(), "samples"),
         ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
         ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
-        ("high", pa.float64(), "upper bound, likewise"),
+        ("high", pa.float64(), "upper bound by sample: copies of one image count once; of this row alone"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
         (
@@ -41,7 +41,7 @@ CORRUPTION_ERRORS = Table(
             "single severities, without a baseline, and where that makes no error",
         ),
         ("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
-        ("corruption_error_high", pa.float64(), "its upper bound, likewise"),
+        ("corruption_error_high", pa.float64(), "its upper bound by sample, given the baseline's errors"),
     ),
 )
 

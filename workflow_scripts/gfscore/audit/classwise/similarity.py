@@ -28,7 +28,7 @@ SIMILARITIES = Table(
         ("second", pa.string(), "threat/model"),
         ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
         ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
-        ("class_name", pa.string(), "name of the class; null likewise"),
+        ("class_name", pa.string(), "name of the class; null for all together"),
         ("n", pa.int64(), "samples that both models were measured on"),
         ("value", pa.float64(), "similarity; null where undefined"),
         ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
@@ -82,11 +82,11 @@ def similarities(
 
         - ``confusion_cosine`` of the row-normalised confusion matrices; permuted by renaming the classes of the second
           in rows and columns, which keeps its diagonal
-        - ``error_cosine`` the same without the diagonal
-        - ``recall_cosine`` of the recalls; permuted likewise
+        - ``error_cosine`` of these matrices without their diagonals
+        - ``recall_cosine`` of the recalls; permuted by renaming the classes of the second
         - ``agreement`` share of samples with equal predictions; permuted among the samples of each true class
-        - ``kappa`` Cohen's kappa of the predictions; permuted likewise
-        - ``error_overlap`` samples misclassified by both over those misclassified by either; permuted likewise
+        - ``kappa`` Cohen's kappa of the predictions; permuted as agreement
+        - ``error_overlap`` samples misclassified by both over those misclassified by either; permuted as agreement
     by_class : list
         Agreement on the samples of each of the K classes, NaN without samples.
 

@@ -49,7 +49,7 @@ GROUP_METRICS = Table(
         ("value", pa.float64(), "difference between groups, 0 if all are treated equally; null if a cell is empty"),
         ("as_printed", pa.float64(), "as the projection paper prints it: its EOdd and AOdd are no differences"),
         ("wilson_low", pa.float64(), "lower end from Wilson intervals of the cells, approximate"),
-        ("wilson_high", pa.float64(), "upper end, likewise"),
+        ("wilson_high", pa.float64(), "upper end from Wilson intervals of the cells, approximate"),
         ("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
         ("smallest_cell", pa.int64(), "smallest number of samples among the denominators of its rates"),
         ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),

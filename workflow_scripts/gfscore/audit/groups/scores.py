@@ -34,7 +34,7 @@ GROUP_SCORES = Table(
         ("n", pa.int64(), "samples of the group, or of the class within it"),
         ("value", pa.float64(), "mean of the measure over them; null without samples"),
         ("low", pa.float64(), "lower bound, simultaneous over the groups of the attribute, or over all its cells"),
-        ("high", pa.float64(), "upper bound, likewise"),
+        ("high", pa.float64(), "upper bound, simultaneous over the groups of the attribute, or over all its cells"),
         ("interval", pa.string(), "interval method"),
         ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
         ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),

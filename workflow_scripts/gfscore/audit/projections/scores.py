@@ -18,7 +18,7 @@ from gfscore.projection.scores import (
     tolerance,
 )
 from gfscore.statistics.betting import mean_bounds
-from gfscore.tables.table import ALL, ALL_NAME, MODEL, Column, Table
+from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MODEL, Column, Table
 
 TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 
@@ -41,8 +41,16 @@ CONTEXT: tuple[Column, ...] = (
 
 COUPLING: tuple[Column, ...] = (
     ("coupling", pa.float64(), "Coupling as printed; 0 if balanced and if most unbalanced; only over all dimensions"),
-    ("coupling_entropy", pa.float64(), "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; likewise"),
-    ("effective_dimensions", pa.float64(), "effective number of dimensions with an influence, 1..D; likewise"),
+    (
+        "coupling_entropy",
+        pa.float64(),
+        "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; null where coupling is",
+    ),
+    (
+        "effective_dimensions",
+        pa.float64(),
+        "effective number of dimensions with an influence, 1..D; null where coupling is",
+    ),
 )
 
 PROJECTION_SCORES = Table(
@@ -53,8 +61,7 @@ PROJECTION_SCORES = Table(
         ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
         ("dimension", pa.string(), "its name; all for the mean over all"),
         OWN,
-        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
-        ("class_name", pa.string(), "name of the class; all for all samples together"),
+        *CLASS_OR_ALL,
         ("n", pa.int64(), "samples projected"),
         ("small", pa.bool_(), "too few samples for Coupling and its entropy"),
         CONSTANT,
@@ -64,11 +71,11 @@ PROJECTION_SCORES = Table(
             "mean Tolerance, 0..1, units of sigma; higher is better; 1 for a constant classifier",
         ),
         ("tolerance_low", pa.float64(), "lower bound of the population mean, of this row alone"),
-        ("tolerance_high", pa.float64(), "upper bound, likewise"),
+        ("tolerance_high", pa.float64(), "upper bound of the population mean, of this row alone"),
         ("confidence", pa.float64(), "confidence of the bounds"),
         ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"),
         ("up", pa.float64(), "mean move upwards, 1 if none changes the prediction; without samples at a limit"),
-        ("down", pa.float64(), "mean move downwards, likewise"),
+        ("down", pa.float64(), "mean move downwards, 1 if none changes the prediction; without samples at a limit"),
         (
             "tolerance_agreeing",
             pa.float64(),

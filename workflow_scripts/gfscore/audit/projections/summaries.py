@@ -96,7 +96,11 @@ PROJECTION_ATTRIBUTES = Table(
         ("n", pa.int64(), "samples projected"),
         CONSTANT,
         ("tolerance", pa.float64(), "mean over its dimensions and samples; null where it is not moved"),
-        ("deviation", pa.float64(), "likewise; null too where moves have one side only, as those of attributes"),
+        (
+            "deviation",
+            pa.float64(),
+            "mean over its dimensions and samples; null where moves have one side only, as those of attributes",
+        ),
         ("censored", pa.float64(), "share of its moves that change no prediction"),
         *(
             (
@@ -134,7 +138,7 @@ PROJECTION_EFFECTS = Table(
         ("trait", pa.string(), "trait of decoded images, or an attribute"),
         ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
         ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
-        ("strength", pa.float64(), "mean absolute change, likewise"),
+        ("strength", pa.float64(), "mean absolute change, in standard deviations or of the probability"),
         ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models of the dataset"),
         ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
         ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),

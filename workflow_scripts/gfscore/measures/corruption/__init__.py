@@ -17,7 +17,9 @@ class Corruption(NetworkSettings):
         description="Kinds of corruption (Hendrycks and Dietterich 2019) that are made; null for all. Null where the "
         "dataset brings corrupted copies: all of these are measured.",
     )
-    severities: Severities | None = Field(None, description="From 1, mild, to 5, strong; null for all, likewise.")
+    severities: Severities | None = Field(
+        None, description="From 1, mild, to 5, strong; null for all, also of copies that the dataset brings."
+    )
 
 
 def describe(_settings: Corruption) -> Measure:
