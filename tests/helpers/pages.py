@@ -9,7 +9,7 @@ from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.show.page.report import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
-from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.parquet_tables import typed_frame
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.synthetic_audits import ADVERSARIAL, ATTACKED, LAM, grouped_tables, remedied, synthetic_audit
 
@@ -109,9 +109,9 @@ def _compared(audit, scores):
     swap = {"dataset": "toy", "measure": pair["measure"], "fp_lambda": 0.25, "before_threat": "none"}
     swap |= {"before_model": first["model"], "after_threat": "none", "after_model": second["model"]}
     return {
-        "comparisons": frame_of(CATALOGUE["comparisons"], per_class),
-        "model_comparisons": frame_of(CATALOGUE["model_comparisons"], overall),
-        "lambda_swaps": frame_of(CATALOGUE["lambda_swaps"], [swap]),
+        "comparisons": typed_frame(CATALOGUE["comparisons"], per_class),
+        "model_comparisons": typed_frame(CATALOGUE["model_comparisons"], overall),
+        "lambda_swaps": typed_frame(CATALOGUE["lambda_swaps"], [swap]),
     }
 
 
@@ -124,7 +124,7 @@ def _confusions(audit, scores):
         for step, count in ((0, 30), (1, 5 + index))
     ]
     kept = ("dataset", "threat", "model", "measure", "true_index", "predicted_index", "count")
-    return frame_of(CATALOGUE["confusions"], [{name: row[name] for name in kept} for row in rows])
+    return typed_frame(CATALOGUE["confusions"], [{name: row[name] for name in kept} for row in rows])
 
 
 def _falsification(scores):
@@ -135,7 +135,7 @@ def _falsification(scores):
         mean = {"mean_score": part["value"].mean(), "mean_distance": 0.4, "class_index": -1, "class_name": "all"}
         mean |= {"p_mean": 0.001 if mean["mean_score"] > 0.4 else 1.0, "confidence": 0.95}
         rows.append(about | found | mean | {"calibration": "none", "temperature": 1.0, "distances": "minimal-l2"})
-    return frame_of(CATALOGUE["falsification"], rows)
+    return typed_frame(CATALOGUE["falsification"], rows)
 
 
 def _costs(audit):
@@ -155,7 +155,7 @@ def _costs(audit):
             ("import_samples", "certified-l2", 0.0, None),
         )
     ]
-    return frame_of(CATALOGUE["costs"], rows)
+    return typed_frame(CATALOGUE["costs"], rows)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.csv_files import write_table_and_csv
-from gfscore.tables.parquet_tables import frame_of, stacked
+from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import ALL, ALL_NAME
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import gate_rule
@@ -87,7 +87,7 @@ class SyntheticAudit:
             frame = getattr(self, name, None)
             measured = frame is not None and (bool(self.calibration_results) or name not in SEARCHED)
             identity = {"audit": AUDIT, "measured": measured, **own.get(name, {})}
-            written = frame if measured else frame_of(CATALOGUE[name], [])
+            written = frame if measured else typed_frame(CATALOGUE[name], [])
             write_table_and_csv(path, CATALOGUE[name], written, identity=identity)
         verdict = self.verdict.model_copy(update={"made_from": digests_of([files["class_scores"]])})
         contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": verdict.as_json()}
@@ -180,7 +180,7 @@ def synthetic_audit(
         class_scores=class_scores,
         model_summary=model_summary_table(list(values.every()), class_scores, accuracies, settings, INTERVALS),
         vulnerability=vulnerability_table(class_scores),
-        calibration=frame_of(CATALOGUE["calibration"], curves.assign(measure=great)),
+        calibration=typed_frame(CATALOGUE["calibration"], curves.assign(measure=great)),
         calibration_results=results,
         sensitivity=_sensitivity(values),
         verdict=Verdict.of(
@@ -324,7 +324,7 @@ def grouped_tables(audit, attributes=ATTRIBUTES, dimensions=DIMENSIONS):
     frames = {"group_scores": scores, "group_metrics": metrics, "projection_scores": projected}
     frames |= {"projection_models": models, "projection_effects": effects}
     frames |= {"projection_attributes": attributes_of_tasks}
-    return {name: frame_of(CATALOGUE[name], rows) for name, rows in frames.items()}
+    return {name: typed_frame(CATALOGUE[name], rows) for name, rows in frames.items()}
 
 
 def _groups(key, measure, m, attributes, classes):
@@ -457,7 +457,7 @@ def radius_tables(settings, *, models=3, classes=10, per_class=30, weak=2, names
             | {"value": (mean := radius[labels == k].mean()), "low": mean - 0.03, "high": mean + 0.03}
             for k, name in enumerate(class_names(classes))
         ]
-    return stacked(CATALOGUE["radius_curves"], curves), frame_of(CATALOGUE["class_scores"], scores)
+    return stacked(CATALOGUE["radius_curves"], curves), typed_frame(CATALOGUE["class_scores"], scores)
 
 
 def target_tables(*, models=2, classes=6, easiest=4, seed=0):
@@ -478,8 +478,8 @@ def target_tables(*, models=2, classes=6, easiest=4, seed=0):
             for k in range(classes)
         ]
     return {
-        "target_matrix": frame_of(CATALOGUE["target_matrix"], cells),
-        "target_success": frame_of(CATALOGUE["target_success"], success),
+        "target_matrix": typed_frame(CATALOGUE["target_matrix"], cells),
+        "target_success": typed_frame(CATALOGUE["target_success"], success),
     }
 
 
@@ -492,7 +492,7 @@ def falsification_table(scores, distances, *, p_mean=0.001):
         | {"p_mean": p_mean if score > distance else 1.0}
         for model, score, distance in zip(subjects(len(scores)), scores, distances, strict=True)
     ]
-    return frame_of(CATALOGUE["falsification"], rows)
+    return typed_frame(CATALOGUE["falsification"], rows)
 
 
 ATTACKED = "adversarial-linf"

@@ -24,7 +24,7 @@ from gfscore.networks.trained import save_classifier
 from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
-from gfscore.tables.parquet_tables import frame_of, read_identity, read_table, write_attributes
+from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame, write_attributes
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import shipped_configuration
 from helpers.steps import audit_inputs, models_named, tabulated
@@ -137,7 +137,7 @@ class Folder:
         """Tables of the projections of all models; `metrics` are rows of group_metrics."""
         projections, groups = self.projections(self.inputs({}, {}, included=included), mapper), {}
         if metrics:
-            frame = frame_of(CATALOGUE["group_metrics"], metrics)
+            frame = typed_frame(CATALOGUE["group_metrics"], metrics)
             groups = {"digits": differences_between_groups(frame, kinds=KINDS)}
         return projection_tables(projections, groups, confidence=0.95)
 

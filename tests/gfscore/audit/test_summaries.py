@@ -12,7 +12,7 @@ from gfscore.audit.settings import DisparitySettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
-from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.parquet_tables import typed_frame
 from gfscore.workflow.catalogue import CATALOGUE
 
 NO = float("nan")
@@ -58,7 +58,7 @@ def test_shuffles_are_enough_for_the_number_of_models():
 def class_scores(values, low, high, **key):
     names = [f"c{k}" for k in range(len(values))]
     key = {"dataset": "toy", "threat": "none", "model": "m", "measure": "clean", "calibration": "none"} | key
-    return frame_of(
+    return typed_frame(
         CATALOGUE["class_scores"],
         [
             {**key, "class_index": k, "class_name": name, "value": values[k], "low": low[k], "high": high[k]}

@@ -16,7 +16,6 @@ from gfscore.tables.parquet_tables import (
     IDENTITY_KEY,
     FrameCache,
     TableFile,
-    frame_of,
     read_identity,
     read_logits,
     read_table,
@@ -128,7 +127,7 @@ def test_a_table_reads_back_as_it_was_written(table, tmp_path):
 
 @pytest.mark.parametrize("table", FLAT_TABLES)
 def test_an_empty_table_keeps_its_columns(table, tmp_path):
-    write_table(tmp_path / "t.parquet", CATALOGUE[table], frame_of(CATALOGUE[table], []), identity={})
+    write_table(tmp_path / "t.parquet", CATALOGUE[table], typed_frame(CATALOGUE[table], []), identity={})
     got = read_table(tmp_path / "t.parquet", CATALOGUE[table])
     assert len(got) == 0
     assert list(got.columns) == [name for name, _, _ in CATALOGUE[table].columns]
@@ -145,7 +144,7 @@ def test_column_types_are_the_declared_ones_in_the_file(tmp_path):
 def test_missing_numbers_and_words_are_null_in_the_file_and_nan_or_none_when_read(tmp_path):
     rows = [{"dataset": "digits", "temperature": None, "class_index": 0, "n": 0, "value": float("nan")}]
     write_table(
-        tmp_path / "t.parquet", CATALOGUE["class_scores"], frame_of(CATALOGUE["class_scores"], rows), identity={}
+        tmp_path / "t.parquet", CATALOGUE["class_scores"], typed_frame(CATALOGUE["class_scores"], rows), identity={}
     )
     raw = pq.read_table(tmp_path / "t.parquet")
     for name in ("temperature", "value", "class_name", "accuracy"):
@@ -364,7 +363,7 @@ def test_groups_that_are_numbers_stay_as_they_are(number):
 
 
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
-    frame = frame_of(CATALOGUE["calibration"], [{"value": 0.5, "measure": "great"}])
+    frame = typed_frame(CATALOGUE["calibration"], [{"value": 0.5, "measure": "great"}])
     assert list(frame.columns) == [name for name, _, _ in CATALOGUE["calibration"].columns]
     assert frame["value"][0] == 0.5
     assert pd.isna(frame["objective"][0])
@@ -372,7 +371,7 @@ def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
 
 def test_frame_of_refuses_a_key_that_is_no_column():
     with pytest.raises(KeyError, match="table 'calibration' has no column valeu"):
-        frame_of(CATALOGUE["calibration"], [{"value": 0.5}, {"valeu": 0.5}])
+        typed_frame(CATALOGUE["calibration"], [{"value": 0.5}, {"valeu": 0.5}])
 
 
 def made_parts():
@@ -406,7 +405,7 @@ def test_a_damaged_part_is_refused_by_its_file_and_the_others_are_read(tmp_path)
 @pytest.mark.parametrize("table", ["class_scores", "model_summary"])
 def test_a_typed_frame_is_what_is_read_back(tmp_path, table):
     rows = made_frame(table).to_dict("records")
-    write_table(tmp_path / "t.parquet", CATALOGUE[table], frame_of(CATALOGUE[table], rows), identity={})
+    write_table(tmp_path / "t.parquet", CATALOGUE[table], typed_frame(CATALOGUE[table], rows), identity={})
     pd.testing.assert_frame_equal(
         typed_frame(CATALOGUE[table], rows), read_table(tmp_path / "t.parquet", CATALOGUE[table])
     )

@@ -16,7 +16,7 @@ from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.ranking import vulnerability
-from gfscore.tables.parquet_tables import typed_frame
+from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS, MEASURED, SUMMARISED, Table
 
 CLASS_SCORES = Table(
@@ -115,7 +115,7 @@ def class_score_table(
         if label_error_rates is not None:
             frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
         frames.append(frame)
-    return typed_frame(CLASS_SCORES, pd.concat(frames, ignore_index=True))
+    return stacked(CLASS_SCORES, frames)
 
 
 def _class_frame(item, class_names):
@@ -180,7 +180,7 @@ def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:
         classes = group.drop_duplicates("class_index").sort_values("class_index")
         ranked = vulnerability(by_model.to_numpy(), classes["class_name"])
         frames.append(ranked.assign(dataset=dataset, measure=measure, calibration=calibration))
-    return typed_frame(VULNERABILITY, pd.concat(frames, ignore_index=True))
+    return stacked(VULNERABILITY, frames)
 
 
 def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:

@@ -117,7 +117,7 @@ def model_summary_table(
     for item, frame, floor in zip(values, classes, floors, strict=True):
         row = _summary_row(item, frame, floor, intervals, lam=settings.fp_lambda)
         rows.append({**row, **accuracies[item.model]})
-    return typed_frame(MODEL_SUMMARY, pd.DataFrame(rows))
+    return typed_frame(MODEL_SUMMARY, rows)
 
 
 def _noise_floors(values, classes, *, models, settings):

@@ -20,7 +20,7 @@ from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import Probabilities
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import FrameCache, frame_of, read_table
+from gfscore.tables.parquet_tables import FrameCache, read_table, stacked
 from gfscore.tables.table import DATASET
 
 
@@ -150,7 +150,7 @@ def score(
     return Scored(
         checks=results,
         parts=parts,
-        sweeps=pd.concat(sweeps) if sweeps else frame_of(SWEEPS, []),
+        sweeps=stacked(SWEEPS, sweeps),
         sensitivity=with_places(sensitivity),
         identities=identities,
     )

@@ -16,7 +16,7 @@ from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
 from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
-from gfscore.audit.calibration.temperatures import calibrate
+from gfscore.audit.calibration.temperatures import CALIBRATION, calibrate
 from gfscore.audit.class_scores import (
     class_pair_table,
     class_score_table,
@@ -51,7 +51,7 @@ from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
-from gfscore.tables.parquet_tables import frame_of
+from gfscore.tables.parquet_tables import typed_frame
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def tabulate(
 
     absent = [name for name in TABULATED if name not in made]
     yield TableGroup(
-        frames={name: frame_of(TABLES[name], []) for name in absent},
+        frames={name: typed_frame(TABLES[name], []) for name in absent},
         identities={name: identity | {"measured": False} | identities.get(name, {}) for name in absent},
     )
 
@@ -273,20 +273,21 @@ class Tabulation:
             split=search.split,
         )
         entries = {objective: {"measure": measure, **result} for objective, result in results.items()}
-        return _typed({"calibration": curve_points.assign(measure=measure)}, calibration=entries)
+        curves = typed_frame(CALIBRATION, curve_points.assign(measure=measure))
+        return TableGroup({"calibration": curves}, {"calibration": entries})
 
     def _tables_without_temperature(self, values):
         # Tables that no temperature changes.
         settings = self.settings
         names = self.class_names
-        rows, comparison = comparison_tables(
+        comparisons, summary = comparison_tables(
             values, names, settings=settings.comparison, fp_lambda=settings.disparity.fp_lambda
         )
-        yield _typed(rows, comparison=comparison)
+        yield TableGroup(comparisons, {"comparison": summary})
         predictions = list(predictions_of(self.audit_values))
         confusions, class_errors = confusion_tables(predictions, names)
         similarities = similarity_table(predictions, names, settings.confusions)
-        yield _typed({"confusions": confusions, "class_errors": class_errors, "similarities": similarities})
+        yield TableGroup({"confusions": confusions, "class_errors": class_errors, "similarities": similarities})
         if self.audit_values.subject.of_kind("corruption"):
             errors = corruption_errors(
                 self.audit_values,
@@ -295,12 +296,12 @@ class Tabulation:
                 label_error_rates=self.label_error_rates,
                 baseline=settings.corruption_baseline,
             )
-            yield _typed({"corruption_errors": errors})
-        yield _typed(radius_tables(self.audit_values, names, **self._ranking))
+            yield TableGroup({"corruption_errors": errors})
+        yield TableGroup(radius_tables(self.audit_values, names, **self._ranking))
         if self.audit_values.subject.of_kind("probabilistic"):
             shares = class_share_table(self.audit_values, names, confidence=settings.intervals.confidence)
-            yield _typed({"class_shares": shares})
-        yield _typed(target_tables(self.audit_values, names))
+            yield TableGroup({"class_shares": shares})
+        yield TableGroup(target_tables(self.audit_values, names))
 
     def _agreement(self, scores: pd.DataFrame) -> TableGroup:
         # Tables that compare the measures of the audit with each other, as far as it has the measures.
@@ -320,7 +321,7 @@ class Tabulation:
             )
         if kinds & {"adversarial", "minimal"}:
             tables["masking_signs"] = masking_table(self.audit_values, len(self.class_names))
-        return _typed(tables)
+        return TableGroup(tables)
 
     @cached_property
     def _ranking(self):
@@ -355,7 +356,7 @@ class Tabulation:
             differences = self._group_differences(tables["group_metrics"])
         if self.projections:
             tables |= projection_tables(self.projections, differences, confidence=confidence)
-        return _typed(tables)
+        return TableGroup(tables)
 
     def _group_differences(self, metrics):
         # Differences between groups by task, of which the first one is the audit's dataset.
@@ -369,7 +370,3 @@ class Tabulation:
         for task, metrics_of_task in metrics_by_task.items():
             differences[task] = differences_between_groups(metrics_of_task, kinds=kinds)
         return differences
-
-
-def _typed(tables: Mapping[str, Any], **documents: Any) -> TableGroup:
-    return TableGroup({name: frame_of(TABLES[name], rows) for name, rows in tables.items()}, documents)

@@ -407,18 +407,33 @@ def _frame(rows, table):
 
 
 def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
-    """Data frame of rows (mappings) as read_table would return it after they were written."""
-    arrays = _arrays(table, frame_of(table, rows))
-    return _frame(pa.Table.from_arrays(arrays, schema=table.schema), table)
+    """Rows of a table, as read_table returns them once they are written.
 
+    Parameters
+    ----------
+    table : Table
+        Gives the columns, their order and types.
+    rows : sequence of mapping, or DataFrame
+        Values by column; what is missing becomes null.
 
-def frame_of(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
-    """Data frame of a table from mappings or another frame; missing keys become null, unknown ones raise KeyError."""
+    Raises
+    ------
+    KeyError
+        For a column that the table does not have.
+    """
     names = set(rows) if isinstance(rows, pd.DataFrame) else set().union(*rows)
     foreign = names.difference(table.column_names)
     if foreign:
         raise KeyError(f"table {table.name!r} has no column {', '.join(sorted(foreign))}")
-    return pd.DataFrame(rows, columns=table.column_names)
+    arrays = _arrays(table, pd.DataFrame(rows, columns=table.column_names))
+    return _frame(pa.Table.from_arrays(arrays, schema=table.schema), table)
+
+
+def stacked(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of several frames as one typed_frame of a table, one frame below the other."""
+    if not frames:
+        return typed_frame(table, [])
+    return typed_frame(table, pd.concat(frames, ignore_index=True))
 
 
 class FrameCache:
@@ -472,10 +487,3 @@ class FrameCache:
         if time.monotonic() - started > WORTH_STORING:
             write_table(path, table, frame, identity={"key": key})
         return frame
-
-
-def stacked(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Rows of all frames, one below the other, with the columns of a table; those that no frame has are null."""
-    if not frames:
-        return pd.DataFrame(columns=table.column_names)
-    return pd.concat(frames, ignore_index=True).reindex(columns=table.column_names)

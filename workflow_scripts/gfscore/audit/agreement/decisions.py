@@ -15,7 +15,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.statistics.classes import class_means, worst_class_trade
 from gfscore.statistics.error_rates import error_rate, threshold
 from gfscore.statistics.proportions import class_shares, robust_shares
-from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def training_method_table(
                         "probabilistic": probabilistic and probabilistic.name,
                     }
                 )
-    return pd.DataFrame(rows, columns=TRAINING_METHODS.column_names)
+    return typed_frame(TRAINING_METHODS, rows)
 
 
 def _shares_of_method(

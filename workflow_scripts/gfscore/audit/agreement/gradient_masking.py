@@ -22,6 +22,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.minimal import Minimal
 from gfscore.statistics.tolerances import NORM_TOLERANCE
+from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import MEASURED, Table
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def masking_table(audit_values: AuditValues, classes: int) -> pd.DataFrame:
             attacked[measure.name] = attacked_samples(audit_values.table(model, measure.name), measure, classes)
         for sign in masking_warnings(attacked):
             rows.append({**model.columns(), **asdict(sign)})
-    return pd.DataFrame(rows, columns=MASKING_SIGNS.column_names)
+    return typed_frame(MASKING_SIGNS, rows)
 
 
 def attacked_samples(samples: pd.DataFrame, measure: NamedMeasure, classes: int) -> Attacked:

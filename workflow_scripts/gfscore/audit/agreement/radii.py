@@ -25,7 +25,7 @@ from gfscore.statistics.proportions import (
     lower_shares,
 )
 from gfscore.statistics.tolerances import RADIUS_TOLERANCE
-from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ def radius_tables(
         tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
     if minimal:
         tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
-        tables["log_rank_tests"] = pd.DataFrame(tests, columns=LOG_RANK_TESTS.column_names)
+        tables["log_rank_tests"] = typed_frame(LOG_RANK_TESTS, tests)
     if refutations:
-        tables["refutations"] = pd.DataFrame(refutations, columns=REFUTATIONS.column_names)
+        tables["refutations"] = typed_frame(REFUTATIONS, refutations)
     return tables
 
 

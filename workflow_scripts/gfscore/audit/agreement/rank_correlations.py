@@ -24,6 +24,7 @@ from gfscore.statistics.ranking import (
     spearman,
 )
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
+from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import Table
 
 MEASURE_AGREEMENT = Table(
@@ -93,7 +94,7 @@ def measure_agreement(
         aggregates = (sums["total"] / sums["n"]).unstack("measure")
         if len(aggregates) > 1:
             add_pairs({"dataset": dataset, "over": "models"}, aggregates)
-    return pd.DataFrame(rows, columns=MEASURE_AGREEMENT.column_names)
+    return typed_frame(MEASURE_AGREEMENT, rows)
 
 
 def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, Any]:
