@@ -80,9 +80,9 @@ def export_tables(audit: ExportedAudit, folder: Path) -> None:
     for name, named in audit.measures.items():
         models = summary[summary["measure"] == name]
         classes = scores[scores["measure"] == name]
-        table = model_table(models, named.measure, name=name, fp_lambda=audit.fp_lambda, calibrations=calibrations)
+        table = model_table(models, named.description, name=name, fp_lambda=audit.fp_lambda, calibrations=calibrations)
         write_text(folder / f"{name}-models.tex", table)
-        write_text(folder / f"{name}-classes.tex", class_table(classes, named.measure, name=name))
+        write_text(folder / f"{name}-classes.tex", class_table(classes, named.description, name=name))
         if name in calibrated:
             write_text(folder / f"{name}-calibration.tex", calibration_table(calibrations, models, name=name))
 

@@ -108,9 +108,9 @@ def _mark_other_settings(changes: pd.DataFrame, first: Mapping[str, Any], second
         before = first["measures"][name]
         after = second["measures"][name]
         keys = [key for key in {**before, **after} if key not in COST_ONLY]
-        other = [key for key in keys if before.get(key) != after.get(key)]
-        if other:
-            verdict = f"not comparable: other {', '.join(other)}"
+        different = [key for key in keys if before.get(key) != after.get(key)]
+        if different:
+            verdict = f"not comparable: other {', '.join(different)}"
             changes.loc[judged & (changes["measure"] == name), "verdict"] = verdict
 
 
@@ -189,19 +189,19 @@ def _changes_of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric
     # The simultaneous bounds of `value` also cover all classes, which are not compared here.
     bounds = "value_alone" if name == "value" else name
     columns = [name, f"{bounds}_low", f"{bounds}_high"]
-    both = pd.concat([first[columns], second[columns]], axis=1)
-    both.columns = ["first", "first_low", "first_high", "second", "second_low", "second_high"]
-    both = both.reset_index()
-    both.insert(len(COMPARED), "statistic", name)
-    both["change"] = both["second"] - both["first"]
+    paired = pd.concat([first[columns], second[columns]], axis=1)
+    paired.columns = ["first", "first_low", "first_high", "second", "second_low", "second_high"]
+    paired = paired.reset_index()
+    paired.insert(len(COMPARED), "statistic", name)
+    paired["change"] = paired["second"] - paired["first"]
 
-    risen = both["second_low"] > both["first_high"]
-    fallen = both["second_high"] < both["first_low"]
+    risen = paired["second_low"] > paired["first_high"]
+    fallen = paired["second_high"] < paired["first_low"]
     better, worse = (risen, fallen) if metric.direction > 0 else (fallen, risen)
-    with_intervals = both[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
+    with_intervals = paired[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
     verdicts: list[Any] = [None, "better", "worse"]
-    both["verdict"] = np.select([~with_intervals, better, worse], verdicts, "undecided")
-    return both
+    paired["verdict"] = np.select([~with_intervals, better, worse], verdicts, "undecided")
+    return paired
 
 
 def require_comparable_audits(first: Path | str, second: Path | str) -> None:

@@ -183,5 +183,5 @@ def _aggregate_interval(item, classes, intervals):
         intervals=intervals,
         label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
     )
-    side = (1 - intervals.confidence) / 2
-    return bounds.lower_aggregate(side), bounds.upper_aggregate(side)
+    alpha_of_side = (1 - intervals.confidence) / 2
+    return bounds.lower_aggregate(alpha_of_side), bounds.upper_aggregate(alpha_of_side)

@@ -95,9 +95,9 @@ def noise_floors(
         for index, metric in enumerate(AGAINST_CHANCE):
             numbers = metric.compute_many(means, counts=present, lam=lam)
             # More disparity is the worse value.
-            side = -metric.direction
+            sign = -metric.direction
             sums[index] += numbers.sum(axis=0)
-            reached[index] += (side * numbers >= side * extent[index] - STATISTIC_TOLERANCE).sum(axis=0)
+            reached[index] += (sign * numbers >= sign * extent[index] - STATISTIC_TOLERANCE).sum(axis=0)
     p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))
 
     names = [metric.name for metric in AGAINST_CHANCE]
@@ -147,8 +147,8 @@ def between_class_sd(values: ClassValues) -> float:
         In the unit of the measure, 0 when the classes differ by no more than their noise, NaN when fewer than two
         classes have two samples.
     """
-    known = values.n > 1
-    if known.sum() < 2:
+    with_variance = values.n > 1
+    if with_variance.sum() < 2:
         return float("nan")
-    noise = np.mean(values.variance[known] / values.n[known])
-    return math.sqrt(max(0.0, float(np.var(values.mean[known], ddof=1) - noise)))
+    noise = np.mean(values.variance[with_variance] / values.n[with_variance])
+    return math.sqrt(max(0.0, float(np.var(values.mean[with_variance], ddof=1) - noise)))

@@ -357,8 +357,8 @@ def write_scores(
     frames = []
     index = []
     for model, measure, samples in parts:
-        named = samples.assign(**model.columns(), measure=measure)
-        frames.append(named.reindex(columns=SCORES.column_names))
+        labelled = samples.assign(**model.columns(), measure=measure)
+        frames.append(labelled.reindex(columns=SCORES.column_names))
         index.append([model.label, measure])
     write_parts(path, SCORES, frames, identity={**identity, "parts": index})
 

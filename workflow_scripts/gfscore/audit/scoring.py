@@ -143,8 +143,8 @@ def score(
             make = partial(sweep_frame, evidence, model=model, **sweep)
             sweeps.append(cache.get(SWEEPS, made_of | sweep, make) if cache else make())
         make = partial(model_sensitivity, model.columns(), evidence.logits, evidence.labels, great, **changes)
-        shown = made_of | {"measures": great, "changes": changes}
-        sensitivity.append(cache.get(SENSITIVITY, shown, make) if cache else make())
+        sensitivity_key = made_of | {"measures": great, "changes": changes}
+        sensitivity.append(cache.get(SENSITIVITY, sensitivity_key, make) if cache else make())
         print(f"{model.label}: scored")
 
     return Scored(

@@ -103,14 +103,14 @@ def tabulate(
         "model_summary": {"measures": audit_values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
     }
 
-    made = set()
+    measured_tables = set()
     for group in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
         for name in group.frames:
             group.identities[name] = identity | identities.get(name, {})
-        made |= set(group.frames)
+        measured_tables |= set(group.frames)
         yield group
 
-    absent = [name for name in TABULATED if name not in made]
+    absent = [name for name in TABULATED if name not in measured_tables]
     yield TableGroup(
         frames={name: typed_frame(TABLES[name], []) for name in absent},
         identities={name: identity | {"measured": False} | identities.get(name, {}) for name in absent},

@@ -225,9 +225,9 @@ def _decoded(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
         return picture.resize((size, size), resampling)
     if preprocessing.resize is not None:
         picture = _resized(picture, preprocessing.resize, resampling)
-    left = _margin(picture.width, size)
+    left_margin = _margin(picture.width, size)
     top = _margin(picture.height, size)
-    return picture.crop((left, top, left + size, top + size))
+    return picture.crop((left_margin, top, left_margin + size, top + size))
 
 
 def _resized(picture: Image.Image, short_side: int, resampling: Image.Resampling) -> Image.Image:

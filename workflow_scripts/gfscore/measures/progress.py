@@ -57,13 +57,13 @@ def in_parts(
     started = time.monotonic()
     computed = 0
     frames = []
-    for index, part in enumerate(parts):
+    for index, chunk in enumerate(parts):
         path = kept_parts / f"{index:06d}.parquet"
-        part_identity = {**identity, "part": str(part)}
+        part_identity = {**identity, "part": str(chunk)}
         frame = _read_kept(path, table, part_identity)
         if frame is None:
             earlier = passes.counts()
-            frame = compute(part)
+            frame = compute(chunk)
             write_table(path, table, frame, identity={**part_identity, PASSES: passes.counts_since(earlier)})
             computed += 1
             seconds = (time.monotonic() - started) / computed * (len(parts) - index - 1)

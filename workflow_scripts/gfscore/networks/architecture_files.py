@@ -55,10 +55,10 @@ def folder() -> Path:
 
 def source_file_of(name: str) -> Path | None:
     """File of the folder that defines an architecture; None for an architecture of an installed package."""
-    package, *parts = str(name).split(":", maxsplit=1)[0].split(".")
+    package, *module_path = str(name).split(":", maxsplit=1)[0].split(".")
     if package != PACKAGE:
         return None
-    stem = folder().joinpath(*parts)
+    stem = folder().joinpath(*module_path)
     # In the order of Python's import system.
     for file in (stem / "__init__.py", stem.with_suffix(".py")):
         if file.is_file():
@@ -87,12 +87,12 @@ def network_files(name: str) -> list[Path]:
     InputError
         For a file that cannot be read.
     """
-    package, *parts = str(name).split(":", maxsplit=1)[0].split(".")
+    package, *module_path = str(name).split(":", maxsplit=1)[0].split(".")
     if package != PACKAGE:
         return []
     root = folder()
     visited: set[Path] = set()
-    waiting = _files_of(root, tuple(parts))
+    waiting = _files_of(root, tuple(module_path))
     while waiting:
         path = waiting.pop()
         visited.add(path)
@@ -143,11 +143,11 @@ def require_network(manifest: Manifest) -> None:
         )
 
 
-def _files_of(root: Path, parts: ModuleParts) -> set[Path]:
+def _files_of(root: Path, module_path: ModuleParts) -> set[Path]:
     # Importing a module also runs its parent packages, except the folder itself, whose __init__.py is never run.
     files = set()
-    for depth in range(1, len(parts) + 1):
-        stem = root.joinpath(*parts[:depth])
+    for depth in range(1, len(module_path) + 1):
+        stem = root.joinpath(*module_path[:depth])
         for file in (stem.with_suffix(".py"), stem / "__init__.py"):
             if file.is_file():
                 files.add(file)
@@ -172,18 +172,18 @@ def _imported_modules(path: Path, root: Path) -> Iterator[ModuleParts]:
             yield from _candidates(tuple(name.split(".")), level, package)
 
 
-def _candidates(parts: ModuleParts, level: int, package: ModuleParts) -> Iterator[ModuleParts]:
+def _candidates(module_path: ModuleParts, level: int, package: ModuleParts) -> Iterator[ModuleParts]:
     # Modules of the folder that an import in a package may mean; `level` is its number of leading dots.
     if level:
         # More dots than parent packages leave the folder, which Python refuses at import.
         if level <= len(package) + 1:
-            yield package[: len(package) + 1 - level] + parts
-    elif parts[0] == PACKAGE:
-        yield parts[1:]
+            yield package[: len(package) + 1 - level] + module_path
+    elif module_path[0] == PACKAGE:
+        yield module_path[1:]
     else:
         # Without the folder's name, they may resolve if a file adds a folder to sys.path.
-        yield parts
-        yield package + parts
+        yield module_path
+        yield package + module_path
 
 
 def _nodes(path: Path) -> Iterable[ast.AST]:

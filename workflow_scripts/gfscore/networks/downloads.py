@@ -111,12 +111,12 @@ def direct_address(url: str) -> str:
     ASSUME: `confirm=t` confirms Google Drive's warning about files too large for its virus scan.
     """
     try:
-        parts = urlsplit(url)
-        host = parts.netloc.encode("idna").decode()
+        components = urlsplit(url)
+        host = components.netloc.encode("idna").decode()
     except ValueError as error:
         raise InputError(f"{without_query(url)}: is no valid URL ({error}); {REMEDY}") from error
-    if parts.hostname not in ("drive.google.com", "docs.google.com"):
-        return quote(parts._replace(netloc=host).geturl(), safe="%/:=&?~#+!$,;'@()*[]")
+    if components.hostname not in ("drive.google.com", "docs.google.com"):
+        return quote(components._replace(netloc=host).geturl(), safe="%/:=&?~#+!$,;'@()*[]")
     identifier = re.search(r"(?:/d/|[?&]id=)([\w-]+)", url)
     if not identifier:
         raise InputError(f"{without_query(url)}: names no file on Google Drive; give the link of a file, not a folder")

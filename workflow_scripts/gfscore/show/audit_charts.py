@@ -65,10 +65,10 @@ class Drawing:
         """What is written around it."""
         facts = self._facts()
         subject = [facts[name] for name in ("measure", "dataset") if name in facts]
-        parts = [self.chart.shows.format_map(facts), ", ".join(subject), ", ".join(self._counts())]
+        clauses = [self.chart.shows.format_map(facts), ", ".join(subject), ", ".join(self._counts())]
         return Words(
             title=self.finding.sentence,
-            subtitle="; ".join(part for part in parts if part) + ".",
+            subtitle="; ".join(clause for clause in clauses if clause) + ".",
             note=self.chart.note.format_map(facts),
             facts=facts,
         )

@@ -153,8 +153,8 @@ class ClassBounds:
             For an alpha outside (0, 1).
         """
         require_alpha(alpha)
-        side = alpha / (2 * len(self.n))
-        return self.lower(side), self.upper(side)
+        alpha_of_side = alpha / (2 * len(self.n))
+        return self.lower(alpha_of_side), self.upper(alpha_of_side)
 
     def lower_aggregate(self, alpha: float) -> float:
         """Lower bound of the aggregate, the mean over all samples, with confidence at least 1 - alpha.

@@ -265,10 +265,10 @@ def split_samples(
 
     # Systematic sampling from a random start: a sample is taken whenever the running share passes a whole number.
     running_share = share * np.arange(len(labels) + 1) + rng.random()
-    taken = np.diff(np.floor(running_share)) > 0
+    chosen = np.diff(np.floor(running_share)) > 0
 
     mask = np.zeros(len(labels), dtype=bool)
-    mask[by_class[taken]] = True
+    mask[by_class[chosen]] = True
     return mask
 
 

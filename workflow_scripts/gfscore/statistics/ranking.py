@@ -59,13 +59,13 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
     """
     values = np.asarray(values, dtype=np.float64)
     order = np.argsort(values, axis=-1)
-    apart = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
+    distinct = np.diff(np.take_along_axis(values, order, axis=-1), axis=-1) > TIE_TOLERANCE
 
     # First and last position of each run of ties, whose mean is the rank of all values in it.
     places = np.arange(values.shape[-1])
     ends = np.ones((*values.shape[:-1], 1), dtype=bool)
-    first = np.where(np.concatenate([ends, apart], axis=-1), places, 0)
-    last = np.where(np.concatenate([apart, ends], axis=-1), places, values.shape[-1])
+    first = np.where(np.concatenate([ends, distinct], axis=-1), places, 0)
+    last = np.where(np.concatenate([distinct, ends], axis=-1), places, values.shape[-1])
     np.maximum.accumulate(first, axis=-1, out=first)
     last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
 

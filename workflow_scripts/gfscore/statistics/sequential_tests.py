@@ -132,8 +132,8 @@ def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime"
     robust = np.searchsorted(from_draws, draws, side="right") - 1
 
     # The smallest number of changes that decides not robust after the whole budget, or the budget if none does.
-    whole = np.array([budget])
-    most = bisect_left(range(budget), True, key=lambda k: decides_not_robust(whole, np.array([k]), kappa, alpha)[0])
+    end = np.array([budget])
+    most = bisect_left(range(budget), True, key=lambda k: decides_not_robust(end, np.array([k]), kappa, alpha)[0])
     many = np.arange(1, most + 1)
     until_draws = _first(lambda n, k: ~decides_not_robust(n, k, kappa, alpha), many, budget)
     not_robust = np.minimum(np.searchsorted(until_draws, draws, side="right"), draws) + 1
@@ -306,9 +306,9 @@ def _first(holds: Decision, changes: NDArray[np.int64], budget: int) -> NDArray[
         if not searched.any():
             return low
         middle = (low + high) // 2
-        held = holds(middle, changes)
-        high = np.where(searched & held, middle, high)
-        low = np.where(searched & ~held, middle + 1, low)
+        holding = holds(middle, changes)
+        high = np.where(searched & holding, middle, high)
+        low = np.where(searched & ~holding, middle + 1, low)
 
 
 def _tail_robust(n, k, kappa, alpha):

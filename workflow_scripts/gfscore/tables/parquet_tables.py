@@ -399,7 +399,9 @@ def _frame(rows, table):
     frame = rows.to_pandas()
     for name, kind, _ in table.columns:
         if pa.types.is_list(kind):
-            frame[name] = [[] if items is None else list(items) for items in frame[name]]
+            lists = [[] if items is None else list(items) for items in frame[name]]
+            # Of no rows, pandas would make numbers.
+            frame[name] = pd.Series(lists, index=frame.index, dtype=object)
     return frame
 
 

@@ -102,10 +102,10 @@ def _whole(column):
     # A fraction, an infinite number or one beyond int32 differs from its conversion to int32.
     values = column.to_numpy()
     with np.errstate(invalid="ignore"):
-        whole = values.astype(np.int32)
-    if (whole != values).any():
+        integers = values.astype(np.int32)
+    if (integers != values).any():
         raise ValueError(f"{column.name} is not whole, or too large")
-    return whole
+    return integers
 
 
 def _refuse(path, bad, values, fault):

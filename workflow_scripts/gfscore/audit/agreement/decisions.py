@@ -250,16 +250,16 @@ def names_of_training(methods: Sequence[Mapping[str, str | None]]) -> dict[tuple
     names: dict[tuple[str, str], str | None] = {}
     for model in methods:
         method = model["method"]
-        alike = [other for other in methods if other["method"] == method]
-        if method is not None and len(alike) > 1:
-            method = f"{method} ({_distinction(model, alike)})"
+        models_of_method = [candidate for candidate in methods if candidate["method"] == method]
+        if method is not None and len(models_of_method) > 1:
+            method = f"{method} ({_distinction(model, models_of_method)})"
         names[str(model["threat"]), str(model["model"])] = method
     return names
 
 
-def _distinction(model: Mapping[str, str | None], alike: Sequence[Mapping[str, str | None]]) -> str | None:
+def _distinction(model: Mapping[str, str | None], models_of_method: Sequence[Mapping[str, str | None]]) -> str | None:
     # The first description under which all models differ.
     for key in ("architecture", "model"):
-        if len({other.get(key) for other in alike}) == len(alike):
+        if len({candidate.get(key) for candidate in models_of_method}) == len(models_of_method):
             return model[key]
     return f"{model['threat']}/{model['model']}"

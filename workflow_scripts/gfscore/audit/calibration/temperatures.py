@@ -222,13 +222,13 @@ def _without_each(objective, models):
         if best is None:
             result[model.name] = None
             continue
-        others = models[:index] + models[index + 1 :]
+        remaining_models = models[:index] + models[index + 1 :]
         before = np.delete(scores[0], index)
         after = np.delete(scores[index + 1], index)
         result[model.name] = {
             "t_star": best.t_star,
             "best": best.best,
-            "agreement": agreement(others, before, after),
+            "agreement": agreement(remaining_models, before, after),
         }
     return result
 

@@ -138,13 +138,13 @@ def _sample_similarities(
     labels: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], classes: int
 ) -> dict[str, float]:
     either = (first != labels) | (second != labels)
-    both = (first != labels) & (second != labels)
+    both_wrong = (first != labels) & (second != labels)
     agreement = float(np.mean(first == second))
     chance = float(_prediction_shares(first, classes) @ _prediction_shares(second, classes))
     return {
         "agreement": agreement,
         "kappa": (agreement - chance) / (1 - chance) if chance < 1 else np.nan,
-        "error_overlap": float(both.sum() / either.sum()) if either.any() else np.nan,
+        "error_overlap": float(both_wrong.sum() / either.sum()) if either.any() else np.nan,
     }
 
 
@@ -237,12 +237,12 @@ def _pair_frame(
         shuffles=settings.shuffles,
         rng=row_generator(settings.seed, key),
     )
-    whole = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
-    whole["similarity"] = list(by_name)
-    whole["n"] = len(samples)
+    overall = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
+    overall["similarity"] = list(by_name)
+    overall["n"] = len(samples)
     classes = pd.DataFrame([asdict(similarity) for similarity in by_class])
     classes["similarity"] = "agreement"
     classes["class_index"] = np.arange(len(class_names))
     classes["class_name"] = list(class_names)
     classes["n"] = np.bincount(labels, minlength=len(class_names))
-    return pd.concat([whole, classes], ignore_index=True).assign(**key)
+    return pd.concat([overall, classes], ignore_index=True).assign(**key)

@@ -76,13 +76,13 @@ def _passing_model_falls(subject: Subject, numbers: Numbers, confidence: float |
     bound = ""
     if confidence:
         bound = f", at most {number(numbers['high'])} with {percent(confidence)} confidence"
-    others = ""
+    remaining = ""
     if numbers["others"]:
         verbs = "that passes falls" if numbers["others"] == 1 else "that pass fall"
-        others = f"; {count(int(numbers['others']))} more {verbs} below one half"
+        remaining = f"; {count(int(numbers['others']))} more {verbs} below one half"
     return (
         f"{_name(subject['model'])} passes, yet attacks leave it {accuracy} of the samples "
-        f"({printable(subject['source'])}{bound}){others}"
+        f"({printable(subject['source'])}{bound}){remaining}"
     )
 
 
@@ -125,12 +125,12 @@ def _certificates_refuted(subject: Subject, numbers: Numbers, _confidence: float
 def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
     verb = "is" if subject["proof"] else "may be"
     samples = f"{count(numbers['count'])} of {count(numbers['n'])} samples"
-    more = ""
+    further_signs = ""
     if numbers["models"] > 1:
-        more = f"; signs of it in {count(numbers['models'])} models"
+        further_signs = f"; signs of it in {count(numbers['models'])} models"
     return (
         f"Gradients of {_name(subject['model'])} {verb} masked, so that its attacks fail "
-        f"({printable(subject['measure'])}, {samples}){more}"
+        f"({printable(subject['measure'])}, {samples}){further_signs}"
     )
 
 
@@ -214,10 +214,11 @@ def _no_best_model(subject: Subject, numbers: Numbers, confidence: float | None)
 
 def _metrics_disagree(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
     by_rdi, by_other = ("less", "more") if numbers["rdi"] > 0 else ("more", "less")
-    other = METRICS[subject["metric"]].title
+    other_metric = METRICS[subject["metric"]].title
     return (
         "Whether robustness costs fairness depends on the metric: models with a higher mean are "
-        f"{by_rdi} equal by RDI ({signed(numbers['rdi'])}), {by_other} equal by {other} ({signed(numbers['other'])})"
+        f"{by_rdi} equal by RDI ({signed(numbers['rdi'])}), {by_other} equal by {other_metric} "
+        f"({signed(numbers['other'])})"
     )
 
 

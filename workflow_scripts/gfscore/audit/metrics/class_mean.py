@@ -44,8 +44,8 @@ def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     """
     if (classes.n == classes.n[0]).all():
         return bounds_of_aggregate(classes, alpha)
-    side = alpha / len(classes.n)
-    return classes.lower(side).mean(), classes.upper(side).mean()
+    alpha_of_side = alpha / len(classes.n)
+    return classes.lower(alpha_of_side).mean(), classes.upper(alpha_of_side).mean()
 
 
 METRIC = Metric(

@@ -214,8 +214,8 @@ class Metric:
         """
         if self.at_level is not None:
             return self.at_level(classes, alpha)
-        side = alpha / (2 * len(classes.n))
-        return self.interval(classes.lower(side), classes.upper(side), counts=classes.n, lam=lam)
+        alpha_of_side = alpha / (2 * len(classes.n))
+        return self.interval(classes.lower(alpha_of_side), classes.upper(alpha_of_side), counts=classes.n, lam=lam)
 
     def range(self, measure_range: Interval, *, classes: float, lam: float) -> Interval:
         """Smallest and largest possible value for the range of a measure, K classes and lambda."""

@@ -52,8 +52,8 @@ def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     The upper bound fails only if the upper bound of the true best class or the lower bound of the true worst class
     does: a union bound over two classes; the lower bound needs a union bound over all classes.
     """
-    side = alpha / (2 * len(classes.n))
-    low = largest_gap(classes.lower(side), classes.upper(side))
+    alpha_of_side = alpha / (2 * len(classes.n))
+    low = largest_gap(classes.lower(alpha_of_side), classes.upper(alpha_of_side))
     return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
 
 

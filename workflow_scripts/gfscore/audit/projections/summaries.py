@@ -252,9 +252,9 @@ def rank_frame(models: pd.DataFrame) -> pd.DataFrame:
     available = [name for name in RANKED if ranked[name].notna().any()]
     rows = []
     for first, second in combinations(available, 2):
-        both = ranked[[first, second]].dropna()
-        rho = float(spearman(both[first], both[second]))
-        rows.append({"first": first, "second": second, "n": len(both), "rho": rho})
+        pair = ranked[[first, second]].dropna()
+        rho = float(spearman(pair[first], pair[second]))
+        rows.append({"first": first, "second": second, "n": len(pair), "rho": rho})
     return pd.DataFrame(rows, columns=["first", "second", "n", "rho"])
 
 

@@ -159,22 +159,22 @@ def _contradictions(
     # too whose distance is missing.
     scores = audit_values.table(model, measure)[["sample_id", "label", "value", "correct"]]
     distances = audit_values.table(model, distance_measure)[["sample_id", "value", "censored"]]
-    both = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
-    if len(both) < len(distances):
+    scored = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
+    if len(scored) < len(distances):
         unscored, scored = (audit_values.path(model, name) for name in (distance_measure, measure))
         raise InputError(f"{unscored}: samples without a score in {scored}; measure both on the same dataset")
     right, violated = contradicted(
-        both["value"].to_numpy(),
-        both["correct"].to_numpy(),
-        both["value_distance"].to_numpy(),
-        both["censored"].to_numpy(),
+        scored["value"].to_numpy(),
+        scored["correct"].to_numpy(),
+        scored["value_distance"].to_numpy(),
+        scored["censored"].to_numpy(),
     )
 
     expected = audit_values.expected(model, distance_measure).sample_id
     missing = expected[~np.isin(expected, distances["sample_id"])]
     without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
 
-    labels = np.concatenate([both["label"].to_numpy()[right], without_distance])
+    labels = np.concatenate([scored["label"].to_numpy()[right], without_distance])
     is_missing = np.arange(len(labels)) >= right.sum()
     violated = np.concatenate([violated[right], np.zeros(len(without_distance), dtype=bool)])
     return labels, violated, violated | is_missing

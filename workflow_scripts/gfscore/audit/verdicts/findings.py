@@ -264,8 +264,8 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
     if not models:
         return
 
-    shown = verdict.shown_model
-    rows = models[shown] if shown in models else next(iter(models.values()))
+    shown_model = verdict.shown_model
+    rows = models[shown_model] if shown_model in models else next(iter(models.values()))
     absent = list(rows.loc[rows["n"] == 0, "class_name"])
     if absent:
         numbers = {"count": len(absent), "classes": len(rows)}

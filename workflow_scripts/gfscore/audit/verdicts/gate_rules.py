@@ -121,16 +121,16 @@ class RuleSettings(Sparse):
 
     @model_validator(mode="after")
     def _one_threshold_and_its_names(self) -> Self:
-        stated = [direction for direction in DIRECTIONS if getattr(self, direction) is not None]
-        if len(stated) != 1:
+        thresholds = [direction for direction in DIRECTIONS if getattr(self, direction) is not None]
+        if len(thresholds) != 1:
             raise refusal(f"a rule needs one threshold, either {' or '.join(DIRECTIONS)}; give one")
 
         # The other direction would pass the worst classifiers and fail the best.
         direction = direction_of(self.statistic)
-        if stated != [direction]:
+        if thresholds != [direction]:
             better = "more" if direction == AT_LEAST else "less"
             statistic = f"{self.statistic} of {self.measure}"
-            raise refusal(f"{statistic}: {better} is better; give its threshold as {direction}", *stated)
+            raise refusal(f"{statistic}: {better} is better; give its threshold as {direction}", *thresholds)
 
         if (self.attribute is not None) != (self.statistic == GROUP_GAP):
             raise refusal(f"the statistic {GROUP_GAP}, and no other, names an attribute", "attribute")

@@ -29,10 +29,10 @@ def defocus_blur(
     radius, softness = parameters
     kernel = _disk(radius, softness)
     if kernel.max() > IDENTITY_WEIGHT:
-        side = min(images.shape[2:])
+        pixels = min(images.shape[2:])
         raise InputError(
-            f"corruption defocus_blur changes nothing in images of {side} pixels (its radius there is {radius:.2g} of "
-            "a pixel); leave it out of `corruptions` in config.yaml"
+            f"corruption defocus_blur changes nothing in images of {pixels} pixels (its radius there is {radius:.2g} "
+            "of a pixel); leave it out of `corruptions` in config.yaml"
         )
     return ndimage.convolve(images, kernel[None, None], mode="mirror")
 
@@ -136,18 +136,18 @@ def zoom(images: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def _interpolation(side: int, factor: float) -> list[tuple[slice, slice, NDArray[np.float64]]]:
+def _interpolation(size: int, factor: float) -> list[tuple[slice, slice, NDArray[np.float64]]]:
     # Row i of the weights interpolates pixel i of the enlarged image. All but two weights are zero, so the rows are
     # returned in bands, each with the input pixels that it needs.
-    middle = (side - 1) / 2
-    positions = middle + (np.arange(side) - middle) / factor
-    distances = np.abs(positions[:, None] - np.arange(side)[None, :])
+    middle = (size - 1) / 2
+    positions = middle + (np.arange(size) - middle) / factor
+    distances = np.abs(positions[:, None] - np.arange(size)[None, :])
     weights = np.maximum(0, 1 - distances)
-    if side < 4 * BAND:
+    if size < 4 * BAND:
         return [(slice(None), slice(None), weights)]
 
     bands = []
-    for start in range(0, side, BAND):
+    for start in range(0, size, BAND):
         band = slice(start, start + BAND)
         needed = np.flatnonzero(weights[band].any(axis=0))
         sources = slice(int(needed[0]), int(needed[-1]) + 1)

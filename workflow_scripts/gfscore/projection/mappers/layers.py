@@ -117,7 +117,7 @@ def _halvings(size: Sequence[int]) -> int:
 def _grid(size: Sequence[int]) -> list[int]:
     grid = list(size)
     for _ in range(_halvings(size)):
-        grid = [-(-side // 2) for side in grid]
+        grid = [-(-length // 2) for length in grid]
     return grid
 
 

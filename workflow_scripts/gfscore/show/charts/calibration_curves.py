@@ -43,7 +43,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     results = subject.tables.calibration_results
     if table is None or not results:
         return None
-    parts = []
+    frames = []
     for objective, result in results.items():
         if result["t_star_by_model"]:
             curve = _shares_of_models(result["t_star_by_model"])
@@ -52,7 +52,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
         else:
             continue
         agreement = result["agreement"].get(ROBUST, {})
-        parts.append(
+        frames.append(
             curve.assign(
                 objective=objective,
                 panel=TITLES.get(objective, objective),
@@ -62,9 +62,9 @@ def searched(subject: Subject) -> pd.DataFrame | None:
                 alone=result["baseline"].get(alone(ROBUST)),
             )
         )
-    if not parts:
+    if not frames:
         return None
-    frame = pd.concat(parts, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
+    frame = pd.concat(frames, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
     return frame.astype({"after": float, "before": float, "alone": float})
 
 
@@ -129,11 +129,11 @@ def best_objective(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each objective: its curve, the temperatures that are as good as the best one, and T*."""
-    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200):
+    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)
-        drawing.numbers(axes.xaxis, "temperature T (log scale)", part["temperature"], log=True)
-        drawing.numbers(axes.yaxis, "objective (higher is better)", part["value"])
-        drawing.curves(axes, part, x="temperature", y="value", line="objective", dot="best", shade="optimal", rule=1.0)
+        drawing.numbers(axes.xaxis, "temperature T (log scale)", panel["temperature"], log=True)
+        drawing.numbers(axes.yaxis, "objective (higher is better)", panel["value"])
+        drawing.curves(axes, panel, x="temperature", y="value", line="objective", dot="best", shade="optimal", rule=1.0)
 
 
 CHART = Chart(

@@ -31,24 +31,24 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     models = rows["label"].nunique()
     classes = rows["class_index"].nunique()
 
-    parts = []
+    frames = []
     for label, errors in rows.groupby("label", sort=False):
         if not (errors["cfps"] > 0).any():
             continue
         wrong = errors["false_positives"].to_numpy()
         total = round(float(wrong.sum() / errors["cfps"].sum()))
         low = lower_shares(wrong, np.full(classes, total), alpha=SIGNIFICANT / (classes * models))
-        part = errors[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / classes) & independent)
-        parts.append(part.assign(equal=1 / classes, tested=independent))
-    if not parts:
+        shares_of_model = errors[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / classes) & independent)
+        frames.append(shares_of_model.assign(equal=1 / classes, tested=independent))
+    if not frames:
         return None
 
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat(frames, ignore_index=True)
     frame["mean"] = frame.groupby("class")["cfps"].transform("mean")
     listed = frame.drop_duplicates("class").sort_values("mean", ascending=False, kind="stable")["class"][:MOST]
-    place = {name: index for index, name in enumerate(listed)}
-    frame = frame[frame["class"].isin(place)]
-    return frame.sort_values("class", key=lambda names: names.map(place), kind="stable", ignore_index=True)
+    rank_of_class = {name: index for index, name in enumerate(listed)}
+    frame = frame[frame["class"].isin(rank_of_class)]
+    return frame.sort_values("class", key=lambda names: names.map(rank_of_class), kind="stable", ignore_index=True)
 
 
 def where_errors_fall(frame: pd.DataFrame) -> Finding:

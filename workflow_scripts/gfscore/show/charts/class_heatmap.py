@@ -55,8 +55,8 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     order = rows["class"].drop_duplicates()
     if len(order) > MOST_IN_ORDER:
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
-    place_of_class = {name: place for place, name in enumerate(order)}
-    rows = rows.assign(negative_total=-rows["total"], place=rows["class"].map(place_of_class))
+    position_of_class = {name: position for position, name in enumerate(order)}
+    rows = rows.assign(negative_total=-rows["total"], place=rows["class"].map(position_of_class))
     rows = rows.sort_values(["negative_total", "model", "place"], kind="stable")
     columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
     return rows[[*columns, "range_low", "range_high"]].reset_index(drop=True)

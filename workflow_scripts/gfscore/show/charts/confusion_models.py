@@ -23,10 +23,10 @@ def shares_by_model(subject: Subject) -> pd.DataFrame | None:
     matrices = matrices_of(subject)
     if matrices is None or not 1 < len(matrices.counts) <= MOST_MODELS:
         return None
-    parts = []
+    frames = []
     for model, counts in matrices.counts.items():
-        parts.append(cells_of(row_shares(counts), matrices).assign(model=model))
-    return pd.concat(parts)
+        frames.append(cells_of(row_shares(counts), matrices).assign(model=model))
+    return pd.concat(frames)
 
 
 def most_confused_of_any(frame: pd.DataFrame) -> Finding:
@@ -41,10 +41,10 @@ def most_confused_of_any(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A matrix for each model, on one scale of colours."""
     limits = drawing.limits_from_zero(frame["share"])
-    for axes, part in drawing.panels(figure, frame, "model", one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "model", one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="true",
             column="predicted",
             value="share",

@@ -42,20 +42,20 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
     rows = rows.assign(n=rows["label"].map(samples), p=adjusted, model=names)
     rows = rows.sort_values(["value", "label"], ascending=[False, True])
 
-    parts = []
+    frames = []
     for metric in FIRST:
         if metric.kind == "level":
             continue
         unit = "no unit" if metric.unitless else subject.meaning.unit.split(",")[0]
-        part = rows[["model", "n", "confidence"]].assign(metric=metric.name)
-        part["panel"] = f"{metric.title} ({unit}; {metric.better})"
-        part["value"] = rows.get(metric.name, math.nan)
-        part["low"] = rows.get(f"{metric.name}_low", math.nan)
-        part["high"] = rows.get(f"{metric.name}_high", math.nan)
-        part["chance"] = rows.get(f"{metric.name}_permuted", math.nan)
-        part["p"] = rows["p"] if metric.name == "rdi" else math.nan
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+        values_of_metric = rows[["model", "n", "confidence"]].assign(metric=metric.name)
+        values_of_metric["panel"] = f"{metric.title} ({unit}; {metric.better})"
+        values_of_metric["value"] = rows.get(metric.name, math.nan)
+        values_of_metric["low"] = rows.get(f"{metric.name}_low", math.nan)
+        values_of_metric["high"] = rows.get(f"{metric.name}_high", math.nan)
+        values_of_metric["chance"] = rows.get(f"{metric.name}_permuted", math.nan)
+        values_of_metric["p"] = rows["p"] if metric.name == "rdi" else math.nan
+        frames.append(values_of_metric)
+    return pd.concat(frames, ignore_index=True)
 
 
 def disparity(frame: pd.DataFrame) -> Finding:
@@ -89,9 +89,9 @@ def disparity(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each metric: values with their intervals, and what chance alone gives."""
     models = drawing.categories(frame, "model")
-    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
-        drawing.numbers(axes.xaxis, "", part[["value", "low", "high", "chance"]], zero=True)
-        drawing.intervals(axes, part, row="model", value="value", low="low", high="high", tick="chance", rows=models)
+    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+        drawing.numbers(axes.xaxis, "", panel[["value", "low", "high", "chance"]], zero=True)
+        drawing.intervals(axes, panel, row="model", value="value", low="low", high="high", tick="chance", rows=models)
 
 
 CHART = Chart(

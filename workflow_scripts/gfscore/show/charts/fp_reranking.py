@@ -40,13 +40,13 @@ def places(subject: Subject) -> pd.DataFrame | None:
     ranks = np.column_stack([_ranks(rows, fp_lambda) for fp_lambda in between])
     ranks_of_audit = _ranks(rows, subject.fp_lambda)
     moved = ranks[:, 0] != ranks_of_audit
-    parts = []
+    lines = []
     for index, label in enumerate(rows["label"]):
         if ranks_of_audit[index] > MOST_MODELS:
             continue
         x, y = _line(ranks[index], edges)
-        parts.append(pd.DataFrame({"model": label, "fp_lambda": x, "place": y, "moved": moved[index]}))
-    frame = pd.concat(parts, ignore_index=True).assign(
+        lines.append(pd.DataFrame({"model": label, "fp_lambda": x, "place": y, "moved": moved[index]}))
+    frame = pd.concat(lines, ignore_index=True).assign(
         models=len(rows),
         places_moved=int(moved.sum()),
         first_swap=swaps[0] if len(swaps) else np.nan,

@@ -57,10 +57,10 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each metric: differences as colours, classes in rows, attributes in columns."""
     classes = drawing.categories(frame, "class")
     attributes = drawing.categories(frame, "attribute")
-    for axes, part in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="class",
             column="attribute",
             value="value",

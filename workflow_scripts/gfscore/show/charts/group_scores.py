@@ -42,11 +42,12 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     gaps = gaps.assign(model=model_labels(gaps), gap=gaps.get("sampled_gap", math.nan), sure_gap=gaps["gap_low"])
     means = gaps.groupby("model", sort=False)["value"].mean()
     best = means.sort_values(ascending=False, kind="stable").index[:MOST_MODELS]
-    place = {name: index for index, name in enumerate(best)}
+    rank_of_model = {name: index for index, name in enumerate(best)}
     frame = rows.drop(columns="model").rename(columns={"label": "model"})
     attributes = widest_attributes(gaps, MOST_ATTRIBUTES)
-    frame = frame[(frame["class_index"] == ALL) & frame["attribute"].isin(attributes) & frame["model"].isin(place)]
-    frame = frame.sort_values("model", key=lambda names: names.map(place), kind="stable")
+    drawn = frame["attribute"].isin(attributes) & frame["model"].isin(rank_of_model)
+    frame = frame[drawn & (frame["class_index"] == ALL)]
+    frame = frame.sort_values("model", key=lambda names: names.map(rank_of_model), kind="stable")
 
     keys = ["model", "attribute"]
     frame = frame.merge(gaps[[*keys, "gap", "sure_gap"]], on=keys, how="left")
@@ -85,10 +86,10 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each attribute: models in rows, a mark for each group."""
-    for axes, part in drawing.panels(figure, frame, "attribute"):
-        drawing.numbers(axes.xaxis, "{short_unit}; higher is better", part[["value", "low", "high"]])
+    for axes, panel in drawing.panels(figure, frame, "attribute"):
+        drawing.numbers(axes.xaxis, "{short_unit}; higher is better", panel[["value", "low", "high"]])
         drawing.intervals(
-            axes, part, row="model", value="value", low="low", high="high", colour="group", hollow="small"
+            axes, panel, row="model", value="value", low="low", high="high", colour="group", hollow="small"
         )
 
 

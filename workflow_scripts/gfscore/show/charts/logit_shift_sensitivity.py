@@ -83,12 +83,12 @@ def draw(
     frame: pd.DataFrame, figure: Figure, *, title: str = "constant added to every logit", log: bool = False
 ) -> None:
     """A panel for each measure: a line for each model, which stands out where it moves furthest."""
-    for axes, part in drawing.panels(figure, frame, "measure", most=2, least=330):
+    for axes, panel in drawing.panels(figure, frame, "measure", most=2, least=330):
         drawing.reserve(axes, drawing.LINE_HEIGHT)
         drawing.numbers(axes.xaxis, title, frame["change"], log=log)
-        drawing.numbers(axes.yaxis, "aggregate score (higher is better)", part["value"], zero=True)
-        drawing.curves(axes, part, x="change", y="value", line="model", bold="most", points=True)
-        drawing.name_lines(axes, part, x="change", y="value", line="model", bold="most", most=FEW)
+        drawing.numbers(axes.yaxis, "aggregate score (higher is better)", panel["value"], zero=True)
+        drawing.curves(axes, panel, x="change", y="value", line="model", bold="most", points=True)
+        drawing.name_lines(axes, panel, x="change", y="value", line="model", bold="most", most=FEW)
 
 
 CHART = Chart(

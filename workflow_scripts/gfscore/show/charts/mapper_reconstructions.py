@@ -19,9 +19,9 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
     rows = []
     for mapper, pictures in subject.pictures.items():
         for row, name in (("image", "originals"), ("reconstruction", "reconstructions")):
-            for place, picture in enumerate(pictures[name]):
+            for index, picture in enumerate(pictures[name]):
                 image = drawing.encoded(picture)
-                rows.append({"row": row, "image": str(place + 1), "picture": image, "mapper": mapper})
+                rows.append({"row": row, "image": str(index + 1), "picture": image, "mapper": mapper})
     return pd.DataFrame(rows)
 
 
@@ -33,8 +33,8 @@ def reconstructions(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each mapper: images above their reconstructions."""
-    for axes, part in drawing.panels(figure, frame, "mapper", most=2):
-        drawing.pictures(axes, part, row="row", column="image", picture="picture")
+    for axes, panel in drawing.panels(figure, frame, "mapper", most=2):
+        drawing.pictures(axes, panel, row="row", column="image", picture="picture")
 
 
 CHART = Chart(

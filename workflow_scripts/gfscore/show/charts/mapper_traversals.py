@@ -21,11 +21,11 @@ def traversals(subject: Subject) -> pd.DataFrame | None:
     if not subject.pictures or subject.rows("projection_effects") is None:
         return None
     several = len(subject.pictures) > 1
-    parts = []
+    frames = []
     for mapper, pictures in subject.pictures.items():
         rows = _pictures_of(pictures, prefix=f"{mapper} " if several else "")
-        parts.append(rows.assign(mapper=mapper))
-    return pd.concat(parts, ignore_index=True)
+        frames.append(rows.assign(mapper=mapper))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _pictures_of(pictures, *, prefix):
@@ -35,13 +35,13 @@ def _pictures_of(pictures, *, prefix):
     of_images = len(pictures["originals"]) > 0
     change = np.abs(decoded[:, :, -1].astype(float) - decoded[:, :, 0]).mean(axis=(0, 2, 3, 4))
     rows = []
-    for sample, dimension, place in np.ndindex(decoded.shape[:3]):
+    for sample, dimension, position in np.ndindex(decoded.shape[:3]):
         rows.append(
             {
                 "sample": f"image {sample + 1}" if of_images else "mean code",
                 "dimension": names[dimension],
-                "position": positions[place],
-                "picture": drawing.encoded(decoded[sample, dimension, place]),
+                "position": positions[position],
+                "picture": drawing.encoded(decoded[sample, dimension, position]),
                 "change": float(change[dimension]),
             }
         )
@@ -59,10 +59,10 @@ def strongest_dimension(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each image: dimensions in rows, positions in columns."""
-    for axes, part in drawing.panels(figure, frame, "sample", most=2, least=340):
+    for axes, panel in drawing.panels(figure, frame, "sample", most=2, least=340):
         drawing.pictures(
             axes,
-            part,
+            panel,
             row="dimension",
             column="position",
             picture="picture",

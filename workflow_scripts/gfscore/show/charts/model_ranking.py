@@ -57,9 +57,9 @@ def leader(frame: pd.DataFrame) -> Finding:
     if frame["rank_worst"].notna().all():
         numbers["times"] = int(first["rank_worst"]) - 1
         return Finding("best_model_open" if numbers["times"] else "best_model", names, numbers, confidence)
-    apart = first["value_low"] > rivals["value_high"].max()
+    disjoint = first["value_low"] > rivals["value_high"].max()
     numbers["times"] = int((rivals["value_high"] >= first["value_low"]).sum())
-    return Finding("best_model_apart" if apart else "best_model_overlaps", names, numbers, confidence)
+    return Finding("best_model_apart" if disjoint else "best_model_overlaps", names, numbers, confidence)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -33,10 +33,10 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each task: models in rows, kinds of influence in columns."""
     models = drawing.categories(frame, "model")
     kinds = drawing.categories(frame, "shown")
-    for axes, part in drawing.panels(figure, frame, "task", one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "task", one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="model",
             column="shown",
             value="value",

@@ -39,11 +39,11 @@ def largest_of_task(frame: pd.DataFrame) -> Finding:
     for _, rows in frame.groupby("task", sort=False):
         by_projection = rows[rows["influence"] == OF_MAPPER["tolerance"]]
         by_groups = rows[rows["influence"] == OF_GROUPS["eopp"]]
-        shared = set(by_projection["attribute"]) & set(by_groups["attribute"])
-        if len(shared) < 2:
+        common_attributes = set(by_projection["attribute"]) & set(by_groups["attribute"])
+        if len(common_attributes) < 2:
             continue
         tasks += 1
-        same += _first_of(by_projection, shared) == _first_of(by_groups, shared)
+        same += _first_of(by_projection, common_attributes) == _first_of(by_groups, common_attributes)
     if not tasks:
         return Finding("no_attribute_in_common")
     return Finding("same_attributes", numbers={"times": same, "kinds": tasks})
@@ -56,9 +56,9 @@ def _first_of(rows, attributes):
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each task: attributes in rows, a mark for each kind of influence."""
-    for axes, part in drawing.panels(figure, frame, "task"):
-        drawing.numbers(axes.xaxis, "influence (0: none)", part[["value", "low", "high"]], zero=True)
-        drawing.intervals(axes, part, row="attribute", value="value", low="low", high="high", colour="influence")
+    for axes, panel in drawing.panels(figure, frame, "task"):
+        drawing.numbers(axes.xaxis, "influence (0: none)", panel[["value", "low", "high"]], zero=True)
+        drawing.intervals(axes, panel, row="attribute", value="value", low="low", high="high", colour="influence")
 
 
 CHART = Chart(

@@ -27,19 +27,19 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
         return None
     rows = rows[~rows["constant"].astype(bool)].assign(task=rows["dataset"], model=rows["label"])
     several = rows["mapper"].nunique() > 1
-    parts = []
+    frames = []
     for mapper, of_mapper in rows.groupby("mapper", sort=False):
         for metric, name in OF_MAPPER.items():
             value = 1 - of_mapper[metric] if metric == "tolerance" else of_mapper[metric]
-            shown = f"{mapper}: {name}" if several else name
-            parts.append(of_mapper.assign(metric=metric, value=value, influence=name, shown=shown))
+            panel_title = f"{mapper}: {name}" if several else name
+            frames.append(of_mapper.assign(metric=metric, value=value, influence=name, shown=panel_title))
 
     # Differences between groups are the same whatever the mapper.
     keys = [name for name in ("dataset", "threat", "model", "attribute") if name in rows]
     for metric, name in OF_GROUPS.items():
-        once = rows[rows[metric].notna()].drop_duplicates(keys)
-        parts.append(once.assign(metric=metric, value=once[metric], influence=name, shown=name))
-    frame = pd.concat(parts, ignore_index=True)
+        rows_of_metric = rows[rows[metric].notna()].drop_duplicates(keys)
+        frames.append(rows_of_metric.assign(metric=metric, value=rows_of_metric[metric], influence=name, shown=name))
+    frame = pd.concat(frames, ignore_index=True)
     return frame[frame["value"].notna()].astype({"value": float})
 
 
@@ -68,10 +68,10 @@ def strongest_influence(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each kind of influence: tasks in rows, attributes or dimensions in columns."""
     tasks = drawing.categories(frame, "task")
-    for axes, part in drawing.panels(figure, frame, "shown", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "shown", most=4, least=200, one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="task",
             column="attribute",
             value="value",

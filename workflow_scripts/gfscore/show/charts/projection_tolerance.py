@@ -34,28 +34,28 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
 
     summary = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
     summary = summary.drop_duplicates("label").head(MOST_ROWS)
-    place = {label: index for index, label in enumerate(summary["label"])}
+    rank_of_model = {label: index for index, label in enumerate(summary["label"])}
     names = {}
     for row in summary.itertuples():
         remark = ", constant" if row.constant else ""
         names[row.label] = f"{row.label}  ({percent(round(row.accuracy, 3))}{remark})"
-    rows = rows[rows["label"].isin(place)].sort_values("dimension_index", kind="stable")
-    rows = rows.sort_values("label", key=lambda labels: labels.map(place), kind="stable")
+    rows = rows[rows["label"].isin(rank_of_model)].sort_values("dimension_index", kind="stable")
+    rows = rows.sort_values("label", key=lambda labels: labels.map(rank_of_model), kind="stable")
 
     moved = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
     keys = ["mapper", "dimension"]
     means = moved.groupby(keys)["tolerance"].mean().rename("mean")
     rows = rows.assign(model=rows["label"].map(names)).join(means, on=keys)
     several = rows["mapper"].nunique() > 1
-    parts = []
+    frames = []
     for mapper, of_mapper in rows.groupby("mapper", sort=False):
         for metric, title in BETTER.items():
             if of_mapper[metric].isna().all():
                 continue
             panel = f"{mapper}: {title}" if several else title
-            parts.append(of_mapper.assign(value=of_mapper[metric].astype(float), metric=metric, panel=panel))
+            frames.append(of_mapper.assign(value=of_mapper[metric].astype(float), metric=metric, panel=panel))
     columns = ["panel", "metric", "model", "dimension", "value", "mean", "accuracy", "censored", "constant", "n"]
-    return pd.concat(parts, ignore_index=True)[[*columns, "mapper"]]
+    return pd.concat(frames, ignore_index=True)[[*columns, "mapper"]]
 
 
 def least_tolerated(frame: pd.DataFrame) -> Finding:
@@ -74,10 +74,10 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for Tolerance and one for Deviation: models in rows, latent dimensions in columns."""
     models = drawing.categories(frame, "model")
-    for axes, part in drawing.panels(figure, frame, "panel", most=2, least=340, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340, one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="model",
             column="dimension",
             value="value",

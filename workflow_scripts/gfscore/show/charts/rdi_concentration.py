@@ -55,7 +55,7 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
     widest = sorted(np.argsort(ends, kind="stable")[:MOST_MODELS])
 
     of_bound = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
-    frame = pd.concat([of_bound, *(lines[place] for place in widest)], ignore_index=True)
+    frame = pd.concat([of_bound, *(lines[index] for index in widest)], ignore_index=True)
     return frame.assign(models=len(models), draws=DRAWS, confidence=confidence)
 
 

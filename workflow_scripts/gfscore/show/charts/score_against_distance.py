@@ -27,10 +27,10 @@ def claims(subject: Subject) -> pd.DataFrame | None:
     rows = rows[rows["class_index"] == ALL]
     if rows.empty:
         return None
-    parts = []
+    frames = []
     for _, models in rows.groupby("distances", sort=False):
-        parts.append(models.assign(state=mean_scores_against_distances(models)))
-    frame = pd.concat(parts, ignore_index=True)
+        frames.append(models.assign(state=mean_scores_against_distances(models)))
+    frame = pd.concat(frames, ignore_index=True)
     frame["name"] = frame["label"] + "  " + frame["rate"].map(number)
     frame["model"] = frame["label"]
     columns = ["distances", "model", "name", "mean_score", "mean_distance", "rate", "low", "high", "state", "censored"]
@@ -67,13 +67,15 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each measure of distances: a point for each model, and the line of equal values."""
     looks = {"refuted": "contrast", "not settled": "open", "not refuted": "accent"}
     distance_title = "mean distance of the nearest adversarial example found (higher is better)"
-    for axes, part in drawing.panels(figure, frame, "distances", most=2, least=340):
+    for axes, panel in drawing.panels(figure, frame, "distances", most=2, least=340):
         drawing.reserve(axes, drawing.POINTS_HEIGHT)
-        end = 1.05 * float(part[["mean_distance", "mean_score"]].max(axis=None))
-        drawing.numbers(axes.xaxis, distance_title, part["mean_distance"], end=end)
-        drawing.numbers(axes.yaxis, "mean score (same unit, as claimed; higher is better)", part["mean_score"], end=end)
+        end = 1.05 * float(panel[["mean_distance", "mean_score"]].max(axis=None))
+        drawing.numbers(axes.xaxis, distance_title, panel["mean_distance"], end=end)
+        drawing.numbers(
+            axes.yaxis, "mean score (same unit, as claimed; higher is better)", panel["mean_score"], end=end
+        )
         drawing.equal_line(axes, end, "score above distance")
-        drawing.scatter(axes, part, x="mean_distance", y="mean_score", name="name", state="state", looks=looks)
+        drawing.scatter(axes, panel, x="mean_distance", y="mean_score", name="name", state="state", looks=looks)
 
 
 CHART = Chart(

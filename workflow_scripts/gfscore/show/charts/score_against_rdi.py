@@ -30,11 +30,11 @@ def relation(frame: pd.DataFrame) -> Finding:
     models = len(frame)
     if models < FEW_MODELS:
         return Finding("mean_rdi_few", numbers={"models": models})
-    (rdi, clear), (nrgc, also) = (rank_relation(frame["value"], frame[name]) for name in ("rdi", "nrgc"))
+    (rdi, rdi_clear), (nrgc, nrgc_clear) = (rank_relation(frame["value"], frame[name]) for name in ("rdi", "nrgc"))
     numbers = {"models": models, "rho": rdi, "rho_nrgc": nrgc}
-    if not clear:
+    if not rdi_clear:
         return Finding("mean_rdi_none", numbers=numbers)
-    against = "_against_nrgc" if also and rdi * nrgc < 0 else ""
+    against = "_against_nrgc" if nrgc_clear and rdi * nrgc < 0 else ""
     return Finding(f"mean_rdi_{'less' if rdi > 0 else 'more'}{against}", numbers=numbers)
 
 

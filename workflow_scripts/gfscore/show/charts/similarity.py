@@ -35,7 +35,7 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = dict(zip(models, without_threat(models), strict=True))
 
-    parts = []
+    cells_of_kinds = []
     for kind, title in KINDS.items():
         pairs = rows[rows["similarity"] == kind]
         tested = pairs["p_value"].notna()
@@ -46,17 +46,17 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
         for first, second in product(models, models):
             cell = cells.get((first, second), NO_PAIR)
             names_of_pair = {"first": names[first], "second": names[second]}
-            parts.append({"kind": title, **names_of_pair, "errors_alone": kind == "error_cosine", **cell})
-    frame = pd.DataFrame(parts).astype({"cosine": float, "p": float})
+            cells_of_kinds.append({"kind": title, **names_of_pair, "errors_alone": kind == "error_cosine", **cell})
+    frame = pd.DataFrame(cells_of_kinds).astype({"cosine": float, "p": float})
     return frame.assign(models=len(models), classes=classes)
 
 
 def _cells_of_pairs(pairs, models):
     cells = {}
     for row in pairs.itertuples():
-        left, right = sorted((row.first, row.second), key=models.index)
-        cells[right, left] = {"cosine": row.value, "what": "pair", "p": row.p, "n": row.n}
-        cells[left, right] = {"cosine": row.baseline, "what": "chance", "p": None, "n": row.n}
+        earlier, later = sorted((row.first, row.second), key=models.index)
+        cells[later, earlier] = {"cosine": row.value, "what": "pair", "p": row.p, "n": row.n}
+        cells[earlier, later] = {"cosine": row.baseline, "what": "chance", "p": None, "n": row.n}
     return cells
 
 
@@ -89,10 +89,10 @@ def alike(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A matrix for confusion matrices and one for errors alone, models in rows and in columns."""
-    for axes, part in drawing.panels(figure, frame, "kind", most=2, least=340, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "kind", most=2, least=340, one_row_axis=True):
         drawing.heatmap(
             axes,
-            part,
+            panel,
             row="first",
             column="second",
             value="cosine",

@@ -39,11 +39,11 @@ def weakest_of_models(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each model: a line for each class, which stands out where its mean is the smallest."""
-    for axes, part in drawing.panels(figure, frame, "model"):
+    for axes, panel in drawing.panels(figure, frame, "model"):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)
         drawing.numbers(axes.xaxis, "radius r ({short_unit})", frame["radius"], zero=True)
         drawing.numbers(axes.yaxis, "share (higher is better)", frame["share"], end=1.0)
-        drawing.curves(axes, part, x="radius", y="share", line="class", low="low", high="high", bold="weakest")
+        drawing.curves(axes, panel, x="radius", y="share", line="class", low="low", high="high", bold="weakest")
 
 
 CHART = Chart(

@@ -51,14 +51,14 @@ def name_rows(axes: Axes, names: Sequence[str], *, row_height: float, title: str
     """Name the rows of a plot, the first on top; of rows that are lower than letters as many as have room."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.yaxis.set_visible(False)
-    if not plot_of(axes).named:
+    if not plot_of(axes).names_rows:
         return
     short = shortened_all(names, NARROW_ROW_NAME if is_narrow(axes) else ROW_NAME)
     step = max(1, math.ceil(14 / row_height))
     left_of_plot = axes.get_yaxis_transform() + ScaledTranslation(-6 / INCH, 0, axes.figure.dpi_scale_trans)
     # Texts, which are drawn ten times as fast as ticks.
-    for place in range(0, len(names), step):
-        write(axes, 0, place, short[place], transform=left_of_plot, ha="right", va="center_baseline", color=INK)
+    for index in range(0, len(names), step):
+        write(axes, 0, index, short[index], transform=left_of_plot, ha="right", va="center_baseline", color=INK)
     surround(axes, left=8 + widest_of(short))
     if title:
         _title_of_rows(axes, title)
@@ -97,8 +97,8 @@ def name_columns(axes: Axes, names: Sequence[str], *, width: float, title: str =
     style: dict[str, Any] = {"ha": "center", "va": "bottom"}
     if slanted:
         style = {"ha": "left", "va": "bottom", "rotation": 45, "rotation_mode": "anchor"}
-    for place in range(0, len(names), step):
-        write(axes, place, 1, short[place], transform=above, color=INK, **style)
+    for index in range(0, len(names), step):
+        write(axes, index, 1, short[index], transform=above, color=INK, **style)
     slope = 0.71
     last = slope * width_of(short[step * ((len(names) - 1) // step)])
     if slanted:
@@ -258,16 +258,16 @@ def name_points(
     points = np.column_stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
     inside = (axes.transScale + axes.transLimits).transform(points)
     height = plot_of(axes).height
-    places = spread_out(inside[:, 1] * height, NAME_DISTANCE, low=5, high=height - 5) / height
+    text_heights = spread_out(inside[:, 1] * height, NAME_DISTANCE, low=5, high=height - 5) / height
     short = shortened_all(names, 16 if is_narrow(axes) else 24)
 
-    leaders = [[tuple(point), (1.0, place)] for point, place in zip(inside, places, strict=True)]
+    leaders = [[tuple(point), (1.0, text_height)] for point, text_height in zip(inside, text_heights, strict=True)]
     lines = LineCollection(leaders, colors=MUTED, linewidths=0.6, transform=axes.transAxes, zorder=1.5)
     axes.add_collection(lines, autolim=False)
     behind = right_of(axes, 5)
     for index, name in enumerate(short):
         colour = CONTRAST if bold is not None and bool(bold[index]) else INK
-        write(axes, 1, places[index], name, transform=behind, size=11, va="center", color=colour)
+        write(axes, 1, text_heights[index], name, transform=behind, size=11, va="center", color=colour)
     surround(axes, right=10 + widest_of(short, 11))
 
 

@@ -178,11 +178,11 @@ def grid_of(  # noqa: PLR0917
 ) -> NDArray[np.float64]:
     """Values of a frame (rows, columns), NaN where it has none."""
     grid = np.full((len(rows), len(columns)), np.nan)
-    lines = frame[row].astype(str).map({name: place for place, name in enumerate(rows)})
-    places = frame[column].astype(str).map({name: place for place, name in enumerate(columns)})
-    inside = (lines.notna() & places.notna()).to_numpy()
+    row_indices = frame[row].astype(str).map({name: index for index, name in enumerate(rows)})
+    column_indices = frame[column].astype(str).map({name: index for index, name in enumerate(columns)})
+    inside = (row_indices.notna() & column_indices.notna()).to_numpy()
     values = frame[value].astype(float).to_numpy(dtype=np.float64, na_value=np.nan)
-    grid[lines[inside].astype(int), places[inside].astype(int)] = values[inside]
+    grid[row_indices[inside].astype(int), column_indices[inside].astype(int)] = values[inside]
     return grid
 
 
@@ -219,18 +219,18 @@ def _is_bright(value, limits, *, differences):
 
 def _write_numbers(axes, grid, limits, *, differences):
     # Without limits the cells have no colour.
-    for (line, place), value in np.ndenumerate(grid):
+    for (row, column), value in np.ndenumerate(grid):
         if np.isnan(value):
             continue
         colour = INK
         if limits is not None:
             colour = ON_BRIGHT if _is_bright(value, limits, differences=differences) else ON_DARK
         text = write(
-            axes,            place, line, cell_text(value, differences=differences), size=10, color=colour, ha="center",
+            axes,            column, row, cell_text(value, differences=differences), size=10, color=colour, ha="center",
             va="center_baseline",
         )  # fmt: skip
         text.set_in_layout(False)
-        text.set_gid(f"number {line} {place}")
+        text.set_gid(f"number {row} {column}")
 
 
 def cell_text(value: float, *, differences: bool = False) -> str:
@@ -245,21 +245,21 @@ def cell_text(value: float, *, differences: bool = False) -> str:
 
 
 def _mark_cells(axes, chosen, grid, limits, *, differences):
-    lines, places = np.nonzero(chosen)
-    if not len(lines):
+    rows, columns = np.nonzero(chosen)
+    if not len(rows):
         return
     bright = [_is_bright(value, limits, differences=differences) for value in grid[chosen]]
     raised = axes.transData + ScaledTranslation(0, 8 / INCH, axes.figure.dpi_scale_trans)
     colours = [ON_BRIGHT if flag else ON_DARK for flag in bright]
-    axes.scatter(places, lines, s=12, c=colours, linewidths=0, transform=raised)
+    axes.scatter(columns, rows, s=12, c=colours, linewidths=0, transform=raised)
 
 
 def _frame_cells(axes, frame, names, rows, columns):
     row, column, box = names
-    line_of = {name: place for place, name in enumerate(rows)}
-    place_of = {name: place for place, name in enumerate(columns)}
+    row_index = {name: index for index, name in enumerate(rows)}
+    column_index = {name: index for index, name in enumerate(columns)}
     for cell in frame[frame[box].isin(["sure", "open"])].to_dict("records"):
-        corner = place_of[str(cell[column])] - 0.5, line_of[str(cell[row])] - 0.5
+        corner = column_index[str(cell[column])] - 0.5, row_index[str(cell[row])] - 0.5
         style = (0, (2, 3)) if cell[box] == "open" else "-"
         axes.add_patch(
             Rectangle(corner, 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style, clip_on=False)
@@ -282,8 +282,8 @@ def _colour_scale(axes: Axes, palette: Colormap, limits: Limits, title: str) -> 
     scales = SCALES.setdefault(root_of(axes), [])
     if any((scale.name, scale.limits) == (title, limits) for scale in scales):
         return
-    place = axes.get_position()
-    bar = root_of(axes).add_axes((place.x0, place.y1 + 0.05, 0.2, 0.02))
+    position = axes.get_position()
+    bar = root_of(axes).add_axes((position.x0, position.y1 + 0.05, 0.2, 0.02))
     low, high = limits
     image = AxesImage(bar, cmap=palette, norm=Normalize(low, high), extent=(low, high, 0, 1), interpolation="none")
     image.set_data(np.linspace(low, high, 128)[None, :])
@@ -317,20 +317,20 @@ def pictures(axes: Axes, frame: DataFrame, *, row: str, column: str, picture: st
     rows = categories(frame, row)
     columns = categories(frame, column)
     width = panel_width(axes, rows)
-    side = min(40.0, width / len(columns))
-    reserve(axes, side * len(rows), widest=side * len(columns))
-    lines = {name: place for place, name in enumerate(rows)}
-    places = {name: place for place, name in enumerate(columns)}
-    half = 0.5 - 1.5 / side
+    size = min(40.0, width / len(columns))
+    reserve(axes, size * len(rows), widest=size * len(columns))
+    row_index = {name: index for index, name in enumerate(rows)}
+    column_index = {name: index for index, name in enumerate(columns)}
+    half = 0.5 - 1.5 / size
     for cell in frame.to_dict("records"):
-        line = lines[str(cell[row])]
-        place = places[str(cell[column])]
+        x = column_index[str(cell[column])]
+        y = row_index[str(cell[row])]
         pixels = decoded(cell[picture])
-        extent = (place - half, place + half, line + half, line - half)
+        extent = (x - half, x + half, y + half, y - half)
         axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", cmap="gray", vmin=0, vmax=255)
-    name_rows(axes, rows, row_height=side)
+    name_rows(axes, rows, row_height=size)
     axes.set_xlim(-0.5, len(columns) - 0.5)
-    step = max(1, int(np.ceil((widest_of(columns) + 4) / side)))
+    step = max(1, int(np.ceil((widest_of(columns) + 4) / size)))
     axes.set_xticks(range(0, len(columns), step), columns[::step])
     surround(axes, bottom=22)
     axes.set_xlabel(column_title)

@@ -64,7 +64,7 @@ class Plot:
     right: float = 2
     top: float = 2
     bottom: float = 2
-    named: bool = True
+    names_rows: bool = True
     """Whether it names its rows; of panels side by side only the first may."""
 
 
@@ -108,8 +108,8 @@ def root_of(axes: Axes) -> Figure:
 
 def panel_columns(axes: Axes) -> int:
     """Number of panels side by side in the figure of axes."""
-    place = axes.get_subplotspec()
-    return place.get_gridspec().ncols if place is not None else 1
+    cell = axes.get_subplotspec()
+    return cell.get_gridspec().ncols if cell is not None else 1
 
 
 def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
@@ -168,17 +168,17 @@ def panels(
     one_row_axis : bool
         Whether all panels have the same rows, which only the first panel of a line names.
     """
-    parts = [(str(name), part) for name, part in frame.groupby(column, sort=False, observed=True)]
-    columns = max(1, min(most, len(parts), int(pixels(figure) // least)))
-    lines = math.ceil(len(parts) / columns)
+    groups = [(str(name), rows) for name, rows in frame.groupby(column, sort=False, observed=True)]
+    columns = max(1, min(most, len(groups), int(pixels(figure) // least)))
+    lines = math.ceil(len(groups) / columns)
     grid = figure.add_gridspec(lines, columns)
 
     result = []
-    for index, (name, part) in enumerate(parts):
+    for index, (name, rows) in enumerate(groups):
         axes = figure.add_subplot(grid[index // columns, index % columns])
         axes.set_title(name, y=1)
-        plot_of(axes).named = not (one_row_axis and index % columns)
-        result.append((axes, part))
+        plot_of(axes).names_rows = not (one_row_axis and index % columns)
+        result.append((axes, rows))
     return result
 
 
@@ -242,15 +242,15 @@ def write_header(figure: Figure, title: str, texts: Sequence[str], *, margin: fl
     width = 0.975 * (pixels(figure) - 2 * margin)
     lines: list[tuple[float, object]] = []
     below = margin
-    side = margin / pixels(figure)
+    left_edge = margin / pixels(figure)
     for line in wrapped(title, width, size=TITLE_SIZE, weight="bold"):
-        artist = figure.text(side, 1, line, size=TITLE_SIZE, weight="bold", color=INK, va="top", ha="left")
+        artist = figure.text(left_edge, 1, line, size=TITLE_SIZE, weight="bold", color=INK, va="top", ha="left")
         lines.append((below, artist))
         below += TITLE_LINE
     below += 3
     for text in texts:
         for line in wrapped(text, width):
-            artist = figure.text(side, 1, line, size=TEXT_SIZE, color=MUTED, va="top", ha="left")
+            artist = figure.text(left_edge, 1, line, size=TEXT_SIZE, color=MUTED, va="top", ha="left")
             lines.append((below, artist))
             below += TEXT_LINE
     lines.append((below + 10, None))
@@ -288,9 +288,9 @@ def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margi
 
 def _place(figure, plots, *, top, margin):
     # Columns of panels are equally wide and start at one place; returns the figure's height.
-    places = [axes.get_subplotspec() for axes in plots]
-    lines = np.array([place.rowspan.start for place in places])
-    columns = np.array([place.colspan.start for place in places])
+    cells = [axes.get_subplotspec() for axes in plots]
+    lines = np.array([cell.rowspan.start for cell in cells])
+    columns = np.array([cell.colspan.start for cell in cells])
     shapes = [PLOTS[axes] for axes in plots]
     labels_left = [plot.left for plot in shapes]
     for axes, plot in zip(plots, shapes, strict=True):
@@ -319,9 +319,9 @@ def _place(figure, plots, *, top, margin):
     return height
 
 
-def _largest(values, places):
-    largest = np.zeros(places.max() + 1)
-    np.maximum.at(largest, places, values)
+def _largest(values, indices):
+    largest = np.zeros(indices.max() + 1)
+    np.maximum.at(largest, indices, values)
     return largest
 
 

@@ -126,11 +126,11 @@ def intervals(
 def _interval_marks(frame, rows, *, row, value, low, high):
     # One row for each mark: its place, ends, look and name.
     names = frame[row].astype(str).to_numpy()
-    line_of = {name: place for place, name in enumerate(rows)}
+    row_index = {name: index for index, name in enumerate(rows)}
     marks = pd.DataFrame(
         {
             "name": names,
-            "y": [float(line_of[name]) for name in names],
+            "y": [float(row_index[name]) for name in names],
             "value": frame[value].to_numpy(dtype=float),
             "low": frame[low].to_numpy(dtype=float),
             "high": frame[high].to_numpy(dtype=float),
@@ -142,9 +142,9 @@ def _interval_marks(frame, rows, *, row, value, low, high):
 def _tell_apart(marks, categories_of_marks, kinds):
     # Categories that share a row lie one below the other.
     names = categories_of_marks.to_numpy()
-    place = np.array([kinds.index(name) for name in names])
-    looks = [_look_of(index) for index in place]
-    marks["y"] += (place - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
+    kind_index = np.array([kinds.index(name) for name in names])
+    looks = [_look_of(index) for index in kind_index]
+    marks["y"] += (kind_index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
     marks["paint"] = [colour for colour, _ in looks]
     marks["marker"] = [marker for _, marker in looks]
     marks["name"] += ", " + names
@@ -212,8 +212,8 @@ def bars(
     rows = categories(frame, row)
     reserve(axes, ROW * len(rows))
     name_rows(axes, rows, row_height=ROW)
-    line_of = {name: place for place, name in enumerate(rows)}
-    heights = frame[row].astype(str).map(line_of)
+    row_index = {name: index for index, name in enumerate(rows)}
+    heights = frame[row].astype(str).map(row_index)
     means = frame[value].groupby(heights.to_numpy()).mean()
     drawn = axes.barh(means.index, means, height=0.6, color=ACCENT, alpha=0.45, linewidth=0)
     for bar, name, mean in zip(drawn, rows, means, strict=True):
@@ -225,16 +225,16 @@ def bars(
 
     filled = frame[sure].to_numpy(dtype=bool) if sure else np.zeros(len(frame), dtype=bool)
     for chosen, paint in ((~filled, INK), (filled, CONTRAST)):
-        part = frame[chosen & frame[value].notna().to_numpy()]
-        if part.empty:
+        dots_of_paint = frame[chosen & frame[value].notna().to_numpy()]
+        if dots_of_paint.empty:
             continue
-        places = part[row].astype(str).map(line_of)
+        heights_of_dots = dots_of_paint[row].astype(str).map(row_index)
         dots = axes.scatter(
-            part[value], places, s=24, linewidths=1.4, edgecolors=paint,
+            dots_of_paint[value], heights_of_dots, s=24, linewidths=1.4, edgecolors=paint,
             facecolors=paint if paint == CONTRAST else "none", zorder=3,
         )  # fmt: skip
-        names = part["model"] if "model" in part else part[row]
-        dots.set_gid(tooltips(axes, [f"{a}: {number(b)}" for a, b in zip(names, part[value], strict=True)]))
+        names = dots_of_paint["model"] if "model" in dots_of_paint else dots_of_paint[row]
+        dots.set_gid(tooltips(axes, [f"{a}: {number(b)}" for a, b in zip(names, dots_of_paint[value], strict=True)]))
         dots.set_clip_on(False)
 
 
@@ -275,25 +275,25 @@ def curves(
     points : bool
         Whether every value is a point of its line.
     """
-    lines = [(str(name), part) for name, part in frame.groupby(line, sort=False, observed=True)]
+    lines = [(str(name), rows) for name, rows in frame.groupby(line, sort=False, observed=True)]
     if bold:
         # Lines that stand out lie over all others.
         lines.sort(key=lambda item: bool(item[1][bold].iloc[0]))
     if shade:
-        for _, part in lines:
-            _shade(axes, part, x, shade)
+        for _, rows in lines:
+            _shade(axes, rows, x, shade)
     if rule is not None:
         axes.axvline(rule, color=MUTED, linewidth=1, linestyle=DASHES)
 
-    for name, part in lines:
-        stands_out = bool(part[bold].iloc[0]) if bold else False
+    for name, rows in lines:
+        stands_out = bool(rows[bold].iloc[0]) if bold else False
         paint = CONTRAST if stands_out else ACCENT
         for bound in (low, high):
             banded = stands_out or not bold or len(lines) <= FEW_LINES
-            if bound and banded and part[bound].notna().any():
-                axes.fill_between(part[x], part[y], part[bound], color=paint, alpha=0.13, linewidth=0)
+            if bound and banded and rows[bound].notna().any():
+                axes.fill_between(rows[x], rows[y], rows[bound], color=paint, alpha=0.13, linewidth=0)
         (drawn,) = axes.plot(
-            part[x], part[y], color=paint, linewidth=2.6 if stands_out else 1.4, clip_on=False,
+            rows[x], rows[y], color=paint, linewidth=2.6 if stands_out else 1.4, clip_on=False,
             alpha=0.6 if bold and not stands_out else 1.0, marker="o" if points else None, markersize=4,
         )  # fmt: skip
         drawn.set_gid(tooltips(axes, [name]))
@@ -350,18 +350,20 @@ def scatter(
         axes.vlines(frame[x], frame[y_low], frame[y_high], color=ACCENT, linewidth=1.2, alpha=0.35)
     looks = looks or {"": "accent"}
     for key, look in looks.items():
-        part = frame[frame[state] == key] if state else frame
-        part = part[part[[x, y]].notna().all(axis=1)]
-        if part.empty:
+        points = frame[frame[state] == key] if state else frame
+        points = points[points[[x, y]].notna().all(axis=1)]
+        if points.empty:
             continue
         colour, marker = LOOKS[look]
-        drawn = axes.scatter(part[x], part[y], s=62, marker=marker, color=colour, linewidths=0, zorder=3, clip_on=False)
-        tips = [f"{a}: {number(b)}, {number(c)}" for a, b, c in part[[name, x, y]].itertuples(index=False)]
+        drawn = axes.scatter(
+            points[x], points[y], s=62, marker=marker, color=colour, linewidths=0, zorder=3, clip_on=False
+        )
+        tips = [f"{a}: {number(b)}, {number(c)}" for a, b, c in points[[name, x, y]].itertuples(index=False)]
         drawn.set_gid(tooltips(axes, tips))
     if state:
         _legend(axes, [(key, *LOOKS[look]) for key, look in looks.items()], columns=1)
-    named = outermost(frame[frame[[x, y]].notna().all(axis=1)], y)
-    name_points(axes, named[x], named[y], named[name].astype(str).tolist())
+    labelled = outermost(frame[frame[[x, y]].notna().all(axis=1)], y)
+    name_points(axes, labelled[x], labelled[y], labelled[name].astype(str).tolist())
 
 
 def equal_line(axes: Axes, end: float, text: str) -> None:
@@ -405,17 +407,17 @@ def radars(
     room = pixels(root_of(axes))
     names_of_spokes = shortened_all(spokes, 11)
     # A unit of both axes is RADAR pixels.
-    apart = max(1.0, 2.3 * RADIUS + 2 * widest_of(names_of_spokes, 10) / RADAR)
-    columns = max(1, min(len(panels), int(room // (RADAR * apart))))
+    pitch = max(1.0, 2.3 * RADIUS + 2 * widest_of(names_of_spokes, 10) / RADAR)
+    columns = max(1, min(len(panels), int(room // (RADAR * pitch))))
     lines = math.ceil(len(panels) / columns)
-    reserve(axes, RADAR * lines, widest=RADAR * apart * columns)
+    reserve(axes, RADAR * lines, widest=RADAR * pitch * columns)
     axes.set_axis_off()
-    axes.set_xlim(0, apart * columns)
+    axes.set_xlim(0, pitch * columns)
     axes.set_ylim(lines, 0)
 
     directions = _directions(len(spokes))
-    places = np.arange(len(panels))
-    centres = np.column_stack([apart * (places % columns + 0.5), places // columns + 0.55])
+    indices = np.arange(len(panels))
+    centres = np.column_stack([pitch * (indices % columns + 0.5), indices // columns + 0.55])
     turn = np.linspace(0, 2 * np.pi, 61)
     circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
     rings = [centre + size * circle for centre in centres for size in (0.5, 1.0)]

@@ -93,8 +93,8 @@ def svg_of(figure: Figure) -> Element:
         for style in definitions.findall(f"{SVG}style"):
             definitions.remove(style)
     root.set("stroke-linejoin", "round")
-    for side in ("width", "height"):
-        root.set(side, root.get(side, "").replace("pt", ""))
+    for dimension in ("width", "height"):
+        root.set(dimension, root.get(dimension, "").replace("pt", ""))
 
     tips = TIPS.get(figure, {})
     used = _referenced(root)

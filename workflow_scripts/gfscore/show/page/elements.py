@@ -48,12 +48,12 @@ class ModelsAndClasses:
         rows = class_scores[class_scores["calibration"] == UNCALIBRATED]
         identities = rows[["dataset", "threat", "model"]].drop_duplicates(ignore_index=True)
         self.models: list[tuple[str, str]] = list(identities[["threat", "model"]].itertuples(index=False, name=None))
-        self.position = {model: place for place, model in enumerate(self.models)}
+        self.position = {model: index for index, model in enumerate(self.models)}
         self.labels = [printable(label) for label in model_labels(identities)]
         self.short = shortened_all(self.labels, LONGEST_MODEL)
 
         classes = rows.drop_duplicates("class_index").sort_values("class_index")
-        self.class_places: dict[int, int] = {index: place for place, index in enumerate(classes["class_index"])}
+        self.class_places: dict[int, int] = {k: index for index, k in enumerate(classes["class_index"])}
         self.classes = [printable(name) for name in readable_classes(list(classes["class_name"]))]
         self.class_short = shortened_all(self.classes, LONGEST_CLASS)
 
@@ -131,7 +131,7 @@ class Scale:
         width = self.high - self.low
         step = next((step for step in STEPS if width / step < MOST_TICKS), width)
         first = int(-(-self.low // step))
-        ticks = [round(place * step, 10) for place in range(first, first + MOST_TICKS + 1)]
+        ticks = [round(index * step, 10) for index in range(first, first + MOST_TICKS + 1)]
         return [tick for tick in ticks if tick <= self.high + 1e-9]
 
     def plain(self) -> dict[str, Any]:

@@ -49,8 +49,8 @@ def _row(name: str, title: str, verdict: Verdict) -> AuditRow:
     if verdict.rules:
         rule = verdict.rules[0]
         models = len(rule.models)
-        (shown,) = (model for model in rule.models if model.key == verdict.shown_model)
-        best = f"{_statistic(rule, shown)} {number(shown.value)} ({printable(shown.model)})"
+        (shown_model,) = (model for model in rule.models if model.key == verdict.shown_model)
+        best = f"{_statistic(rule, shown_model)} {number(shown_model.value)} ({printable(shown_model.model)})"
     return AuditRow(
         name=name,
         title=title,

@@ -45,9 +45,9 @@ def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
     audited = {"audit": scores.get("audit", "")}
     for name in SHARED:
         values = {str(identity[name]) for identity in identities if name in identity}
-        shared = ", ".join(sorted(values))
-        if shared:
-            audited[name.replace("_", " ")] = shared
+        common_values = ", ".join(sorted(values))
+        if common_values:
+            audited[name.replace("_", " ")] = common_values
     audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
     if files.get("calibration_json"):
         calibrations = read_json(files["calibration_json"])

@@ -64,15 +64,15 @@ def ranking_data(
         of the M models, the `scale` it is drawn on, and its `highest` value.
     """
     result = {}
-    for name, named in measures.items():
+    for name, measure in measures.items():
         rows = index.per_model(tables.of("model_summary", name))
         metrics = {}
         for metric in METRICS.values():
-            limits = metric.range(named.description.value_range, classes=len(index.classes), lam=lam)
+            limits = metric.range(measure.description.value_range, classes=len(index.classes), lam=lam)
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
         result[name] = {
-            "title": named.description.title,
-            "unit": named.description.unit,
+            "title": measure.description.title,
+            "unit": measure.description.unit,
             "metrics": metrics,
             "worst": [None if row is None else printable(row["wcr_class"]) for row in rows],
         }
@@ -131,7 +131,7 @@ def ranking_view(
         value = of_metric["value"][key]
         rows.append(Track(name, short, value, low[key], high[key], key=key, highest=of_metric["highest"]))
 
-    def place(row: Track) -> tuple[bool, float]:
+    def last_without_value(row: Track) -> tuple[bool, float]:
         if row.value is None:
             return True, 0.0
         return False, -metric.direction * row.value
@@ -140,7 +140,7 @@ def ranking_view(
         measure=measure,
         measures=list(data),
         metric=metric.name,
-        rows=sorted(rows, key=place),
+        rows=sorted(rows, key=last_without_value),
         scale=Scale(of_metric["scale"]["low"], of_metric["scale"]["high"], ""),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
         note=f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1.",
@@ -241,8 +241,8 @@ class PairedDifferences:
 
     def nearest(self, model: int) -> int:
         """The pair of a model whose aggregates differ least; of all pairs 0 where the model is in none."""
-        places = [place for place, pair in enumerate(self.pairs) if model in pair]
-        return min(places or [0], key=lambda place: abs(self.overall[place][0]))
+        positions = [position for position, pair in enumerate(self.pairs) if model in pair]
+        return min(positions or [0], key=lambda position: abs(self.overall[position][0]))
 
 
 @dataclass(frozen=True)
@@ -269,12 +269,12 @@ def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasse
     order: dict[tuple[str, str, str, str], int] = {}
     for pair in overall[PAIR].itertuples(index=False, name=None):
         order.setdefault(pair, len(order))
-    places = [order[pair] for pair in rows[PAIR].itertuples(index=False, name=None)]
+    positions = [order[pair] for pair in rows[PAIR].itertuples(index=False, name=None)]
     classes = [index.class_places[item] for item in rows["class_index"]]
     grids = {}
     for column in ("difference", "low", "high"):
         grid = np.full((len(order), len(index.classes)), np.nan)
-        grid[places, classes] = rows[column]
+        grid[positions, classes] = rows[column]
         grids[column] = grid
 
     return PairedDifferences(
@@ -303,11 +303,11 @@ def pair_view(
     """
     if differences is None:
         return None
-    place = differences.nearest(model)
-    first, second = differences.pairs[place]
-    difference = differences.difference[place]
-    low = differences.low[place]
-    high = differences.high[place]
+    position = differences.nearest(model)
+    first, second = differences.pairs[position]
+    difference = differences.difference[position]
+    low = differences.low[position]
+    high = differences.high[position]
     present = np.flatnonzero(~np.isnan(difference))
     widest_first = present[np.argsort(-np.abs(difference[present]), kind="stable")][:MOST_CLASSES]
 
@@ -319,7 +319,7 @@ def pair_view(
     ends = np.abs(np.concatenate([low[widest_first], high[widest_first]]))
     ends = ends[np.isfinite(ends)]
     width = _rounded_up(ends.max() if len(ends) else 1.0)
-    overall, overall_low, overall_high = differences.overall[place]
+    overall, overall_low, overall_high = differences.overall[position]
     classes = f"the {len(rows)} classes that differ most"
     if len(present) > len(rows):
         classes += f" of {len(present):,}"

@@ -110,22 +110,22 @@ def render_page(
         Arrays of the audit's mappers, by mapper.
     """
     index = ModelsAndClasses(tables.class_scores)
-    named = named_measures(measures)
+    measures_by_name = named_measures(measures)
     screen = first_screen(tables, verdict, measures, index)
     subject = Subject(tables, measures, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     charts, undrawn = drawn_charts(subject)
 
     by_worst_class = _worst_class_judged(verdict, screen.measure)
-    metrics = ranking.ranking_data(tables, index, named, fp_lambda)
+    metrics = ranking.ranking_data(tables, index, measures_by_name, fp_lambda)
     ranked = ranking.ranking_view(metrics, index, screen.measure, by_worst_class=by_worst_class)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
-    differences = {name: ranking.paired_differences(tables, name, index) for name in named}
+    differences = {name: ranking.paired_differences(tables, name, index) for name in measures_by_name}
     pairs = ranking.pair_view(differences[screen.measure], index, screen.chosen, screen.measure)
 
     contents = Contents(
         tables=tables,
         verdict=verdict,
-        measures=named,
+        measures=measures_by_name,
         measure=screen.measure,
         models=models,
         charts=charts,
@@ -148,11 +148,11 @@ def render_page(
     data["metric"] = ranked.metric
     data["metrics"] = _metrics()
     data["fp_lambda"] = fp_lambda
-    data["swaps"] = {name: ranking.swaps(tables, index, name) for name in named}
+    data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures_by_name}
     data["temperatures"] = temperatures
     data["pairs"] = _packed_differences(differences)
     data["cells"] = _cells(charts)
-    data["values"] = _class_values(tables, index, named)
+    data["values"] = _class_values(tables, index, measures_by_name)
     return (
         environment()
         .get_template("page.html")

@@ -55,8 +55,8 @@ def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]
     charts: list[DrawnChart] = []
     undrawn: list[UndrawnChart] = []
     with look():
-        for place, drawing in enumerate(drawings(subject, undrawn=undrawn)):
-            chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{place}")
+        for position, drawing in enumerate(drawings(subject, undrawn=undrawn)):
+            chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{position}")
             with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
                 _ = chart.pictures
                 charts.append(chart)
