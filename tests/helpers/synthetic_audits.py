@@ -31,7 +31,7 @@ from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.audit.verdicts.judging import judge
 from gfscore.audit.verdicts.verdict import Evidence, Verdict, digests_of
 from gfscore.core.files import write_json
-from gfscore.core.identity import ModelName, label_of
+from gfscore.core.identity import ALL, ALL_NAME, ModelName, label_of
 from gfscore.measures import named_measures
 from gfscore.show.charts.declaration import Subject
 from gfscore.statistics.classes import class_values, split_samples
@@ -39,7 +39,6 @@ from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import ALL, ALL_NAME
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import gate_rule
 

@@ -14,10 +14,10 @@ from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
+from gfscore.core.identity import ALL
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
-from gfscore.tables.table import ALL
 from helpers.configurations import gate_rule
 from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 

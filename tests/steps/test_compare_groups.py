@@ -11,10 +11,10 @@ from gfscore.audit.judgement import judgement
 from gfscore.audit.settings import GroupSettings
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, parsed_rules
 from gfscore.core.errors import InputError
+from gfscore.core.identity import ALL
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.tables.parquet_tables import write_attributes
-from gfscore.tables.table import ALL
 from helpers.configurations import gate_rule
 from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from helpers.synthetic_audits import subject_of

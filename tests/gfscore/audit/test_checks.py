@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from gfscore.audit.checks import CONFIDENCE, exchanged, guesses, published_accuracy_verdict, repeated
-from gfscore.statistics.multiple_tests import SIGNIFICANT
 from gfscore.statistics.proportions import clopper_pearson
+from gfscore.statistics.tolerances import SIGNIFICANT
 
 
 def verdict(correct, samples, published, *, tolerance=0.005, subset=False):

@@ -17,8 +17,8 @@ from gfscore.core.identity import ModelName
 from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import number
 from gfscore.statistics.margins import predictions
-from gfscore.statistics.multiple_tests import SIGNIFICANT
 from gfscore.statistics.proportions import clopper_pearson
+from gfscore.statistics.tolerances import SIGNIFICANT
 
 CONFIDENCE = 0.999
 """Confidence of the interval on a subset of the published test set: 0.1% of correct models are refused."""

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 MODEL = "{dataset}/{threat}/{model}"
 """End of the path of a model's file in every stage: data evaluated, threat model, classifier."""
 
+ALL = -1
+"""Value of the column class_index, or dimension_index, for all of them together, with ALL_NAME as the name."""
+
+ALL_NAME = "all"
+
 UNCALIBRATED = "none"
 """Value of the column `calibration` for values at T = 1 and for measures without a temperature."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError, few
+from gfscore.core.lazy import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,8 +110,6 @@ def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Pa
                 "from 0"
             )
     # Imported late: planning a run reads class names, and imports no numpy.
-    import numpy as np
-
     return np.array([index[name] for name in names], dtype=np.int64)
 
 
@@ -173,8 +172,6 @@ def fault_of_labels(labels: NDArray[Any]) -> str | None:
     values = labels.tolist()
     if labels.dtype.kind == "f":
         # Imported late, as above.
-        import numpy as np
-
         wrong = np.flatnonzero(~np.isfinite(labels) | (labels != np.round(labels)))
         if not wrong.size:
             return None

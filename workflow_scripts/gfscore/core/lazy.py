@@ -4,7 +4,7 @@ Every run of Snakemake imports all declarations, which therefore import nothing 
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class LazyModule:
@@ -16,3 +16,13 @@ class LazyModule:
     def __getattr__(self, name: str) -> Any:
         """The module's object of that name."""
         return getattr(import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+else:
+    np = LazyModule("numpy")
+    pd = LazyModule("pandas")
+
+__all__ = ["LazyModule", "np", "pd"]

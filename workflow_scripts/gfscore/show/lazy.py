@@ -5,16 +5,11 @@ They are imported when one of their names is first used; type checkers see the m
 
 from typing import TYPE_CHECKING
 
-from gfscore.core.lazy import LazyModule
+from gfscore.core.lazy import LazyModule, np, pd
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
     from gfscore.show import drawing
 else:
-    np = LazyModule("numpy")
-    pd = LazyModule("pandas")
     drawing = LazyModule("gfscore.show.drawing")
 
 __all__ = ["drawing", "np", "pd"]

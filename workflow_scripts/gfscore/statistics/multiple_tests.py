@@ -6,13 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.tolerances import LEVEL_TOLERANCE
-
-SIGNIFICANT = 0.05
-"""Level of adjusted p-values at which text and figures call a difference significant.
-
-Gates and intervals have their own levels in the configuration.
-"""
+from gfscore.statistics.tolerances import LEVEL_TOLERANCE, SIGNIFICANT
 
 METHODS: tuple[Literal["bh"], Literal["by"]] = ("bh", "by")
 """Adjustments for the false discovery rate: Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001."""

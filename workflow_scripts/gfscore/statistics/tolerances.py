@@ -1,4 +1,10 @@
-"""How far a computed number may be off by rounding: one tolerance for each kind of comparison. Imports nothing."""
+"""When numbers count as equal and p-values as significant: a constant for each kind of comparison. Imports nothing."""
+
+SIGNIFICANT = 0.05
+"""Level of adjusted p-values at which text and figures call a difference significant.
+
+Gates and intervals have their own levels in the configuration.
+"""
 
 TIE_TOLERANCE = 1e-9
 """Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""

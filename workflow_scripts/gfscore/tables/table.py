@@ -29,11 +29,6 @@ class Table:
 
 # ---- key columns ----
 
-ALL = -1
-"""Value of class_index, or of dimension_index, for all of them together, with ALL_NAME as the name."""
-
-ALL_NAME = "all"
-
 MODEL = (
     ("dataset", pa.string(), "data evaluated"),
     ("threat", pa.string(), "threat model the classifier was made for"),

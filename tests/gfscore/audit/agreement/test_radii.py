@@ -3,10 +3,10 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.agreement.radii import POINTS, curve_frame
+from gfscore.core.identity import ALL
 from gfscore.measures import named_measures
 from gfscore.measures.certified import provable_radius
 from gfscore.measures.certified.radii import radii
-from gfscore.tables.table import ALL
 
 SMOOTHING = {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001}
 CERTIFIED = {"kind": "certified", "smoothing": SMOOTHING}

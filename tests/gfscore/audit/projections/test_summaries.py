@@ -7,7 +7,7 @@ import pytest
 from gfscore.audit.projections.scores import LEAST_SAMPLES, Projected, score_frame
 from gfscore.audit.projections.summaries import effect_frame, model_frame, rank_frame, scaled
 from gfscore.audit.projections.tasks import differences_between_groups, group_means
-from gfscore.tables.table import ALL
+from gfscore.core.identity import ALL
 from gfscore.workflow.catalogue import CATALOGUE
 
 NAMES = ["a", "b", "absent"]

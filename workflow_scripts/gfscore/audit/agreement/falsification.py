@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.values import chosen_temperature
 from gfscore.core.errors import InputError
-from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.great import Great
 from gfscore.measures.minimal import Minimal
@@ -27,7 +27,7 @@ from gfscore.statistics.margins import scores, true_and_rival_logits
 from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.samples import ModelLogits

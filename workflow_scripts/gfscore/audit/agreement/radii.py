@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.audit.values import row_generator
+from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.measures import NamedMeasure
 from gfscore.measures.certified import Certified
 from gfscore.measures.certified.radii import largest_certificate
@@ -26,7 +27,7 @@ from gfscore.statistics.proportions import (
 )
 from gfscore.statistics.tolerances import RADIUS_TOLERANCE
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues

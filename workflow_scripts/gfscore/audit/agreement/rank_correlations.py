@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.statistics.multiple_tests import SIGNIFICANT
 from gfscore.statistics.ranking import (
     EXACT_UP_TO,
     every_order,
@@ -23,7 +22,7 @@ from gfscore.statistics.ranking import (
     share_of_orders,
     spearman,
 )
-from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
+from gfscore.statistics.tolerances import SIGNIFICANT, STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import Table
 

@@ -23,8 +23,9 @@ from gfscore.audit.groups.fairness import (
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import GroupSettings
 from gfscore.core.errors import InputError, unknown
+from gfscore.core.identity import ALL
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, MODEL, Table
+from gfscore.tables.table import MODEL, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.metrics.rdi import largest_gap
 from gfscore.audit.settings import IntervalSettings
+from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.statistics.classes import class_values
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, ALL_NAME, MODEL, Table
+from gfscore.tables.table import MODEL, Table
 
 if TYPE_CHECKING:
     from gfscore.audit.values import SampleValues

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike
 
 Interval = tuple[float, float]
@@ -147,8 +147,6 @@ class Metric:
         InputError
             If fewer than two classes have samples, or none for a level.
         """
-        import numpy as np
-
         values = np.asarray(values, dtype=np.float64)
         present = ~np.isnan(values)
         least = 1 if self.kind == "level" else 2
@@ -186,8 +184,6 @@ class Metric:
         InputError
             For a metric without an interval.
         """
-        import numpy as np
-
         if self.over_box is None:
             raise InputError(self.refusal)
         arguments = {"counts": counts, "lam": lam}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import Case, Interval, Metric
 from gfscore.audit.metrics.rdi import rdi
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def fp(values: np.ndarray, *, lam: float) -> np.ndarray:
@@ -49,8 +45,6 @@ def over_box(low: np.ndarray, high: np.ndarray, *, lam: float) -> Interval:
 def _lowest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # FP is concave, so its minimum is at a vertex: all classes low, except perhaps the largest one, i.
     # Raising class i to its upper end changes the mean by +w/K and the penalised range by -lam * w.
-    import numpy as np
-
     k = len(low)
     range_penalty = lam * (high[:, None] - low[None, :])
     mean_with_i_high = (low.sum() + high - low)[:, None] / k
@@ -63,8 +57,6 @@ def _lowest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
 
 def _highest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # For a given largest value u, FP is largest if every class is raised to min(U, u).
-    import numpy as np
-
     floor = low.max()
     candidates = np.unique(np.append(high[high >= floor], floor))
     points = np.minimum(high[None, :], candidates[:, None])

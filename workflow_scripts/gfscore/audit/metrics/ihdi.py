@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import Case, Metric
 from gfscore.audit.metrics.nrgc import nrgc
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def ihdi(values: np.ndarray) -> np.ndarray:
@@ -28,8 +24,6 @@ def ihdi(values: np.ndarray) -> np.ndarray:
     ----------
     Sen 1976.
     """
-    import numpy as np
-
     mean = values.mean(axis=-1)
     return np.where(mean > 0, mean * (1 - nrgc(values)), 0.0)
 

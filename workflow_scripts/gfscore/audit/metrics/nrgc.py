@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import Case, Interval, Metric
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 DINKELBACH_STEPS = 100
 
@@ -35,8 +31,6 @@ def nrgc(values: np.ndarray) -> np.ndarray:
     ----------
     GF-Score, Definition 3 (Eq. 5).
     """
-    import numpy as np
-
     values = np.sort(values, axis=-1)
     if values.min() < 0:
         raise InputError(f"the Gini coefficient needs values >= 0, got {values.min()}")
@@ -53,8 +47,6 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 
     Derived here; it is not in the GF-Score paper.
     """
-    import numpy as np
-
     if high.max() == 0:
         return float("nan"), float("nan")
     # The flattest point of the box has every class as near to a common level as it may be.
@@ -69,8 +61,6 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 def _largest(low: np.ndarray, high: np.ndarray) -> float:
     # Dinkelbach: for a trial value theta, maximise sum_i (c_rank(i) - K theta) x_i over rankings and vertices. The sum
     # of |x_i - x_j| is the largest such sum over all rankings, so an assignment problem solves each step exactly.
-    import numpy as np
-
     k = len(low)
     coefficients = 2.0 * np.arange(1, k + 1) - k - 1
     point = np.where(np.arange(k) == high.argmax(), high, low)
@@ -90,7 +80,6 @@ def _heaviest_ranking(low: np.ndarray, high: np.ndarray, slope: np.ndarray) -> n
     # Class at each rank such that sum_i slope_rank(i) x_i is largest, with x_i low at ranks of negative slope, else
     # high. The dual prices of a nearly optimal ranking make all costs nearly 0, which speeds up the solver thirtyfold
     # at K = 1,000 without changing the solution.
-    import numpy as np
     from scipy.optimize import linear_sum_assignment
 
     below = np.count_nonzero(slope <= 0)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike
 
 
@@ -39,8 +39,6 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 
 def largest_gap(upper: np.ndarray, lower: np.ndarray) -> float:
     """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box (or the lower end)."""
-    import numpy as np
-
     gap = upper[:, None] - lower[None, :]
     np.fill_diagonal(gap, -np.inf)
     return max(0.0, float(gap.max()))
@@ -77,8 +75,6 @@ def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
     InputError
         For fewer than two classes.
     """
-    import numpy as np
-
     widths = np.sort(np.asarray(high) - np.asarray(low))
     if len(widths) < 2:
         raise InputError(f"disparity between classes needs at least 2 classes, got {len(widths)}")

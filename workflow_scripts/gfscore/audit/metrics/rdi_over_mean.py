@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import Case, Metric
 from gfscore.audit.metrics.rdi import rdi
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def rdi_over_mean(values: np.ndarray) -> np.ndarray:
@@ -24,8 +20,6 @@ def rdi_over_mean(values: np.ndarray) -> np.ndarray:
     ndarray (...)
         In [0, K], 0 for equal classes; NaN when every value is 0.
     """
-    import numpy as np
-
     mean = values.mean(axis=-1)
     return np.divide(rdi(values), mean, out=np.full(np.shape(mean), np.nan), where=mean > 0)
 

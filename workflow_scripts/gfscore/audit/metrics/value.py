@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def aggregate(values: np.ndarray, *, counts: np.ndarray) -> np.ndarray:
@@ -29,15 +25,11 @@ def aggregate(values: np.ndarray, *, counts: np.ndarray) -> np.ndarray:
     ----------
     GF-Score, Eq. 3.
     """
-    import numpy as np
-
     return np.average(values, weights=counts, axis=-1)
 
 
 def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interval:
     """Aggregate of the lower and of the upper bounds of classes (K,)."""
-    import numpy as np
-
     weights = np.asarray(counts) / np.sum(counts)
     return float(weights @ low), float(weights @ high)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.projection.scores import (
     coupling,
     coupling_entropy,
@@ -18,7 +19,7 @@ from gfscore.projection.scores import (
     tolerance,
 )
 from gfscore.statistics.betting import mean_bounds
-from gfscore.tables.table import ALL, ALL_NAME, CLASS_OR_ALL, MODEL, Column, Table
+from gfscore.tables.table import CLASS_OR_ALL, MODEL, Column, Table
 
 TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 

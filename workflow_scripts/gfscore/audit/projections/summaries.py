@@ -26,10 +26,10 @@ from gfscore.audit.projections.scores import (
     score_frame,
 )
 from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
-from gfscore.core.identity import ModelName
+from gfscore.core.identity import ALL, ModelName
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import ALL, Column, Table
+from gfscore.tables.table import Column, Table
 
 SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(DIFFERENCES, False)}
 """Whether higher is better, for the metrics that the paper scales to 0..100."""

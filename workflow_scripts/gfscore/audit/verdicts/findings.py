@@ -25,13 +25,12 @@ from gfscore.audit.verdicts.verdict import (
     has_attacks,
     headline_measure,
 )
-from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.identity import ALL, UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
 from gfscore.statistics.classes import worst_class_set
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.tolerances import TIE_TOLERANCE
-from gfscore.tables.table import ALL
 
 if TYPE_CHECKING:
     from gfscore.audit.tables import AuditTables

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import np
 from gfscore.core.settings import Name
 from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource, Cut, Quantiles
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from pandas import DataFrame
 
@@ -84,7 +84,6 @@ def measurements(images: NDArray[np.floating]) -> dict[str, NDArray[np.float64]]
         the right, y downwards); `aspect_ratio` the standard deviation of the brightness along x divided by that along
         y; `loops` the number of background regions (connected along edges) enclosed by ink.
     """
-    import numpy as np
     from scipy.ndimage import label
 
     images = np.asarray(images, dtype=np.float64)

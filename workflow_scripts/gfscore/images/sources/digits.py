@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from gfscore.core.lazy import np
 from gfscore.core.settings import InnerShare, Seed
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
@@ -33,8 +34,6 @@ def open_source(settings: Digits, path: Path | str | None = None) -> ImageSet:
     `path` is not used. Identifiers ("digits-0007") follow scikit-learn's order. Source: UCI optical recognition of
     handwritten digits, test part (Alpaydin and Kaynak 1998).
     """
-    import numpy as np
-
     from gfscore.images.image_set import from_arrays
     from gfscore.images.subsets import in_test_part
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import np
 from gfscore.core.settings import Text, path_ends
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from gfscore.images.image_set import ImageSet
@@ -36,8 +36,6 @@ def open_source(settings: Labels, path: Path | str) -> ImageSet:
     Reads the formats of read_labels_file. Without identifiers in the file they are "row-000007" and so on.
     `image_shape` is (0, 0, 0), and reading images raises InputError.
     """
-    import numpy as np
-
     from gfscore.images.image_set import ImageSet, whole_labels
     from gfscore.tables.logit_files import read_labels_file
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
+from gfscore.statistics.tolerances import SIGNIFICANT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,6 @@ def shares(subject: Subject) -> pd.DataFrame | None:
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
     """
-    from gfscore.statistics.multiple_tests import SIGNIFICANT
     from gfscore.statistics.proportions import lower_shares
 
     rows = subject.rows("class_errors")
@@ -53,7 +53,6 @@ def shares(subject: Subject) -> pd.DataFrame | None:
 
 def where_errors_fall(frame: pd.DataFrame) -> Finding:
     """Which class draws more than an equal share of the errors, and in how many models significantly."""
-    from gfscore.statistics.multiple_tests import SIGNIFICANT
 
     classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
     candidates = classes[classes["times"] == classes["times"].max()]

@@ -9,6 +9,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import SIGNIFICANT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,8 +65,6 @@ def disparity(frame: pd.DataFrame) -> Finding:
     Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that
     values are not distributed alike in all classes, which classes of one mean and different spread also bring about.
     """
-    from gfscore.statistics.multiple_tests import SIGNIFICANT
-
     rdi = frame[frame["metric"] == "rdi"]
     best = rdi.loc[rdi["value"].idxmin()]
     worst = rdi.loc[rdi["value"].idxmax()]

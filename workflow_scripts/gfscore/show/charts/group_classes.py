@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.show.charts.class_heatmap import measure_range
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.group_scores import ATTACKED
@@ -23,7 +24,6 @@ def groups_by_class(subject: Subject) -> pd.DataFrame | None:
     `small` where some model has few samples in a cell.
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
-    from gfscore.tables.table import ALL
 
     if not subject.scored and subject.kind != ATTACKED:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -22,7 +23,6 @@ def fairness(subject: Subject) -> pd.DataFrame | None:
     Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
     the projection-fairness paper's Fig. 6, with classes in place of task attributes.
     """
-    from gfscore.tables.table import ALL
 
     rows = subject.rows("group_metrics")
     if rows is None:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.core.names import model_labels
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -28,7 +29,6 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     largest difference.
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
-    from gfscore.tables.table import ALL
 
     if not subject.scored and subject.kind != ATTACKED:
         return None

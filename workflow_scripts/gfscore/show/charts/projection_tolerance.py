@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.core.numbers import percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -23,7 +24,6 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
     Attributes have no Deviation.
     """
-    from gfscore.tables.table import ALL
 
     rows = subject.rows("projection_scores")
     if rows is None:

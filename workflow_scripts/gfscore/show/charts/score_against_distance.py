@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.core.numbers import number
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -19,7 +20,6 @@ def claims(subject: Subject) -> pd.DataFrame | None:
     The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
     """
     from gfscore.audit.agreement.falsification import mean_scores_against_distances
-    from gfscore.tables.table import ALL
 
     rows = subject.rows("falsification")
     if rows is None:

@@ -10,6 +10,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import without_threat
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import SIGNIFICANT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,8 +63,6 @@ def _cells_of_pairs(pairs, models):
 
 def alike(frame: pd.DataFrame) -> Finding:
     """How many pairs of models err significantly more alike than by chance, and which pair most."""
-    from gfscore.statistics.multiple_tests import SIGNIFICANT
-
     errors = frame[frame["errors_alone"] & frame["cosine"].notna()]
     pairs = errors[errors["what"] == "pair"]
     chance = errors[errors["what"] == "chance"]

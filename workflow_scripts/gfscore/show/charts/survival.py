@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 
@@ -48,7 +49,6 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
 
 
 def _lines_of_classes(rows, scores):
-    from gfscore.tables.table import ALL
 
     means = scores.set_index(["label", "class_index"])["value"]
     rows = rows[rows["class_index"] != ALL]
@@ -59,7 +59,6 @@ def _lines_of_classes(rows, scores):
 
 
 def _lines_of_models(rows, scores):
-    from gfscore.tables.table import ALL
 
     means = {}
     for label, classes in scores[scores["n"] > 0].groupby("label"):

@@ -8,11 +8,11 @@ import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
 from gfscore.audit.findings.templates import OBJECTIVES
+from gfscore.core.identity import ALL
 from gfscore.core.numbers import p_value, signed, temperature
 from gfscore.show.page.elements import CLASS, MEASURE, MODEL, Column, Detail, N, bounded, counted, named, valued, yes
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.making import CALIBRATION, TEMPERATURE
-from gfscore.tables.table import ALL
 
 
 @dataclass(frozen=True)
