@@ -9,6 +9,7 @@ from gfscore.audit.checks import selection_of
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.sensitivity import SENSITIVITY
+from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
 from gfscore.core.files import read_json, write_json
 from gfscore.tables.csv_files import write_table_and_csv
@@ -23,8 +24,8 @@ def score_models(
     audit: str,
     subject: AuditSubject,
     checks: Sequence[LogitCheck],
-    temperatures: Mapping[str, float],
-    changes: Mapping[str, Any],
+    temperatures: TemperatureRange,
+    changes: LogitChanges,
     cache: Path | str = "results/cache",
 ) -> None:
     """Write models.json, and the tables scores, sweeps and sensitivity of an audit.
@@ -40,10 +41,9 @@ def score_models(
     subject : AuditSubject
     checks : sequence of LogitCheck
         One for each model with logits.
-    temperatures : mapping
-        Ends `low` and `high` of the searched range.
-    changes : mapping
-        `shifts` and `scales` of the logits, and `lam`, lambda of FP.
+    temperatures : TemperatureRange
+        Range that is searched.
+    changes : LogitChanges
     cache : path
         Folder that keeps what takes long.
 
@@ -85,6 +85,6 @@ if __name__ == "__main__":
             audit=snakemake.wildcards.audit,
             subject=AuditSubject.parse(snakemake.params.subject),
             checks=[LogitCheck.parse(check) for check in snakemake.params.checks],
-            temperatures=snakemake.params.temperatures,
-            changes=snakemake.params.changes,
+            temperatures=TemperatureRange(**snakemake.params.temperatures),
+            changes=LogitChanges(**snakemake.params.changes),
         )

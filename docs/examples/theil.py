@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics.declaration import Case, Interval, Metric
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def theil(values: np.ndarray) -> np.ndarray:
     """Theil's T of class values (..., K) >= 0, mean of (x / mean) ln(x / mean); NaN when every value is 0."""
-    import numpy as np
     from scipy.special import xlogy
 
     mean = values.mean(axis=-1, keepdims=True)
@@ -26,7 +22,6 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 
     (NaN, NaN) when the whole box is 0. Each share is bounded by itself, so these are not the extremes.
     """
-    import numpy as np
     from scipy.special import xlogy
 
     if high.max() == 0:

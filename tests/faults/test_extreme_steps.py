@@ -10,7 +10,7 @@ from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
 from gfscore.audit.class_scores import class_score_table
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings
+from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -57,8 +57,8 @@ class Steps:
         asked = {"model": MODEL, "gate": UNPUBLISHED, "member": None, "allow_probabilities": allow_probabilities}
         self.subject = {"models": [MODEL], "measures": measures, "calibrated_measure": calibrated}
         self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
-        how = {"temperatures": {"low": 0.01, "high": 10.0}, "cache": self.folder / "cache"}
-        how |= {"changes": {"shifts": [0.0], "scales": [1.0], "lam": 0.5}}
+        how = {"temperatures": Temperatures(), "cache": self.folder / "cache"}
+        how |= {"changes": LogitChanges(shifts=[0.0], scales=[1.0], lam=0.5)}
         score_models(
             self.given | {"code": []},
             self.made,

@@ -9,7 +9,7 @@ from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, TableSettings
+from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditSubject, AuditValues
@@ -160,8 +160,8 @@ def _steps(audit):
         audit=AUDIT,
         subject=AuditSubject.parse(audit.subject()),
         checks=[LogitCheck.parse(check) for check in audit.logit_checks()],
-        temperatures={end: great["temperatures"][end] for end in ("low", "high")},
-        changes={"shifts": great["shifts"], "scales": great["scales"], "lam": config["disparity"]["fp_lambda"]},
+        temperatures=Temperatures(**great["temperatures"]),
+        changes=LogitChanges(shifts=great["shifts"], scales=great["scales"], lam=config["disparity"]["fp_lambda"]),
     )
     given = scored | {
         "manifest": manifest,

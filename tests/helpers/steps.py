@@ -7,7 +7,7 @@ import pandas as pd
 
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, TableSettings
+from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
@@ -223,8 +223,8 @@ class ScoredAudit:
             audit=AUDIT,
             subject=AuditSubject.parse(self.subject),
             checks=[LogitCheck.parse(check) for check in self.checks],
-            temperatures={"low": 0.01, "high": 10.0},
-            changes={"shifts": [-1, 0, 5], "scales": [0.5, 2], "lam": 0.5},
+            temperatures=Temperatures(),
+            changes=LogitChanges(shifts=[-1, 0, 5], scales=[0.5, 2], lam=0.5),
             cache=self.path / "cache",
         )
         return read_json(self.scored["selection"])

@@ -22,7 +22,14 @@ from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import lambda_swaps, model_sensitivity, with_places
-from gfscore.audit.settings import ConfusionSettings, DisparitySettings, IntervalSettings, Resampling, Temperatures
+from gfscore.audit.settings import (
+    ConfusionSettings,
+    DisparitySettings,
+    IntervalSettings,
+    LogitChanges,
+    Resampling,
+    Temperatures,
+)
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
@@ -272,8 +279,9 @@ def _evidence(subject, pair, robust, settings):
 
 def _sensitivity(values):
     classifiers = [(subject, *drawn) for subject, drawn in zip(values.models, values.drawn, strict=True)]
-    how = {"shifts": SHIFTS, "scales": SCALES, "lam": LAM}
-    return with_places([model_sensitivity(*each, values.measures, **how) for each in classifiers])
+    great = {name: entry["activation"] for name, entry in values.measures.items() if entry["kind"] == "great"}
+    changes = LogitChanges(shifts=SHIFTS, scales=SCALES, lam=LAM)
+    return with_places([model_sensitivity(*each, great, changes) for each in classifiers])
 
 
 ATTRIBUTES = {"side": ["left", "right"], "size": ["tiny", "normal", "huge"]}

@@ -5,9 +5,9 @@ from gfscore.audit import sensitivity
 from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import (
     changed_statistics,
-    changes,
     lambda_swaps,
     places,
+    single_changes,
 )
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import ACTIVATIONS, scores
@@ -16,7 +16,7 @@ from helpers.samples import logits_and_labels, metric
 
 
 def test_changes_come_one_at_a_time_and_start_with_none():
-    assert changes(shifts=[-1, 0, 2], scales=[0.5, 1]) == [(0, 1), (-1, 1), (2, 1), (0, 0.5)]
+    assert single_changes(shifts=[-1, 0, 2], scales=[0.5, 1]) == [(0, 1), (-1, 1), (2, 1), (0, 0.5)]
 
 
 def test_swaps_by_hand():

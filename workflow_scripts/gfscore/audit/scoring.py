@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -14,11 +14,13 @@ from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
 from gfscore.audit.checks import CheckedModel, PublishedAccuracy, check_logits
 from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, given_logits
 from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
+from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import Probabilities
+from gfscore.measures.great import Great
 from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import FrameCache, read_table, stacked
 from gfscore.tables.table import DATASET
@@ -81,8 +83,8 @@ def score(
     *,
     subject: AuditSubject,
     checks: Sequence[LogitCheck],
-    temperatures: Mapping[str, float],
-    changes: Mapping[str, Any],
+    temperatures: TemperatureRange,
+    changes: LogitChanges,
     cache: FrameCache | None = None,
 ) -> Scored:
     """Check the logits of every model of an audit, and score those that are accepted.
@@ -94,10 +96,9 @@ def score(
     subject : AuditSubject
     checks : sequence of LogitCheck
         One for each model with logits.
-    temperatures : mapping
-        Ends `low` and `high` of the searched range.
-    changes : mapping
-        `shifts` and `scales` of the logits, and `lam`, lambda of FP.
+    temperatures : TemperatureRange
+        Range that is searched.
+    changes : LogitChanges
     cache : FrameCache, optional
         Frames of earlier runs that took long.
 
@@ -110,7 +111,7 @@ def score(
     dataset = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
     counted = SampleList(dataset, source=files["dataset"]).counted
     measures = [measure for measure in subject.measures.values() if measure.from_logits]
-    great = {measure.name: measure.entry() for measure in subject.of_kind("great")}
+    activations = {measure.name: cast(Great, measure.settings).activation for measure in subject.of_kind("great")}
 
     results = {}
     identities = {}
@@ -137,13 +138,13 @@ def score(
             sweep: dict[str, Any] = {
                 "measure": subject.calibrated_measure,
                 "activation": subject.activation,
-                "low": temperatures["low"],
-                "high": temperatures["high"],
+                "low": temperatures.low,
+                "high": temperatures.high,
             }
             make = partial(sweep_frame, evidence, model=model, **sweep)
             sweeps.append(cache.get(SWEEPS, made_of | sweep, make) if cache else make())
-        make = partial(model_sensitivity, model.columns(), evidence.logits, evidence.labels, great, **changes)
-        sensitivity_key = made_of | {"measures": great, "changes": changes}
+        make = partial(model_sensitivity, model.columns(), evidence.logits, evidence.labels, activations, changes)
+        sensitivity_key = made_of | {"activations": activations, "changes": changes.model_dump()}
         sensitivity.append(cache.get(SENSITIVITY, sensitivity_key, make) if cache else make())
         print(f"{model.label}: scored")
 

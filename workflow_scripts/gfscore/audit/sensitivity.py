@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import APPENDED, FIRST, MAIN, metric_values
+from gfscore.audit.settings import LogitChanges
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
@@ -34,7 +35,7 @@ SENSITIVITY = Table(
 """Metrics of every score after shifts and scales of the logits."""
 
 
-def changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
+def single_changes(*, shifts: Sequence[float], scales: Sequence[float]) -> list[tuple[float, float]]:
     """Changes of the logits z to scale * z + shift, one at a time, which change no prediction.
 
     A scale is the temperature 1 / scale for the activations sigmoid and softmax.
@@ -99,11 +100,8 @@ def model_sensitivity(
     model: Mapping[str, str],
     logits: NDArray[np.floating],
     labels: NDArray[np.integer],
-    measures: Mapping[str, Mapping[str, Any]],
-    *,
-    shifts: Sequence[float],
-    scales: Sequence[float],
-    lam: float,
+    activations: Mapping[str, str],
+    changes: LogitChanges,
 ) -> pd.DataFrame:
     """Rows of the table `sensitivity` of one model for all measures of kind great, without the column place.
 
@@ -113,22 +111,15 @@ def model_sensitivity(
         dataset, threat and model.
     logits : array of float, shape (N, K)
     labels : array of int, shape (N,)
-    measures : mapping
-        Settings of measures by name.
-    shifts, scales : sequence of float
-        Changes of the logits.
-    lam : float
-        Weight lambda of RDI in FP.
+    activations : mapping
+        Activation of each measure of kind great, by its name.
+    changes : LogitChanges
     """
     rows = []
-    for name, settings in measures.items():
-        if settings["kind"] != "great":
-            continue
-        for shift, scale in changes(shifts=shifts, scales=scales):
-            metrics = changed_statistics(
-                logits, labels, activation=settings["activation"], change=(shift, scale), lam=lam
-            )
-            row = {**model, "measure": name, "shift": shift, "scale": scale}
+    for name, activation in activations.items():
+        for shift, scale in single_changes(shifts=changes.shifts, scales=changes.scales):
+            metrics = changed_statistics(logits, labels, activation=activation, change=(shift, scale), lam=changes.lam)
+            row: dict[str, Any] = {**model, "measure": name, "shift": shift, "scale": scale}
             for metric in MAIN:
                 row[metric.name] = metrics[metric.name]
             rows.append(row)

@@ -134,11 +134,16 @@ OBJECTIVES: tuple[str, ...] = Objective.__args__  # type: ignore[attr-defined]
 """Names of the objectives of a temperature, in the order of tables and pages."""
 
 
-class Temperatures(Closed):
-    """Range of the temperature search, and the GF-Score paper's two-phase grid over it (section 3.4)."""
+class TemperatureRange(Closed):
+    """Range of the temperature search."""
 
     low: Positive = Field(0.01, description="Lowest temperature.")
     high: Positive = Field(10.0, description="Highest temperature.")
+
+
+class Temperatures(TemperatureRange):
+    """Range of the temperature search, and the GF-Score paper's two-phase grid over it (section 3.4)."""
+
     coarse_step: Positive = Field(0.1, description="Step of the first phase.")
     fine_step: Positive = Field(0.001, description="Step of the second phase.")
     fine_radius: Positive = Field(
@@ -186,6 +191,14 @@ class GreatSettings(Closed):
         min_length=1,
         description="Factors of all logits, equivalent to the temperature 1 / factor.",
     )
+
+
+class LogitChanges(Closed):
+    """Changes of the logits whose effect is tabulated: params of the step score_models."""
+
+    shifts: list[Number]
+    scales: list[Positive]
+    lam: Number = Field(description="Lambda of FP.")
 
 
 class Split(Closed):

@@ -26,7 +26,7 @@ from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
-from gfscore.audit.settings import TableSettings
+from gfscore.audit.settings import LogitChanges, TableSettings
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
@@ -169,8 +169,8 @@ class Recomputed:
             self._files,
             subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
-            temperatures={"low": great.temperatures.low, "high": great.temperatures.high},
-            changes={"shifts": great.shifts, "scales": great.scales, "lam": settings.disparity.fp_lambda},
+            temperatures=great.temperatures,
+            changes=LogitChanges(shifts=great.shifts, scales=great.scales, lam=settings.disparity.fp_lambda),
         )
         selection = selection_of(scoring.checks, subject.models)
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
