@@ -58,8 +58,8 @@ CERTIFIED_SCORE = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = Temperatures(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
 RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99)
-SHIFTS = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
-SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+SHIFTS = [-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0]
+SCALES = [0.25, 0.5, 1.0, 2.0, 4.0]
 LAM = 0.5
 INTERVALS = IntervalSettings(bootstrap_resamples=99)
 AUDIT = "synthetic"

@@ -11,6 +11,7 @@ from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
+from gfscore.audit.settings import TrainedModel
 from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
@@ -330,7 +331,10 @@ def test_models_of_one_training_method_are_told_apart(models, architectures, exp
     keys = [dict(zip(("threat", "model"), label.split("/"), strict=True)) for label in [*models, "x/unknown"]]
     known = zip(keys, ["M", "M", "N", None], [*architectures, None], strict=True)
     methods = [{**key, "method": method, "architecture": built} for key, method, built in known]
-    assert list(names_of_training(methods).values()) == [*expected, None]
+    assert list(names_of_training([TrainedModel(dataset="d", **method) for method in methods]).values()) == [
+        *expected,
+        None,
+    ]
 
 
 def test_samples_that_survive_an_attack_but_have_a_nearer_distance_are_signs_of_masking(tables):

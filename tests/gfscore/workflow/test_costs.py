@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.costs import FROM_LOGITS, cost_table
+from gfscore.audit.settings import JobRecord
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import passes
@@ -58,7 +59,9 @@ def test_the_record_stands_where_the_log_does(tmp_path, monkeypatch):
 
 def recorded(records):
     """Rows of the table costs without their nulls."""
-    return [row.dropna().to_dict() for _, row in cost_table(records, SCORES).iterrows()]
+    return [
+        row.dropna().to_dict() for _, row in cost_table([JobRecord(**record) for record in records], SCORES).iterrows()
+    ]
 
 
 def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_path):

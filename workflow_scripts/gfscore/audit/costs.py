@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from gfscore.audit.settings import JobRecord
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import typed_frame
@@ -43,13 +43,12 @@ FROM_LOGITS = "score_models"
 """Step of the measures from logits, for all models together, so single models have no cost."""
 
 
-def cost_table(records: Iterable[Mapping[str, Any]], scores: pd.DataFrame) -> pd.DataFrame:
+def cost_table(records: Iterable[JobRecord], scores: pd.DataFrame) -> pd.DataFrame:
     """The table costs, one row per record, with nulls if its file is missing.
 
     Parameters
     ----------
-    records : iterable of mapping
-        Jobs: step, dataset, threat, model, measure (or None), and the path of the record.
+    records : iterable of JobRecord
     scores : DataFrame
         The table class_scores, which holds the numbers of samples of each measure.
     """
@@ -57,13 +56,13 @@ def cost_table(records: Iterable[Mapping[str, Any]], scores: pd.DataFrame) -> pd
     samples = uncalibrated.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
     rows = []
     for record in records:
-        row = {name: value for name, value in record.items() if name != "path"}
-        row["samples"] = samples.get((record["threat"], record["model"], record["measure"]))
-        if record["step"] == FROM_LOGITS:
+        row = record.model_dump(exclude={"path"})
+        row["samples"] = samples.get((record.threat, record.model, record.measure))
+        if record.step == FROM_LOGITS:
             row["forwards"] = 0
             row["backwards"] = 0
-        elif Path(record["path"]).is_file():
+        elif Path(record.path).is_file():
             # A missing record is no reason to run a job again.
-            row.update(read_json(record["path"]))
+            row.update(read_json(record.path))
         rows.append(row)
     return typed_frame(COSTS, rows)

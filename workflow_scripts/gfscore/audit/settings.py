@@ -237,6 +237,35 @@ class SearchParameters(Closed):
     distances: Name | None = Field(None, description="The l2 measure of kind minimal whose distances are used.")
 
 
+class TaskSettings(Closed):
+    """A task of an audit: models that predict the labels of one dataset of its images."""
+
+    models: list[dict[str, str]] = Field(description="Dataset, threat and model of each, in order.")
+    label_attribute: str | None = Field(None, description="Attribute that the labels are, if they are one.")
+    groups: GroupSettings | None = None
+
+
+class TrainedModel(Closed):
+    """A model of an audit and how it was trained, as far as that is known."""
+
+    dataset: str
+    threat: str
+    model: str
+    method: str | None
+    architecture: str | None = None
+
+
+class JobRecord(Closed):
+    """A job of an audit and the file with its cost."""
+
+    step: str
+    dataset: str
+    threat: str
+    model: str
+    measure: str | None = None
+    path: str
+
+
 class TableSettings(Closed):
     """Settings of the tables of one audit: params of the step tabulate_audit."""
 
@@ -247,12 +276,12 @@ class TableSettings(Closed):
     calibration: SearchParameters | None = None
     corruption_baseline: str | None = Field(None, description="Baseline of corruption errors, threat/model.")
     groups: GroupSettings | None = None
-    tasks: list[dict[str, Any]] = Field(default=[], description="Models, groups and label attribute of each task.")
+    tasks: list[TaskSettings] = Field(default=[])
     label_error_rate: float | list[float] | Literal["from_generator"] | None = None
     published: list[dict[str, float | None]] = Field(default=[], description="Published accuracies of each model.")
-    methods: list[dict[str, Any]] = Field(description="Training method and architecture of each model.")
+    methods: list[TrainedModel]
     baselines: dict[str, str] = Field(
         default={}, description="Model of the training method that a model's method changes, each as threat/model."
     )
-    costs: list[dict[str, Any]] = Field(default=[], description="Cost record of every job.")
+    costs: list[JobRecord] = Field(default=[])
     gate: list[dict[str, Any]] = Field(default=[], description="Rules of the gate, which remedies are judged by.")

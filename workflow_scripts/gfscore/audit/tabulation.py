@@ -307,7 +307,7 @@ class Tabulation:
         # Tables that compare the measures of the audit with each other, as far as it has the measures.
         subject = self.audit_values.subject
         kinds = {measure.kind.name for measure in subject.measures.values()}
-        methods = {model["method"] for model in self.settings.methods} - {None}
+        methods = {model.method for model in self.settings.methods} - {None}
         tables = {}
         if len(subject.measures) > 1:
             tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._ranking)

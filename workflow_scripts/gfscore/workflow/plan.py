@@ -610,7 +610,7 @@ class PlannedAudit:
     def _task_settings(self, task: PlannedDataset) -> dict[str, Any]:
         return {
             "models": [model.name.columns() for model in self.models_on(task)],
-            "own_attribute": task.label_attribute,
+            "label_attribute": task.label_attribute,
             "groups": self._group_settings(task),
         }
 

@@ -6,6 +6,7 @@ import pytest
 
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.tasks import read_projections, read_tasks
+from gfscore.audit.settings import TaskSettings
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures.samples import PROJECTION_TABLE
@@ -99,7 +100,7 @@ class Made:
         self.files |= {"task_attributes": [folder / "age-attributes.parquet"]}
         self.files |= {"task_logits": [folder / f"logits-age-{name}.parquet" for name in MODELS]}
         self.settings = [
-            {"models": models[task], "own_attribute": task, "groups": GROUPS | {"positive": POSITIVE[task]}}
+            TaskSettings(models=models[task], label_attribute=task, groups=GROUPS | {"positive": POSITIVE[task]})
             for task in CLASSES
         ]
         paths = [moves(mapper, folder, model) for mapper in MAPPERS for task in CLASSES for model in models[task]]
@@ -108,7 +109,7 @@ class Made:
         tasks = read_tasks(self.inputs, self.files, self.settings, confidence=0.95)
         projections = read_projections(self.inputs, paths, manifests, tasks)
         grouping = Grouping.read(folder / "gender-attributes.parquet", dataset="gender", attributes=list(CATEGORIES))
-        how = {"groups": self.settings[0]["groups"], "grouping": grouping, "projections": projections}
+        how = {"groups": self.settings[0].groups, "grouping": grouping, "projections": projections}
         self.tables = tabulated(self.inputs, CLASSES["gender"], **how)
 
     def table(self, name, *more):
@@ -208,7 +209,7 @@ def test_charts_draw_every_task_and_mapper(made, name):
 
 
 def test_tasks_that_compare_no_groups_have_accuracies(made):
-    settings = [entry | {"groups": None} for entry in made.settings]
+    settings = [entry.model_copy(update={"groups": None}) for entry in made.settings]
     _, age = read_tasks(made.inputs, made.files, settings, confidence=0.95)
     assert age.accuracies == {f"none/{name}": accuracy_of("age", name) for name in MODELS} and age.metrics.empty
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from gfscore.audit.settings import TrainedModel
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
@@ -207,17 +208,19 @@ def _shares_of_method(
 def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:
     """Samples that all of several tables have, in one order; InputError, naming the model, where there is none."""
     indexed = {kind: table.set_index("sample_id") for kind, table in samples.items()}
-    shared = set.intersection(*(set(table.index) for table in indexed.values()))
-    if not shared:
+    common = set.intersection(*(set(table.index) for table in indexed.values()))
+    if not common:
         raise InputError(
             f"{name}: no sample is measured by all of {', '.join(samples)}; give the measures the same subset"
         )
     first = next(iter(indexed.values()))
-    order = first.index[first.index.isin(shared)]
+    order = first.index[first.index.isin(common)]
     return {kind: table.loc[order] for kind, table in indexed.items()}
 
 
-def _gain(audit_values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int) -> dict[str, Any]:
+def _gain(
+    audit_values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int
+) -> dict[str, Any]:
     # What the worst class gains against the baseline, and what the mean loses.
     worst, mean = _under_attack(audit_values.table(model, measure), classes)
     row: dict[str, Any] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
@@ -236,30 +239,26 @@ def _under_attack(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
     return float(np.nanmin(class_means(correct, samples["label"], classes))), float(correct.mean())
 
 
-def names_of_training(methods: Sequence[Mapping[str, str | None]]) -> dict[tuple[str, str], str | None]:
+def names_of_training(models: Sequence[TrainedModel]) -> dict[tuple[str, str], str | None]:
     """Training method of each model by (threat, model), None if unknown.
 
     Where models share it, it is followed by what tells these apart: "PGD (patch_mixer)", the architecture, or else the
     model, or else threat and model.
-
-    Parameters
-    ----------
-    methods : sequence of mapping
-        threat, model, method and architecture of each model; the last two None if unknown.
     """
     names: dict[tuple[str, str], str | None] = {}
-    for model in methods:
-        method = model["method"]
-        models_of_method = [candidate for candidate in methods if candidate["method"] == method]
-        if method is not None and len(models_of_method) > 1:
-            method = f"{method} ({_distinction(model, models_of_method)})"
-        names[str(model["threat"]), str(model["model"])] = method
+    for model in models:
+        name = model.method
+        models_of_method = [candidate for candidate in models if candidate.method == model.method]
+        if name is not None and len(models_of_method) > 1:
+            name = f"{name} ({_distinction(model, models_of_method)})"
+        names[model.threat, model.model] = name
     return names
 
 
-def _distinction(model: Mapping[str, str | None], models_of_method: Sequence[Mapping[str, str | None]]) -> str | None:
+def _distinction(model: TrainedModel, models: Sequence[TrainedModel]) -> str | None:
     # The first description under which all models differ.
-    for key in ("architecture", "model"):
-        if len({candidate.get(key) for candidate in models_of_method}) == len(models_of_method):
-            return model[key]
-    return f"{model['threat']}/{model['model']}"
+    if len({candidate.architecture for candidate in models}) == len(models):
+        return model.architecture
+    if len({candidate.model for candidate in models}) == len(models):
+        return model.model
+    return f"{model.threat}/{model.model}"

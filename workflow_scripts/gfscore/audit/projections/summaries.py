@@ -178,7 +178,7 @@ def projection_tables(
         groups = differences.get(task.name)
         means = None
         if groups is not None:
-            means = group_means(groups, moved=projection.manifest["categories"], own=task.own_attribute)
+            means = group_means(groups, moved=projection.manifest["categories"], own=task.label_attribute)
         models = model_frame(scores, means)
         labels = models["threat"] + "/" + models["model"]
         models["resized"] = projection.resized
@@ -197,7 +197,7 @@ def projection_tables(
 def _scores(projection: Projections, confidence: float) -> pd.DataFrame:
     # Table projection_scores of one mapper and task.
     dimensions = projection.manifest["dimensions"]
-    own = [attribute == projection.task.own_attribute for attribute in projection.attributes]
+    own = [attribute == projection.task.label_attribute for attribute in projection.attributes]
     frames = []
     for model, samples in projection.samples:
         projected = Projected(samples, dimensions, own)
@@ -285,7 +285,7 @@ def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.Da
                 **model.columns(),
                 "mapper": projection.manifest["mapper"],
                 "attribute": attribute,
-                "own": attribute == projection.task.own_attribute,
+                "own": attribute == projection.task.label_attribute,
                 "dimensions": len(moves),
                 "n": of_model["n"].iloc[0],
                 "constant": of_model["constant"].iloc[0],

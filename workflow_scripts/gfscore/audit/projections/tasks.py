@@ -12,7 +12,7 @@ import pandas as pd
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import GROUP_METRICS, MACRO, metrics_of_predictions
 from gfscore.audit.samples import SampleList
-from gfscore.audit.settings import GroupSettings
+from gfscore.audit.settings import TaskSettings
 from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -44,7 +44,7 @@ class Task:
         Samples of the dataset.
     image_shape : sequence of int
         Channels, height and width of its images.
-    own_attribute : str or None
+    label_attribute : str or None
         Attribute that the labels are, if they are one.
     accuracies : mapping
         Accuracies on all samples, by label of the model.
@@ -56,7 +56,7 @@ class Task:
     class_names: Sequence[str]
     listed: SampleList
     image_shape: Sequence[int]
-    own_attribute: str | None = None
+    label_attribute: str | None = None
     accuracies: Mapping[str, float] = field(default_factory=dict)
     metrics: pd.DataFrame = field(default_factory=lambda: stacked(GROUP_METRICS, []))
 
@@ -67,7 +67,7 @@ class Task:
 
 
 def read_tasks(
-    audit_values: AuditValues, files: Mapping[str, Any], settings: Sequence[Mapping[str, Any]], *, confidence: float
+    audit_values: AuditValues, files: Mapping[str, Any], settings: Sequence[TaskSettings], *, confidence: float
 ) -> list[Task]:
     """Tasks of an audit, that of its own dataset first.
 
@@ -80,8 +80,8 @@ def read_tasks(
         Values of the audit.
     files : mapping
         Paths by name: manifest and dataset; task_manifests, task_datasets, task_attributes and task_logits.
-    settings : sequence of mapping
-        models, own_attribute and groups of each task.
+    settings : sequence of TaskSettings
+        That of the audit's own dataset first.
     confidence : float
         Nominal confidence of the intervals of metrics between groups.
 
@@ -101,14 +101,13 @@ def read_tasks(
         manifest = read_json(path_to_manifest)
         _require_same_images(path_to_dataset, files["dataset"])
         listed = SampleList.read(path_to_dataset)
-        groups = None
-        if entry["groups"]:
-            groups = GroupSettings.model_validate(entry["groups"])
+        groups = entry.groups
+        if groups:
             grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
 
         accuracies = {}
         metrics = []
-        for columns in entry["models"]:
+        for columns in entry.models:
             path_to_logits = next(logits)
             model = ModelName.from_columns(columns)
             if model.label not in included:
@@ -125,18 +124,18 @@ def read_tasks(
 
 
 def _task(
-    entry: Mapping[str, Any],
+    entry: TaskSettings,
     manifest: Mapping[str, Any],
     listed: SampleList,
     accuracies: Mapping[str, float],
     metrics: pd.DataFrame | None = None,
 ) -> Task:
     return Task(
-        models=[ModelName.from_columns(columns) for columns in entry["models"]],
+        models=[ModelName.from_columns(columns) for columns in entry.models],
         class_names=manifest["classes"],
         listed=listed,
         image_shape=manifest["image_shape"],
-        own_attribute=entry["own_attribute"],
+        label_attribute=entry.label_attribute,
         accuracies=accuracies,
         metrics=stacked(GROUP_METRICS, []) if metrics is None else metrics,
     )
