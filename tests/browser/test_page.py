@@ -21,6 +21,7 @@ CASES = {
     "long names": {"models": 3, "classes": 10, "model_names": LONG, "class_names": LONG_CLASSES},
     "one model": {"models": 1, "classes": 10},
     "two classes": {"models": 4, "classes": 2},
+    "a remedy": {"models": 3, "classes": 10, "at_least": 1.2, "with_remedy": {}},
     "a class without samples": {"models": 4, "classes": 6, "empty_class": 2},
     "1,000 classes": {"models": 5, "classes": 1000, "per_class": 5, "permutations": 19},
     "190 models": {"models": 190, "classes": 10, "calibrated": False, "permutations": 19},

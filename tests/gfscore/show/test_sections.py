@@ -22,8 +22,12 @@ from gfscore.show.page.sections.contents import Contents
 )
 def test_what_the_title_of_a_picture_says_is_not_said_beside_it(name, measure, said):
     finding = SimpleNamespace(kind="groups_differ", subject={"measure": "clean"}, sentence="so")
-    picture = SimpleNamespace(chart=SimpleNamespace(name=name), subject=SimpleNamespace(measure=measure))
+    picture = SimpleNamespace(
+        chart=SimpleNamespace(name=name), subject=SimpleNamespace(measure=measure), words=SimpleNamespace(title="is")
+    )
     assert sentences_beside(picture if name else None, [finding]) == said
+    picture.words.title = "so"
+    assert sentences_beside(picture, [finding]) == []
 
 
 def test_a_finding_and_the_chart_that_says_it_stand_in_one_section():
