@@ -1,0 +1,276 @@
+"""The checker accepts certificates of proofs, and refuses those that were changed or claim what is false."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.core.errors import InputError
+from gfscore.proofs.certificates import Certificate, LayerProof
+from gfscore.proofs.checker import Refused, check
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.layers import layered
+from gfscore.proofs.proving import prove
+from helpers.proofs import random_network
+
+EPS = 0.09
+
+
+class Case:
+    """A proof with splits of one image of a small convolutional network."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        layers = [nn.Conv2d(2, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 6, 3, padding=1), nn.ReLU(), nn.Flatten()]
+        network = nn.Sequential(*layers, nn.Linear(96, 12), nn.ReLU(), nn.Linear(12, 4)).eval()
+        graph = graph_of(network, (2, 4, 4))
+        self.nodes = graph.plain()
+        images = torch.rand(40, 2, 4, 4, generator=torch.Generator().manual_seed(3)).numpy()
+        labels = graph.logits(torch.from_numpy(images)).argmax(1).numpy()
+        for eps in (0.2, 0.15, 0.1, 0.07, 0.05):
+            for image, label in zip(images, labels, strict=True):
+                proof = next(
+                    iter(prove(layered_of(graph), image[None], label[None], norm="linf", eps=eps, budget=9000))
+                )
+                if proof.branches >= 8 and proof.proven:
+                    self.image, self.proof = image, proof
+                    return
+        raise AssertionError("no proof of these needs splits")
+
+    @property
+    def certificate(self):
+        return self.proof.certificate
+
+
+LAYERED = {}
+
+
+def layered_of(graph):
+    if graph.digest not in LAYERED:
+        LAYERED[graph.digest] = layered(graph)
+    return LAYERED[graph.digest]
+
+
+@pytest.fixture(scope="module")
+def case():
+    return Case()
+
+
+def test_a_certificate_is_accepted_with_the_bound_of_its_proof(case):
+    lower = check(case.certificate, case.certificate.claim, case.nodes, case.image)
+    assert lower >= case.proof.lower - 1e-7
+    assert case.proof.lower == case.certificate.lower > 0
+
+
+def test_a_certificate_survives_storage_and_is_small(case):
+    content = case.certificate.to_bytes()
+    again = Certificate.from_bytes(content)
+    assert again.claim == case.certificate.claim
+    assert again.to_bytes() == content
+    assert check(again, again.claim, case.nodes, case.image) > 0
+    for damaged in (content[:-9], b"", content[:40] + b"x" + content[41:]):
+        with pytest.raises(InputError):
+            changed = Certificate.from_bytes(damaged)
+            # A change that the format does not notice must not change what is claimed.
+            if changed.to_bytes() == content:
+                raise InputError("the same")
+            check(changed, again.claim, case.nodes, case.image)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_certificates_of_random_networks_are_accepted(seed, norm):
+    network = random_network(seed, relu_only=True)
+    graph = graph_of(network, (2, 4, 4))
+    images = torch.rand(5, 2, 4, 4, generator=torch.Generator().manual_seed(seed)).numpy()
+    labels = graph.logits(torch.from_numpy(images)).argmax(1).numpy()
+    eps = 0.03 if norm == "linf" else 0.1
+    nodes = graph.plain()
+    for image, proof in zip(
+        images, prove(layered(graph), images, labels, norm=norm, eps=eps, budget=3000), strict=True
+    ):
+        if proof.proven:
+            assert check(proof.certificate, proof.certificate.claim, nodes, image) >= proof.lower - 1e-6
+
+
+# Planted faults
+
+
+def with_tree(certificate, place, **changes):
+    trees = list(certificate.trees)
+    trees[place] = replace(trees[place], **changes)
+    return replace(certificate, trees=tuple(trees))
+
+
+def largest_tree(certificate):
+    return max(range(len(certificate.trees)), key=lambda place: len(certificate.trees[place].units))
+
+
+def changed_multiplier(value):
+    def change(certificate, number):
+        place = largest_tree(certificate)
+        multipliers = certificate.trees[place].multipliers.copy()
+        multipliers[(7 * number) % len(multipliers)] = value
+        return with_tree(certificate, place, multipliers=multipliers)
+
+    return change
+
+
+def missing_child(certificate, number):
+    # A leaf and its slopes and multipliers are taken out, its sibling stays.
+    place = largest_tree(certificate)
+    tree = certificate.trees[place]
+    leaves = np.flatnonzero(tree.units < 0)
+    node = leaves[number % len(leaves)]
+    units, children = np.delete(tree.units, node), np.delete(tree.children, node)
+    children = np.where(children > node, children - 1, children)
+    return with_tree(certificate, place, units=units, children=children, slopes=tree.slopes[1:])
+
+
+def leaf_without_splits(certificate, number):
+    # What was split counts as a leaf: the bound of the whole is not positive.
+    place = largest_tree(certificate)
+    tree = certificate.trees[place]
+    slopes = tree.slopes[number % len(tree.slopes)][None]
+    leaf = np.array([-1])
+    return with_tree(
+        certificate, place, units=leaf, children=leaf, slopes=slopes, multipliers=np.zeros(0, dtype=np.float32)
+    )
+
+
+def shared_children(certificate, number):
+    # Two splits name one pair of children, so that another pair is part of no split.
+    place = largest_tree(certificate)
+    children = certificate.trees[place].children.copy()
+    splits = np.flatnonzero(children >= 0)
+    first, second = splits[number % (len(splits) - 1)], splits[number % (len(splits) - 1) + 1]
+    children[second] = children[first]
+    return with_tree(certificate, place, children=children)
+
+
+def circle(certificate, number):
+    place = largest_tree(certificate)
+    children = certificate.trees[place].children.copy()
+    splits = np.flatnonzero(children >= 0)
+    children[splits[number % len(splits)]] = 0
+    return with_tree(certificate, place, children=children)
+
+
+def unit_split_twice(certificate, number):
+    place = largest_tree(certificate)
+    tree = certificate.trees[place]
+    units = tree.units.copy()
+    inner = [child for child in (tree.children[0], tree.children[0] + 1) if tree.units[child] >= 0]
+    units[inner[number % len(inner)]] = units[0]
+    return with_tree(certificate, place, units=units)
+
+
+def unknown_unit(certificate, number):
+    place = largest_tree(certificate)
+    units = certificate.trees[place].units.copy()
+    units[0] = len(certificate.layers) + number
+    return with_tree(certificate, place, units=units)
+
+
+def place_that_is_none(certificate, number):
+    places = certificate.places.copy()
+    places[number % len(places)] = 10_000 + number if number % 2 else -1
+    return replace(certificate, places=places)
+
+
+def tree_left_out(certificate, number):
+    trees = list(certificate.trees)
+    del trees[number % len(trees)]
+    return replace(certificate, trees=tuple(trees))
+
+
+def other_rival(certificate, number):
+    rivals = [tree.rival for tree in certificate.trees]
+    return with_tree(certificate, number % len(rivals), rival=rivals[(number + 1) % len(rivals)])
+
+
+def fewer_slopes(certificate, number):
+    place = largest_tree(certificate)
+    return with_tree(certificate, place, slopes=certificate.trees[place].slopes[: 1 + number])
+
+
+def with_claim(**changes):
+    def change(certificate, number):
+        values = {name: value(getattr(certificate.claim, name), number) for name, value in changes.items()}
+        return replace(certificate, claim=replace(certificate.claim, **values))
+
+    return change
+
+
+FAULTS = {
+    "negative multiplier": (changed_multiplier(-1e-3), 5),
+    "multiplier that is not a number": (changed_multiplier(np.nan), 3),
+    "infinite multiplier": (changed_multiplier(np.inf), 3),
+    "missing child": (missing_child, 5),
+    "leaf without its splits": (leaf_without_splits, 3),
+    "children of two splits": (shared_children, 4),
+    "circle": (circle, 4),
+    "unit split twice": (unit_split_twice, 2),
+    "unknown unit": (unknown_unit, 3),
+    "unknown place": (place_that_is_none, 4),
+    "class left out": (tree_left_out, 3),
+    "class twice": (other_rival, 3),
+    "fewer slopes": (fewer_slopes, 2),
+    "other network": (with_claim(network=lambda digest, number: digest[::-1]), 1),
+    "other image": (with_claim(image=lambda digest, number: digest[::-1]), 1),
+    "swapped label": (with_claim(label=lambda label, number: (label + 1 + number) % 4), 3),
+    "other radius": (with_claim(eps=lambda eps, number: eps * (1.01 + number)), 2),
+    "other norm": (with_claim(norm=lambda norm, number: "l2"), 1),
+}
+CASES = [(name, number) for name, (_, count) in FAULTS.items() for number in range(count)]
+
+
+@pytest.mark.parametrize(("name", "number"), CASES)
+def test_a_planted_fault_is_refused(case, name, number):
+    change, _ = FAULTS[name]
+    faulty = change(case.certificate, number)
+    with pytest.raises(Refused):
+        check(faulty, case.certificate.claim, case.nodes, case.image)
+
+
+@pytest.mark.parametrize("share", [1.3, 1.6, 2.5])
+def test_a_producer_whose_claim_is_false_is_refused(case, share):
+    """Certificate and claim agree on a larger ball, for which the proof does not hold."""
+    claim = replace(case.certificate.claim, eps=case.certificate.claim.eps * share)
+    with pytest.raises(Refused, match="not proven"):
+        check(replace(case.certificate, claim=claim), claim, case.nodes, case.image)
+
+
+def test_a_claim_of_another_label_is_refused_although_the_certificate_agrees(case):
+    label = case.certificate.trees[0].rival
+    claim = replace(case.certificate.claim, label=label)
+    trees = [replace(case.certificate.trees[0], rival=case.certificate.claim.label), *case.certificate.trees[1:]]
+    with pytest.raises(Refused, match="not proven"):
+        check(replace(case.certificate, claim=claim, trees=tuple(trees)), claim, case.nodes, case.image)
+
+
+def test_a_network_with_other_weights_proves_nothing_with_the_certificate(case):
+    nodes = list(case.nodes)
+    last = nodes[-1]
+    arrays = last.arrays | {"weight": last.arrays["weight"][:, ::-1]}
+    nodes[-1] = replace(last, arrays=arrays)
+    with pytest.raises(Refused):
+        check(case.certificate, case.certificate.claim, nodes, case.image)
+
+
+def test_changed_slopes_stay_valid_but_may_prove_less(case):
+    """Any slope from 0 to 1 is one of a line below a ReLU: what is accepted is still proven."""
+    generator = np.random.default_rng(0)
+    certificate = case.certificate
+    proofs = {}
+    for number, proof in certificate.proofs.items():
+        lower = generator.integers(0, 256, proof.lower.shape, dtype=np.uint8)
+        proofs[number] = LayerProof(proof.places, lower, proof.upper)
+    try:
+        lower = check(replace(certificate, proofs=proofs), certificate.claim, case.nodes, case.image)
+    except Refused as refusal:
+        assert "not proven" in str(refusal)
+    else:
+        assert lower > 0

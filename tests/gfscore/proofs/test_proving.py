@@ -1,0 +1,114 @@
+"""Proofs of known networks, whose radii can be computed by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.layers import layered
+from gfscore.proofs.proving import prove
+from helpers.networks import margins
+from helpers.proofs import random_network
+
+
+def proofs_of(network, images, labels, **settings):
+    layers = layered(graph_of(network, tuple(images.shape[1:])))
+    settings = {"norm": "linf", "budget": 3000} | settings
+    return list(prove(layers, np.asarray(images), np.asarray(labels), **settings))
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_linear_classifier_is_proven_up_to_its_radius_and_no_further(k, norm):
+    torch.manual_seed(k)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4, k)).eval()
+    images = 0.45 + 0.1 * torch.rand(8, 1, 2, 2, generator=torch.Generator().manual_seed(1))
+    labels = network(images).argmax(1)
+    radii = margins(network, images.numpy(), labels.numpy(), norm)
+    for image, label, radius in zip(images, labels, radii, strict=True):
+        # Beyond, the pixel range is what bounds the ball.
+        if radius > 0.4:
+            continue
+        for share, proven in ((0.999, True), (1.001, False)):
+            (proof,) = proofs_of(network, image[None], label[None], norm=norm, eps=float(share * radius))
+            assert proof.proven == proven
+
+
+def test_the_pixel_range_is_cut_off_the_ball():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
+    with torch.no_grad():
+        network[1].weight[:] = torch.tensor([[1.0], [0.0]])
+        network[1].bias[:] = torch.tensor([0.125, 0.0])
+    # The margin x + 1/8 is positive for every pixel value there is.
+    (proof,) = proofs_of(network, torch.zeros(1, 1, 1, 1), [0], eps=0.9)
+    assert proof.proven
+    assert proof.lower == pytest.approx(0.125)
+
+
+def test_a_tie_and_a_wrong_prediction_are_not_proven():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
+    with torch.no_grad():
+        network[1].weight[:] = torch.tensor([[0.0], [0.0]])
+        network[1].bias[:] = torch.tensor([0.5, 0.5])
+    tie, wrong = proofs_of(network, torch.zeros(2, 1, 1, 1), [0, 1], eps=0.1)
+    for proof in (tie, wrong):
+        assert (proof.proven, proof.decided_by, proof.certificate) == (False, "prediction", None)
+
+
+def between_methods(offset):
+    """Logits |x - y| + offset and 0, the first by four ReLUs; |x - y| is 0 where x = y."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)).eval()
+    with torch.no_grad():
+        network[1].weight[:] = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+        network[1].bias[:] = 0
+        network[3].weight[:] = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
+        network[3].bias[:] = torch.tensor([offset, 0.0])
+    return network
+
+
+def test_each_method_proves_what_those_before_it_do_not():
+    image = torch.full((1, 1, 1, 2), 0.5)
+    # Intervals: each ReLU is at least 0.
+    assert proofs_of(between_methods(0.01), image, [0], eps=0.1)[0].decided_by == "ibp"
+
+    # relu(z) - relu(z) + .1: intervals let the terms move apart, linear bounds cancel them.
+    network = nn.Sequential(nn.Flatten(), nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 2))
+    with torch.no_grad():
+        network[1].weight[:] = 1.0
+        network[1].bias[:] = 0.2
+        network[3].weight[:] = torch.tensor([[1.0, -1.0], [0.0, 0.0]])
+        network[3].bias[:] = torch.tensor([0.1, 0.0])
+    assert proofs_of(network, torch.full((1, 1, 1, 1), 0.5), [0], eps=0.4)[0].decided_by == "crown"
+
+    # c - |x - y| with |x - y| <= .2 in the ball: the chord of each ReLU adds .1, so that splits are needed.
+    network = between_methods(0.3)
+    with torch.no_grad():
+        network[3].weight.neg_()
+    assert proofs_of(network, image, [0], eps=0.1)[0].proven
+    with torch.no_grad():
+        network[3].bias[0] = 0.21
+    proof = proofs_of(network, image, [0], eps=0.1)[0]
+    assert (proof.proven, proof.lower) == (True, pytest.approx(0.01, abs=1e-6))
+
+
+def test_what_is_proven_does_not_depend_on_the_batch_and_grows_with_the_budget():
+    network = random_network(3, relu_only=True)
+    images = torch.rand(8, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1)
+    together = proofs_of(network, images, labels, eps=0.06)
+    for place, proof in enumerate(together):
+        (alone,) = proofs_of(network, images[[place]], labels[[place]], eps=0.06)
+        assert (alone.proven, alone.lower, alone.evaluations) == (proof.proven, proof.lower, proof.evaluations)
+    smaller = proofs_of(network, images, labels, eps=0.06, budget=0)
+    assert all(large.proven or not small.proven for large, small in zip(together, smaller, strict=True))
+
+
+def test_the_budget_ends_branch_and_bound():
+    network = random_network(3, relu_only=True)
+    images = torch.rand(6, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1)
+    for proof in proofs_of(network, images, labels, eps=0.3, budget=4000):
+        # A round of 128 parts is finished.
+        assert proof.evaluations < 4000 + 128 * 2 * 13
+        assert proof.proven == (proof.decided_by != "")

@@ -1,0 +1,292 @@
+"""Branch and bound: a ball is split by the signs of units until the margins of every part are proven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gfscore.proofs.relaxation import Branches, Functions, Relaxation
+from gfscore.proofs.slopes import as_numbers, improved, rounded
+
+CANDIDATES = 3
+"""Units whose split is tried before one is chosen."""
+
+STEPS = 8
+"""Steps by which slopes and multipliers of a new part are optimised."""
+
+RATE = 0.1
+"""Size of these steps."""
+
+WEAKER_PART = 0.1
+"""Weight of the better one of two bounds when splits are compared; the worse one has 1."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of the ball in which a margin is proven.
+
+    Attributes
+    ----------
+    slopes : ndarray
+        (M,) uint8, times 255.
+    multipliers : ndarray
+        float32, at least 0, one for each split on the way from the whole ball.
+    lower : float
+        Lower bound of the margin in real arithmetic.
+    """
+
+    slopes: NDArray[np.uint8]
+    multipliers: NDArray[np.float32]
+    lower: float
+
+
+@dataclass
+class Tree:
+    """How the ball was split for one margin; the node 0 is the whole ball.
+
+    Attributes
+    ----------
+    rival : int
+        The other class.
+    units : list of int
+        By node the unit that splits it, -1 for a leaf.
+    children : list of int
+        By node the first child, whose part has the unit's input at least 0; the second one follows it; -1 for a leaf.
+    parents : list of int
+        By node.
+    leaves : dict of int to Leaf
+        By node.
+    """
+
+    rival: int
+    units: list[int] = field(default_factory=lambda: [-1])
+    children: list[int] = field(default_factory=lambda: [-1])
+    parents: list[int] = field(default_factory=lambda: [-1])
+    leaves: dict[int, Leaf] = field(default_factory=dict)
+
+    def split(self, node: int, unit: int) -> int:
+        """Split a node, and return its first child."""
+        first = len(self.units)
+        self.units[node] = unit
+        self.children[node] = first
+        for table in (self.units, self.children):
+            table.extend([-1, -1])
+        self.parents.extend([node, node])
+        return first
+
+    def path(self, node: int) -> tuple[list[int], list[int]]:
+        """Units and signs of the splits on the way to a node."""
+        units: list[int] = []
+        signs: list[int] = []
+        while node:
+            parent = self.parents[node]
+            units.append(self.units[parent])
+            signs.append(1 if node == self.children[parent] else -1)
+            node = parent
+        return units[::-1], signs[::-1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part without a split is proven."""
+        return self.units.count(-1) == len(self.leaves)
+
+
+@dataclass(frozen=True)
+class OpenParts:
+    """Parts of the ball that are not proven.
+
+    Attributes
+    ----------
+    lower : Tensor
+        (n,) their bounds.
+    functions : Tensor
+        (n,) the margin of each, by its place among the functions.
+    nodes : Tensor
+        (n,) their nodes in the tree of that margin.
+    branches : Branches
+    candidates : Tensor
+        (CANDIDATES, n) units that may be split.
+    """
+
+    lower: Tensor
+    functions: Tensor
+    nodes: Tensor
+    branches: Branches
+    candidates: Tensor
+
+    def columns(self, chosen: Tensor) -> OpenParts:
+        """Some of the parts."""
+        return OpenParts(
+            self.lower[chosen],
+            self.functions[chosen],
+            self.nodes[chosen],
+            self.branches.columns(chosen),
+            self.candidates[:, chosen],
+        )
+
+    def joined(self, other: OpenParts) -> OpenParts:
+        """These parts and others."""
+        branches = Branches(
+            torch.cat([self.branches.slopes, other.branches.slopes], dim=1),
+            torch.cat([self.branches.signs, other.branches.signs], dim=1),
+            torch.cat([self.branches.multipliers, other.branches.multipliers], dim=1),
+        )
+        return OpenParts(
+            torch.cat([self.lower, other.lower]),
+            torch.cat([self.functions, other.functions]),
+            torch.cat([self.nodes, other.nodes]),
+            branches,
+            torch.cat([self.candidates, other.candidates], dim=1),
+        )
+
+
+@dataclass
+class BranchAndBound:
+    """The search in one ball.
+
+    Attributes
+    ----------
+    relaxation, exact : Relaxation
+        In float32 for the search, and in float64 for proofs, on one device.
+    functions, exact_functions : Functions
+        The margins in both.
+    trees : list of Tree
+        One per margin.
+    batch : int
+        Parts that are split at once.
+    lower : ndarray
+        (n,) float64: the smallest bound of the leaves of each margin.
+    evaluations : int
+        Bounds of single functions that were computed.
+    """
+
+    relaxation: Relaxation
+    exact: Relaxation
+    functions: Functions
+    exact_functions: Functions
+    trees: list[Tree]
+    batch: int
+    lower: NDArray[np.float64] = field(init=False)
+    evaluations: int = 0
+
+    def __post_init__(self) -> None:
+        """Start without leaves."""
+        self.lower = np.full(len(self.trees), np.inf)
+
+    def run(self, branches: Branches, lower: Tensor, losses: Tensor, budget: int) -> OpenParts:
+        """Split the whole ball for every margin until all parts are proven or the budget is used up.
+
+        Parameters
+        ----------
+        branches, lower, losses
+            Slopes, bounds and losses of the margins in the whole ball.
+        budget : int
+            Bounds that may be evaluated.
+
+        Returns
+        -------
+        OpenParts
+            What is left, none where all is proven.
+        """
+        places = torch.arange(len(self.trees), device=lower.device)
+        parts = OpenParts(lower, places, torch.zeros_like(places), branches, self._candidates(branches, losses))
+        # The search may have found bounds that are positive.
+        parts = parts.columns(self._unproven(parts))
+        while len(parts.lower) and self.evaluations < budget:
+            worst = torch.argsort(parts.lower, stable=True)
+            batch, rest = parts.columns(worst[: self.batch]), parts.columns(worst[self.batch :])
+            if bool((self._splittable(batch.branches).sum(0) == 0).any()):
+                # Nothing is left to split: a bound on this part will not become better.
+                return batch.joined(rest)
+            children = self._children(batch, self._chosen(batch))
+            children = children.columns(self._unproven(children))
+            parts = rest.joined(children)
+        return parts
+
+    def _splittable(self, branches: Branches) -> Tensor:
+        splits = torch.zeros(len(branches.slopes), 1, dtype=torch.bool, device=branches.slopes.device)
+        for block, places in zip(self.relaxation.blocks, self.relaxation.slices(), strict=True):
+            splits[places] = block.splits
+        return splits & (branches.signs == 0)
+
+    def _candidates(self, branches: Branches, losses: Tensor) -> Tensor:
+        # Units whose lines lose most where the bound is attained.
+        scores = torch.where(self._splittable(branches), losses, -torch.inf)
+        count = min(CANDIDATES, len(scores))
+        return scores.topk(count, dim=0).indices
+
+    def _chosen(self, parts: OpenParts) -> Tensor:
+        # The candidate whose split gives the best bounds with the slopes of the part itself.
+        n = len(parts.lower)
+        functions = self.functions.columns(parts.functions.repeat(2))
+        best = torch.full_like(parts.lower, -torch.inf)
+        chosen = parts.candidates[0]
+        for candidate in parts.candidates:
+            branches = _split(parts.branches, candidate)
+            lower = self.relaxation.lower(functions, branches, exact=False).lower
+            first, second = lower[:n], lower[n:]
+            value = torch.minimum(first, second) + WEAKER_PART * torch.maximum(first, second)
+            splittable = parts.branches.signs.gather(0, candidate[None])[0] == 0
+            better = (value > best) & splittable
+            best = torch.where(better, value, best)
+            chosen = torch.where(better, candidate, chosen)
+            self.evaluations += 2 * n
+        return chosen
+
+    def _children(self, parts: OpenParts, units: Tensor) -> OpenParts:
+        nodes = []
+        for function, node, unit in zip(parts.functions.tolist(), parts.nodes.tolist(), units.tolist(), strict=True):
+            nodes.append(self.trees[function].split(node, unit))
+        first = torch.tensor(nodes, device=units.device)
+        functions = parts.functions.repeat(2)
+        search = improved(
+            self.relaxation,
+            self.functions.columns(functions),
+            _split(parts.branches, units),
+            steps=STEPS,
+            rate=RATE,
+        )
+        self.evaluations += search.evaluations
+        candidates = self._candidates(search.branches, search.losses)
+        return OpenParts(search.lower, functions, torch.cat([first, first + 1]), search.branches, candidates)
+
+    def _unproven(self, parts: OpenParts) -> Tensor:
+        # Places of parts without a proof. What float32 holds for proven is computed in float64, with rounding errors.
+        unproven = ~(parts.lower > 0)
+        promising = torch.nonzero(~unproven)[:, 0]
+        if not len(promising):
+            return torch.nonzero(unproven)[:, 0]
+        branches = parts.branches.columns(promising)
+        slopes = rounded(branches.slopes)
+        exact = Branches(as_numbers(slopes), branches.signs, branches.multipliers.double())
+        functions = self.exact_functions.columns(parts.functions[promising])
+        lower = self.exact.lower(functions, exact, exact=True).lower
+        self.evaluations += len(promising)
+
+        stored = slopes.T.cpu().numpy()
+        multipliers = branches.multipliers.T.cpu().numpy()
+        for place, part in enumerate(promising.tolist()):
+            value = float(lower[place])
+            if not value > 0:
+                unproven[part] = True
+                continue
+            function = int(parts.functions[part])
+            tree = self.trees[function]
+            units, _ = tree.path(int(parts.nodes[part]))
+            tree.leaves[int(parts.nodes[part])] = Leaf(stored[place], multipliers[place][units], value)
+            self.lower[function] = min(self.lower[function], value)
+        return torch.nonzero(unproven)[:, 0]
+
+
+def _split(branches: Branches, units: Tensor) -> Branches:
+    # All parts with the unit's input at least 0, then all with at most 0.
+    signs = branches.signs.repeat(1, 2)
+    n = len(units)
+    columns = torch.arange(n, device=units.device)
+    signs[units, columns] = 1
+    signs[units, columns + n] = -1
+    return Branches(branches.slopes.repeat(1, 2), signs, branches.multipliers.repeat(1, 2))

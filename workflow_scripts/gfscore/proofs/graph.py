@@ -1,0 +1,192 @@
+"""Networks as graphs of operators that have bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx, nn
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from gfscore.core.errors import InputError
+from gfscore.networks.outputs import first_line
+from gfscore.proofs.checker import PlainNode
+from gfscore.proofs.operators import READERS
+from gfscore.proofs.operators.declaration import Activation, Affine, Builder, Call, Node, Plain, Shape, Symbol
+from gfscore.proofs.operators.elementwise import Sum
+
+TOLERANCE = 1e-3
+"""Largest difference between logits of a network and of its graph, against 1 + their size."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network as operators in the order in which they are computed; the last one gives the logits.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+        The first is the image; shapes are those for a batch of one.
+    """
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def image_shape(self) -> Shape:
+        """(C, H, W)."""
+        return self.nodes[0].shape[1:]
+
+    @property
+    def classes(self) -> int:
+        """Number of logits."""
+        return self.nodes[-1].shape[-1]
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Logits (n, K) of images (n, C, H, W), in their number type; differentiable."""
+        values = [images[:, None]]
+        for node in self.nodes[1:]:
+            assert isinstance(node.operator, Affine | Activation)
+            inputs = [values[index] for index in node.inputs]
+            values.append(node.operator.forward(*inputs))
+        return values[-1].reshape(len(images), -1)
+
+    def plain(self) -> list[PlainNode]:
+        """The operators as names and numbers, for the checker."""
+        result = []
+        for node in self.nodes:
+            plain = node.operator.plain() if node.operator else Plain("image")
+            result.append(PlainNode(plain.kind, plain.arrays, plain.numbers, node.inputs, node.shape))
+        return result
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of operators and weights."""
+        content = hashlib.sha256()
+        for node in self.plain():
+            content.update(repr((node.kind, node.numbers, node.inputs, node.shape)).encode())
+            for name, array in sorted(node.arrays.items()):
+                content.update(f"{name}{array.dtype}{array.shape}".encode())
+                content.update(np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
+
+
+def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
+    """Graph of a network, as torch traces it for one image.
+
+    Parameters
+    ----------
+    network : Module
+        From images (n, C, H, W) in [0, 1] to logits (n, K), in eval mode, with weights of float32 or smaller types.
+    image_shape : tuple of int
+        (C, H, W).
+
+    Returns
+    -------
+    Graph
+        Of the same function in real arithmetic; its weights are those of the network.
+
+    Raises
+    ------
+    InputError
+        For an operator without bounds, which it names, and for a network that cannot be traced, as one is whose steps
+        depend on the values of pixels.
+    """
+    pixels = torch.Size(image_shape).numel()
+    image = torch.linspace(0, 1, pixels).reshape(1, *image_shape)
+    device = next((str(weight.device) for weight in network.parameters()), "cpu")
+    try:
+        with torch.no_grad():
+            traced = make_fx(functionalize(network, remove="mutations"))(image.to(device))
+    except Exception as error:
+        raise InputError(
+            f"there are no bounds for this network: torch cannot trace it ({first_line(error)}); give a network whose "
+            "steps do not depend on the values of pixels"
+        ) from error
+    graph = Graph(tuple(_nodes(traced, (1, *image_shape))))
+    _require_same(graph, network, image, device)
+    return graph
+
+
+def _nodes(traced: fx.GraphModule, shape: Shape) -> list[Node]:
+    builder = Builder([Node(None, (), shape)])
+    values: dict[fx.Node, Any] = {}
+    for step in traced.graph.nodes:
+        if step.op == "placeholder":
+            values[step] = Symbol(0, shape)
+        elif step.op == "get_attr":
+            values[step] = getattr(traced, step.target).detach().cpu()
+        elif step.op == "output":
+            logits = fx.map_arg(step.args[0], lambda node: values[node])
+        else:
+            values[step] = _value(builder, step, values)
+    if not isinstance(logits, Symbol):
+        raise InputError("there are no bounds for this network: what it returns does not depend on the image")
+    # The image or an earlier tensor may be what it returns.
+    if logits.node != len(builder.nodes) - 1:
+        builder.add(Sum((1.0,)), [logits], logits.shape)
+    return builder.nodes
+
+
+def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    # A tensor where nothing depends on the image, else what the graph has for it.
+    target: Any = step.target
+    arguments: Any = fx.map_arg(step.args, lambda node: values[node])
+    keywords: Any = fx.map_arg(step.kwargs, lambda node: values[node])
+    symbolic = any(isinstance(values[node], Symbol | list) for node in step.all_input_nodes)
+    if not symbolic:
+        return target(*arguments, **keywords)
+    if target is operator.getitem:
+        value, index = arguments
+        return _member(value, index)
+
+    name = str(target).removeprefix("aten.").split(".")[0]
+    if target not in READERS:
+        raise InputError(f"there are no bounds for the operator {name}; give a network without it")
+    call = Call(name, _bound(target, arguments, keywords), _shape(step), target)
+    return READERS[target].read(builder, call)
+
+
+def _member(value: Any, index: int) -> Any:
+    if isinstance(value, list):
+        return value[index]
+    # Of several outputs, the others (indices of the largest numbers, means of batches) have no bounds.
+    if index == 0:
+        return value
+    return None
+
+
+def _bound(target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+    # Every argument by its name, with the defaults of torch.
+    result = {}
+    for position, argument in enumerate(target._schema.arguments):
+        if position < len(arguments):
+            result[argument.name] = arguments[position]
+        else:
+            result[argument.name] = keywords.get(argument.name, argument.default_value)
+    return result
+
+
+def _shape(step: fx.Node) -> Shape:
+    value = step.meta["val"]
+    first = value[0] if isinstance(value, tuple | list) else value
+    return tuple(first.shape)
+
+
+def _require_same(graph: Graph, network: nn.Module, image: Tensor, device: str) -> None:
+    with torch.no_grad():
+        expected = network(image.to(device)).double().cpu().reshape(1, -1)
+        logits = graph.logits(image.double())
+    same = logits.shape == expected.shape and bool(
+        ((logits - expected).abs() <= TOLERANCE * (1 + expected.abs())).all()
+    )
+    if not same:
+        raise InputError(
+            "there are no bounds for this network: traced for one image, it answers otherwise; make it compute the "
+            "same function in eval mode every time"
+        )

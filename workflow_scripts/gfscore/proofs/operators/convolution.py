@@ -1,0 +1,167 @@
+"""Convolutions, and averages as convolutions whose weights are equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.grad import conv2d_input
+
+from gfscore.proofs.operators.declaration import Affine, Builder, Call, Plain, Reader, Shape, Symbol
+from gfscore.proofs.operators.rearrangement import numbered, rearranged
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Convolution(Affine):
+    """Two-dimensional convolution of zero-padded images.
+
+    Attributes
+    ----------
+    weight : Tensor
+        (out channels, in channels / groups, height, width) float64.
+    bias : Tensor or None
+        (out channels, 1, 1).
+    stride, padding, dilation : tuple of int
+        Vertical and horizontal.
+    groups : int
+    input_shape : tuple of int
+        (1, channels, height, width).
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    input_shape: Shape
+
+    @property
+    def operations(self) -> int:
+        return self.weight.numel() + 2
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        images = inputs[0].reshape(-1, *self.input_shape[1:])
+        weight = self.weight.to(images)
+        result = functional.conv2d(images, weight, None, self.stride, self.padding, self.dilation, self.groups)
+        if self.bias is not None:
+            result = result + self.bias.to(images)
+        return result.reshape(len(inputs[0]), 1, *result.shape[1:])
+
+    def transpose(self, rows: Tensor) -> tuple[Tensor, ...]:
+        flat = rows.reshape(-1, *rows.shape[2:])
+        shape = (len(flat), *self.input_shape[1:])
+        result = conv2d_input(shape, self.weight, flat, self.stride, self.padding, self.dilation, self.groups)
+        return (result.reshape(len(rows), *self.input_shape),)
+
+    def absolute(self) -> Affine:
+        bias = None if self.bias is None else self.bias.abs()
+        return replace(self, weight=self.weight.abs(), bias=bias)
+
+    def plain(self) -> Plain:
+        arrays = {"weight": self.weight.numpy()}
+        if self.bias is not None:
+            arrays["bias"] = self.bias.numpy()
+        numbers = {"stride": list(self.stride), "padding": list(self.padding), "dilation": list(self.dilation)}
+        return Plain("convolution", arrays, numbers | {"groups": [self.groups]})
+
+
+def _convolution(builder: Builder, call: Call) -> Symbol:
+    images = call.symbol("input")
+    weight = call.constant("weight").double()
+    bias = call.constant("bias")
+    call.require(weight.ndim == 4, "it is not two-dimensional")
+    call.require(not call.arguments["transposed"], "it is transposed")
+    operator = Convolution(
+        weight=weight,
+        bias=None if bias is None else bias.double().reshape(-1, 1, 1),
+        stride=_pair(call.arguments["stride"]),
+        padding=_pair(call.arguments["padding"]),
+        dilation=_pair(call.arguments["dilation"]),
+        groups=call.arguments["groups"],
+        input_shape=images.shape,
+    )
+    return builder.add(operator, [images], call.shape)
+
+
+# Averages
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Size, stride and padding of windows, each vertical and horizontal."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int] = (0, 0)
+
+
+def average(builder: Builder, images: Symbol, shape: Shape, windows: Windows) -> Symbol:
+    """Means of windows of images (1, C, H, W), padded with zeros that count."""
+    channels = images.shape[1]
+    height, width = windows.size
+    weight = torch.full((channels, 1, height, width), 1 / (height * width), dtype=torch.float64)
+    operator = Convolution(weight, None, windows.stride, windows.padding, (1, 1), channels, images.shape)
+    return builder.add(operator, [images], shape)
+
+
+def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
+    padding = _pair(call.arguments["padding"])
+    counts_padding = call.arguments["count_include_pad"] or padding == (0, 0)
+    plain = counts_padding and not call.arguments["ceil_mode"] and call.arguments["divisor_override"] is None
+    call.require(plain, "windows at the edge of an image must not be smaller than others")
+    kernel = _pair(call.arguments["kernel_size"])
+    stride = _pair(call.arguments["stride"] or kernel)
+    return average(builder, call.symbol("self"), call.shape, Windows(kernel, stride, padding))
+
+
+def _adaptive_avg_pool2d(builder: Builder, call: Call) -> Symbol:
+    images = call.symbol("self")
+    rows, columns = images.shape[2] // call.shape[2], images.shape[3] // call.shape[3]
+    divides = rows * call.shape[2] == images.shape[2] and columns * call.shape[3] == images.shape[3]
+    call.require(divides, f"windows of {images.shape[2:]} pixels for {call.shape[2:]} means differ in size")
+    return average(builder, images, call.shape, Windows((rows, columns), (rows, columns)))
+
+
+def _mean(builder: Builder, call: Call) -> Symbol:
+    images = call.symbol("self")
+    axes = sorted(axis % len(images.shape) for axis in call.arguments["dim"])
+    call.require(len(images.shape) == 4 and axes == [2, 3], "the mean must be over height and width of images")
+    size = (images.shape[2], images.shape[3])
+    means = average(builder, images, (*images.shape[:2], 1, 1), Windows(size, size))
+    return rearranged(builder, means, numbered(means).reshape(call.shape))
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return (values[0], values[-1])
+
+
+class _Means(nn.Module):
+    def forward(self, images: Tensor) -> Tensor:
+        return images.mean(dim=(2, 3))
+
+
+def _strided() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2), nn.Flatten(), nn.Linear(16, 3))
+
+
+def _pooled() -> nn.Module:
+    return nn.Sequential(nn.AvgPool2d(3, 2, padding=1), nn.Flatten(), nn.Linear(8, 3))
+
+
+def _adaptive() -> nn.Module:
+    return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(8, 3))
+
+
+READERS = {
+    aten.convolution.default: Reader(_convolution, _strided),
+    aten.avg_pool2d.default: Reader(_avg_pool2d, _pooled),
+    aten._adaptive_avg_pool2d.default: Reader(_adaptive_avg_pool2d, _adaptive),
+    aten.mean.dim: Reader(_mean, _Means),
+}

@@ -1,0 +1,279 @@
+"""Bounds on the inputs of every activation in a ball, layer by layer, and the relaxation made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from gfscore.proofs.balls import Ball
+from gfscore.proofs.layers import IMAGE, AffineMap, Interval, LayeredNetwork
+from gfscore.proofs.operators.declaration import Array
+from gfscore.proofs.relaxation import Block, Bound, Branches, Functions, Matrix, Relaxation
+from gfscore.proofs.slopes import as_numbers, improved, rounded
+
+Indices = NDArray[np.int64]
+
+CPU = "cpu"
+"""Bounds on inputs are made there; branches may be on another device."""
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """What is certain of one layer in a ball.
+
+    Attributes
+    ----------
+    low, high : ndarray
+        (size,) bounds of the inputs.
+    outputs : tuple of ndarray
+        Bounds of the outputs.
+    active : ndarray
+        (size,) bool: the output is the input.
+    units : ndarray
+        (m,) places of the inputs that need lines.
+    error : ndarray
+        (size,) rounding error of an input, for each unit of its coefficient.
+    """
+
+    low: Array
+    high: Array
+    outputs: Interval
+    active: NDArray[np.bool_]
+    units: Indices
+    error: Array
+
+    @property
+    def magnitude(self) -> Array:
+        """Largest magnitude of each output, (size, 1)."""
+        low, high = self.outputs
+        return np.maximum(np.abs(low), np.abs(high))[:, None]
+
+
+@dataclass(frozen=True)
+class LayerSlopes:
+    """Slopes by which the bounds of some of a layer's inputs were proven.
+
+    Attributes
+    ----------
+    places : ndarray
+        (m,) places of the inputs.
+    lower, upper : ndarray
+        (M, m) uint8, slopes times 255 of the M units of earlier layers for the lower and for the upper bounds.
+    """
+
+    places: Indices
+    lower: NDArray[np.uint8]
+    upper: NDArray[np.uint8]
+
+
+@dataclass
+class _Inputs:
+    # Bounds of an activation's inputs while they are narrowed; `splits` as of the activation.
+
+    low: Array
+    high: Array
+    splits: bool
+
+    def __post_init__(self) -> None:
+        self.intervals = self.low.copy(), self.high.copy()
+
+    def in_need_of_lines(self) -> Indices:
+        if self.splits:
+            return np.flatnonzero((self.low < 0) & (self.high > 0))
+        return np.flatnonzero(self.low < self.high)
+
+    def narrow(self, places: Indices, bounds: tuple[Bound, Bound]) -> None:
+        # Bounds other than intervals are replaced, since a certificate holds one set of slopes.
+        low, high = self.intervals
+        self.low[places] = np.fmax(low[places], bounds[0].lower.numpy())
+        self.high[places] = np.fmin(high[places], -bounds[1].lower.numpy())
+
+    def still_in_need(self, places: Indices, functions: Functions) -> tuple[Indices, Functions]:
+        needed = np.isin(places, self.in_need_of_lines())
+        return places[needed], functions.columns(torch.from_numpy(needed))
+
+
+@dataclass
+class Tightening:
+    """Bounds layer by layer in one ball, as they are made.
+
+    Attributes
+    ----------
+    network : LayeredNetwork
+    ball : Ball
+    states : list of LayerState
+    relaxation : Relaxation
+        Of the layers so far, float64.
+    slopes : dict of int to LayerSlopes
+        By layer, where slopes were optimised.
+    evaluations : int
+        Bounds of single functions that were computed.
+    """
+
+    network: LayeredNetwork
+    ball: Ball
+    states: list[LayerState] = field(default_factory=list)
+    relaxation: Relaxation = field(init=False)
+    slopes: dict[int, LayerSlopes] = field(default_factory=dict)
+    evaluations: int = 0
+
+    def __post_init__(self) -> None:
+        """Start without layers."""
+        self.relaxation = Relaxation((), self.ball.on(torch.float64, CPU))
+
+    def bounds(self) -> dict[int, Interval]:
+        """Bounds of the pixels and of the outputs of layers so far, as columns."""
+        result = {IMAGE: (self.ball.low[:, None], self.ball.high[:, None])}
+        for number, state in enumerate(self.states):
+            low, high = state.outputs
+            result[number] = (low[:, None], high[:, None])
+        return result
+
+    def magnitudes(self) -> dict[int, Array]:
+        """Largest magnitudes of the same, as columns."""
+        result = {IMAGE: self.ball.magnitude[:, None]}
+        for number, state in enumerate(self.states):
+            result[number] = state.magnitude
+        return result
+
+    def functions(self, values: AffineMap) -> Functions:
+        """Values of an affine function of layers as functions of pixels and units: stable inputs are replaced."""
+        coefficients = {source: matrix.T.toarray() for source, matrix in values.weights.items()}
+        constant = values.bias.copy()
+        error = values.error(self.magnitudes())[:, 0]
+        units = {}
+        for number in reversed(range(len(self.states))):
+            if number not in coefficients:
+                continue
+            state = self.states[number]
+            outputs = coefficients.pop(number)
+            units[number] = outputs[state.units]
+            before = self.network.layers[number].before
+            inputs = outputs[state.active]
+            for source, matrix in before.weights.items():
+                added = matrix[state.active].T @ inputs
+                coefficients[source] = coefficients[source] + added if source in coefficients else added
+            constant += before.bias[state.active] @ inputs
+            error += state.error[state.active] @ np.abs(inputs)
+
+        image = coefficients.get(IMAGE)
+        if image is None:
+            image = np.zeros((len(self.ball.centre), values.size))
+        blocks = []
+        for block in self.relaxation.blocks:
+            empty = np.zeros((len(block.places), values.size))
+            blocks.append(torch.from_numpy(units.get(block.layer, empty)))
+        return Functions(torch.from_numpy(image), tuple(blocks), torch.from_numpy(constant), torch.from_numpy(error))
+
+    def add_layer(self, steps: int) -> None:
+        """Bound the inputs of the next layer: by intervals, by CROWN, and with slopes optimised in so many steps."""
+        number = len(self.states)
+        layer = self.network.layers[number]
+        low, high = layer.before.interval(self.bounds())
+        inputs = _Inputs(low[:, 0], high[:, 0], layer.activation.splits)
+        places = inputs.in_need_of_lines()
+        functions = self.functions(layer.before.rows(places))
+
+        exact_intervals = self.ball.norm == "linf" and set(layer.before.weights) == {IMAGE}
+        if len(places) and not exact_intervals:
+            branches = self.relaxation.branches(len(places))
+            inputs.narrow(places, self._bounds(functions, branches, branches))
+            places, functions = inputs.still_in_need(places, functions)
+        if len(places) and self.relaxation.units and steps:
+            inputs.narrow(places, self._optimised(number, places, functions, steps))
+            places, functions = inputs.still_in_need(places, functions)
+        self._append(number, inputs, places, functions)
+
+    def _bounds(self, functions: Functions, lower: Branches, upper: Branches) -> tuple[Bound, Bound]:
+        # Of functions and of their negatives.
+        self.evaluations += 2 * len(functions.constant)
+        below = self.relaxation.lower(functions, lower, exact=True)
+        return below, self.relaxation.lower(negated(functions), upper, exact=True)
+
+    def _optimised(self, number: int, places: Indices, functions: Functions, steps: int) -> tuple[Bound, Bound]:
+        fast = self.relaxation.to(torch.float32, CPU)
+        slopes = []
+        for side in (functions, negated(functions)):
+            search = improved(fast, side.to(torch.float32, CPU), fast.branches(len(places)), steps=steps, rate=0.2)
+            slopes.append(rounded(search.branches.slopes))
+            self.evaluations += search.evaluations
+        bounds = self._bounds(functions, as_branches(slopes[0]), as_branches(slopes[1]))
+        # Slopes of lower lines count only where a coefficient is positive; the others are 0, which takes less room.
+        counting = []
+        for numbers, bound in zip(slopes, bounds, strict=True):
+            counting.append((numbers * (torch.cat(bound.outputs) > 0)).numpy())
+        self.slopes[number] = LayerSlopes(places, *counting)
+        return bounds
+
+    def _append(self, number: int, inputs: _Inputs, units: Indices, functions: Functions) -> None:
+        layer = self.network.layers[number]
+        low, high = inputs.low, inputs.high
+        state = LayerState(
+            low=low,
+            high=high,
+            outputs=layer.activation.interval(low, high),
+            active=(low >= 0) & inputs.splits,
+            units=units,
+            error=layer.before.error(self.magnitudes())[:, 0],
+        )
+        if len(units):
+            self.relaxation = self.relaxation.with_block(self._block(number, state, functions))
+        self.states.append(state)
+
+    def _block(self, number: int, state: LayerState, functions: Functions) -> Block:
+        units = state.units
+        layer = self.network.layers[number]
+        low, high = state.low[units], state.high[units]
+        lines = layer.activation.lines(low, high)
+        pixel_sizes = torch.from_numpy(self.ball.magnitude)[:, None]
+        terms = (functions.image.abs() * pixel_sizes).sum(0) + functions.constant.abs()
+        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
+            terms = terms + (coefficients.abs() * block.output_sizes).sum(0)
+        matrices = []
+        for coefficients in functions.units:
+            matrices.append(Matrix.of(coefficients.T.numpy(), torch.float64, CPU))
+        return Block(
+            layer=number,
+            places=units,
+            image=Matrix.of(csr_array(functions.image.T.numpy()), torch.float64, CPU),
+            units=tuple(matrices),
+            constant=functions.constant[:, None],
+            error=functions.error[:, None],
+            lower_slope=_column(lines.lower_slope),
+            lower_intercept=_column(lines.lower_intercept),
+            upper_slope=_column(lines.upper_slope),
+            upper_intercept=_column(lines.upper_intercept),
+            sizes=_column(np.maximum(np.abs(low), np.abs(high))),
+            output_sizes=torch.from_numpy(state.magnitude[units]),
+            terms=terms[:, None],
+            splits=layer.activation.splits,
+        )
+
+
+def _column(values: Array) -> Tensor:
+    return torch.from_numpy(np.asarray(values, dtype=np.float64))[:, None]
+
+
+def as_branches(slopes: Tensor) -> Branches:
+    """The whole ball with slopes (M, n) uint8, in float64."""
+    numbers = as_numbers(slopes)
+    return Branches(numbers, torch.zeros_like(slopes, dtype=torch.int8), torch.zeros_like(numbers))
+
+
+def negated(functions: Functions) -> Functions:
+    """The functions times -1."""
+    units = tuple(-values for values in functions.units)
+    return Functions(-functions.image, units, -functions.constant, functions.error)
+
+
+def margins(network: LayeredNetwork, label: int, rivals: Indices) -> AffineMap:
+    """z_label - z_j for some classes j, as a function of the layers."""
+    matrix = np.zeros((len(rivals), network.classes))
+    matrix[:, label] = 1
+    matrix[np.arange(len(rivals)), rivals] = -1
+    return network.logits.combined(csr_array(matrix))
