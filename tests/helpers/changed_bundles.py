@@ -320,9 +320,14 @@ CHANGES = (
 )
 
 
+def changes_of(*, attacked):
+    """Functions that each make a single change to a bundle, more than once those that choose among many places."""
+    return (*CHANGES, attacked_sample, attacked_sample) if attacked else CHANGES
+
+
 def changed(folder, number, *, attacked):
     """Make the single change of this number; returns what it is, in words."""
     rng = random.Random(number)
-    changes = (*CHANGES, attacked_sample, attacked_sample) if attacked else CHANGES
+    changes = changes_of(attacked=attacked)
     change = changes[number % len(changes)]
     return f"{number}, {change.__name__}: {change(Path(folder), rng)}"
