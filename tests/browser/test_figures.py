@@ -10,10 +10,11 @@ from gfscore.show.drawing.saving import page_markup, save_figure
 from helpers.pages import OVERLAPS
 from helpers.synthetic_audits import full_subject
 
+pytestmark = pytest.mark.seconds(40)
+
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(6)]
 SUBJECTS = {
-    "ordinary": {},
     "long names": {"names": LONG, "class_names": LONG_CLASSES},
     "many models": {"models": 30, "classes": 3, "calibrated": False},
 }

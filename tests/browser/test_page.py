@@ -14,13 +14,14 @@ from gfscore.show.drawing.layout import PHONE, WIDTH
 from helpers.pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 from helpers.synthetic_audits import LAM
 
+pytestmark = pytest.mark.seconds(60)
+
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(10)]
 CASES = {
     "usual": {"models": 17, "classes": 10, "grouped": True},
     "long names": {"models": 3, "classes": 10, "model_names": LONG, "class_names": LONG_CLASSES},
-    "one model": {"models": 1, "classes": 10},
-    "two classes": {"models": 4, "classes": 2},
+    "one model, two classes": {"models": 1, "classes": 2},
     "a remedy": {"models": 3, "classes": 10, "at_least": 1.2, "with_remedy": {}},
     "a class without samples": {"models": 4, "classes": 6, "empty_class": 2},
     "1,000 classes": {"models": 5, "classes": 1000, "per_class": 5, "permutations": 19},
