@@ -65,8 +65,7 @@ bundle: setup
 verify: setup
 	@$(GFSCORE) verify "results/bundles/$${AUDIT:?name one: make verify AUDIT=digits}"
 
-# Files side by side, in the order of their names, in which the longest are not the last; those that run the whole
-# workflow share audits, in the order of tests/workflow/conftest.py.
+# Files side by side, the longest first, as tests/conftest.py sorts them.
 PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
 test: setup

@@ -19,6 +19,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items):
+    """Files that take long start first, so that two processes that share the files end at about the same time."""
+
+    def seconds(item):
+        mark = item.get_closest_marker("seconds")
+        return mark.args[0] if mark else 0
+
+    items.sort(key=seconds, reverse=True)
+
+
 @pytest.fixture(scope="session")
 def real_data():
     """Folder of the real data pack; without it the test is skipped, except in CI, where it fails."""

@@ -10,6 +10,8 @@ from gfscore.show import figure_files
 from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
 from plot_figures import plot_figures
 
+pytestmark = pytest.mark.seconds(20)
+
 
 def test_one_process_and_several_write_the_same_figures_as_svg_pdf_and_png(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))

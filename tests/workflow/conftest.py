@@ -16,27 +16,6 @@ from helpers.configurations import place_small_audit
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LONGEST_FIRST = (
-    "test_audit",
-    "test_every_rule",
-    "test_real_faces",
-    "test_conda",
-    "test_one_model",
-    "test_real_measures",
-    "test_real_models",
-    "test_docs",
-    "test_new_things",
-)
-"""Files of tests that take minutes, so that two processes that share the files end at about the same time."""
-
-
-def pytest_collection_modifyitems(items):
-    """Tests of whole audits come last, their longest files first."""
-    others = len(LONGEST_FIRST)
-    rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
-    here = Path(__file__).parent
-    items.sort(key=lambda item: rank.get(item.path.stem, others) if item.path.parent == here else -1)
-
 
 class Repository:
     """A copy of the repository in which Snakemake can run."""

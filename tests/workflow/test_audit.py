@@ -16,7 +16,7 @@ from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.workflow.audit_check import check_audit
 from gfscore.workflow.catalogue import CATALOGUE
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(180)]
 
 GOLDEN = Path(__file__).with_name("golden.json")
 

@@ -25,7 +25,7 @@ from helpers.processes import make_conda, observations, observe_in, observing, s
 from install import entries
 from workflow.conftest import SMALL
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ["analysis", "torch"]

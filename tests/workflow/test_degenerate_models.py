@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(40)]
 
 CLASSES = [f"class {index}" for index in range(10)]
 LABELS = np.arange(300) % 10

@@ -17,7 +17,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers import own_files
 from helpers.configurations import laid_over
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(100)]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

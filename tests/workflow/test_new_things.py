@@ -18,7 +18,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import gate_rule, small_audit, trained_for_one_epoch
 from workflow.conftest import OVERLAY, SMALL
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(110)]
 
 PACKAGE = "workflow_scripts/gfscore"
 

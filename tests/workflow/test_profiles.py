@@ -12,7 +12,7 @@ import yaml
 
 from workflow.conftest import ROOT, TWO_MODELS
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
 
 PROFILES = sorted(path.parent.name for path in (ROOT / "profiles").glob("*/config.yaml"))
 LETTERS = "abcdefghij"

@@ -12,7 +12,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import gate_rule
 from helpers.real_audits import ARCHITECTURES, torch_entry
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(80)]
 
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 UNPUBLISHED = {"published_clean_accuracy": None, "published_robust_accuracy": None}

@@ -12,7 +12,7 @@ from gfscore.workflow.command import main
 from helpers.configurations import place_network
 from workflow.conftest import rules_in
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(50)]
 
 CLASSES = ("cat", "dog", "frog")
 SHAPE = (3, 8, 8)

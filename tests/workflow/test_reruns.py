@@ -7,7 +7,7 @@ import pytest
 
 from gfscore.workflow.plan import Run, step_of
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(30)]
 
 MODELS = ["ERM", "ERM_DA", "PGD", "TRADES", "PRL", "PGD_mixer", "WORST_CLASS"]
 

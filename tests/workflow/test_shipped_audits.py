@@ -7,7 +7,7 @@ import pytest
 from helpers.configurations import FILES, ROOT
 from workflow.conftest import rules_in
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(30)]
 
 
 @pytest.fixture(scope="module")

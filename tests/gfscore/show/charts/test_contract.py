@@ -18,6 +18,8 @@ from gfscore.show.drawing.layout import PHONE, titles_of
 from gfscore.show.drawing.saving import page_markup, svg_of
 from helpers.synthetic_audits import full_subject
 
+pytestmark = pytest.mark.seconds(25)
+
 HOSTILE_MODELS = [
     "<script>alert(1)</script>",
     "$x_1$ & \\frac{a}{b}",

@@ -25,6 +25,8 @@ from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.plan import Run
 from helpers import inputs_of_people as people
 
+pytestmark = pytest.mark.seconds(60)
+
 IMAGE_FOLDER = "--image-folder"
 """Option that says where the files of a list are."""
 
