@@ -428,9 +428,3 @@ def require_refused(case, real, folder, capsys):
     missing = [text for text in case.says if text not in errors]
     assert not missing, errors
     assert files_below(folder) == before
-
-
-def test_the_list_is_long_and_nothing_stands_in_it_twice():
-    cases = [*ACCEPTED, *REFUSED]
-    assert len(cases) >= 60
-    assert max(Counter((case.write, case.typed) for case in cases).values()) == 1
