@@ -11,9 +11,6 @@ from faults.kinds import KINDS
 from faults.pool import watched
 from gfscore.core.errors import InputError
 
-LEAST_CASES = 2000
-"""Damages of all kinds together, and of the configuration."""
-
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_a_damaged_file_is_refused_by_name_or_read_right(kind, tmp_path, trials):

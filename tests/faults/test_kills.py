@@ -12,7 +12,6 @@ import psutil
 
 from faults.audits import OPTIONS, TARGETS, digests
 
-TRIALS = 5
 AIMS = ("job", "snakemake", "group")
 AGAIN = (*OPTIONS, "--rerun-incomplete", "--", *TARGETS)
 
@@ -20,7 +19,7 @@ AGAIN = (*OPTIONS, "--rerun-incomplete", "--", *TARGETS)
 def test_a_run_killed_at_any_moment_is_completed_bit_for_bit(configured, undisturbed, trials):
     expected, killed, seconds = digests(undisturbed), [], undisturbed.seconds
     print(f"undisturbed: {seconds:.0f} s, {len(expected)} files")
-    for trial in range(trials(TRIALS)):
+    for trial in range(trials(len(AIMS))):
         rng = np.random.default_rng(trial)
         repository, aim = configured(), AIMS[trial % len(AIMS)]
         after = rng.uniform(0.2, 0.95) * seconds
