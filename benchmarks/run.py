@@ -59,6 +59,7 @@ BENCHMARKS = {
     "projection": of_module("projection"),
     "attacks": of_script("attacks"),
     "minimal_norm": of_script("minimal_norm"),
+    "remedy": of_script("remedy"),
     "from_logits": of_module("from_logits"),
     "onboarding": of_module("onboarding"),
     "dag_scale": planning,
