@@ -92,8 +92,8 @@ def test_it_is_refused_before_a_model_is_opened(monkeypatch, tmp_path):
 
 def test_the_option_stands_in_the_file_of_the_audit():
     def written(device):
-        file = audit_file.audit_file("a", data={}, models={}, measures={}, norm="linf", device=device)
-        return yaml.safe_load(file.text)
+        file = audit_file.NewAudit(name="a", data={}, models=[], measures={}, norm="linf", device=device)
+        return yaml.safe_load(file.text())
 
     assert written("cpu")["inference"] == {"device": "cpu"}
     assert "inference" not in written("auto")

@@ -30,8 +30,8 @@ def test_a_network_of_torchvision_brings_its_transforms_and_classes(cache):
         "source": "torch", "path": str(path), "architecture": "torchvision.models:shufflenet_v2_x1_5",
         "arguments": {"num_classes": 1000},
     }  # fmt: skip
-    assert found.shape == (3, 224, 224) and found.resize["resize"] == 232 and found.labels[0] == "tench"
-    assert found.pixels.settings["mean"] == pytest.approx([0.485, 0.456, 0.406])
+    assert found.input.shape == (3, 224, 224) and found.input.resize.resize == 232 and found.labels[0] == "tench"
+    assert found.input.pixels.preprocessing.mean == pytest.approx([0.485, 0.456, 0.406])
 
 
 def test_a_network_of_timm_brings_what_its_table_says(cache, monkeypatch):
@@ -42,7 +42,9 @@ def test_a_network_of_timm_brings_what_its_table_says(cache, monkeypatch):
     assert found.entry == {
         "source": "timm", "path": "/cache/timm/resnet18.a1_in1k/model.safetensors", "architecture": "resnet18",
     }  # fmt: skip
-    assert found.shape == (3, 224, 224) and found.pixels.settings["std"] == pytest.approx([0.229, 0.224, 0.225])
+    assert found.input.shape == (3, 224, 224) and found.input.pixels.preprocessing.std == pytest.approx(
+        [0.229, 0.224, 0.225]
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
+from gfscore.images.dataset_source import PlainSettings
 from gfscore.measures.names import name_of
+from gfscore.networks.model_source import Settings
 from gfscore.workflow.configuration import path_mistakes
-from gfscore.workflow.new_audit.request import NEUTRAL
+from gfscore.workflow.new_audit.preprocessing import Preprocessing
+from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.resolved_file import flow
 
 ATTACKED = 0.3
@@ -113,33 +116,28 @@ def two_figures(number: int) -> int:
     return number // 10**digits * 10**digits
 
 
+# ---- the file ----
+
+
 @dataclass(frozen=True)
-class AuditFile:
-    """Configuration of a new audit: its text without the first line, and the sections that the text must be read as."""
+class ModelEntry:
+    """A model in the file of an audit: its name, its settings, and lines of comments above them."""
 
-    text: str
-    sections: Mapping[str, Any]
+    name: str
+    settings: Settings
+    comments: Sequence[str]
 
 
-def audit_file(
-    name: str,
-    *,
-    data: Mapping[str, Any],
-    models: Mapping[str, tuple[Mapping[str, Any], Sequence[str]]],
-    measures: Mapping[str, Mapping[str, Any]],
-    norm: str,
-    device: str = "auto",
-) -> AuditFile:
-    """Configuration of an audit whose dataset, zoo and audit have one name.
+@dataclass(frozen=True, kw_only=True)
+class NewAudit:
+    """A new audit, whose dataset and zoo have its name.
 
     Parameters
     ----------
     name : str
-        Name of the audit, of its dataset and of its zoo.
     data : mapping
         Settings of the dataset.
-    models : mapping
-        Settings of each model with lines of comments.
+    models : sequence of ModelEntry
     measures : mapping
         Measures that attack, by name, the first of which the gate judges; none for logits.
     norm : {"linf", "l2"}
@@ -152,42 +150,73 @@ def audit_file(
     InputError
         For a path that no file can have, or that Snakemake would misinterpret.
     """
-    _require_paths("datasets", data)
-    for entry, _ in models.values():
-        _require_paths("models", entry)
 
-    gate = {"measure": "clean", "at_least": ACCURATE}
-    if measures:
-        gate = {"measure": next(iter(measures)), "at_least": ATTACKED}
-    audit = {"dataset": name, "measures": ["clean", "great-softmax", *measures], "gate": [gate]}
-    entries = {model: dict(entry) for model, (entry, _) in models.items()}
-    sections: dict[str, Any] = {"datasets": {name: dict(data)}, "models": {name: {THREATS[norm]: entries}}}
-    if device != "auto":
-        sections["inference"] = {"device": device}
-    if measures:
-        sections["measures"] = dict(measures)
-    sections["audits"] = {name: audit}
+    name: str
+    data: PlainSettings
+    models: Sequence[ModelEntry]
+    measures: Mapping[str, Settings]
+    norm: str
+    device: str = "auto"
 
-    lines = ["# What is left out has its default: docs/configuring.md"]
-    lines += ["datasets:", f"  {flow(name)}: {flow(data)}"]
-    lines += ["models:", f"  {flow(name)}:", f"    {THREATS[norm]}:"]
-    for model, (entry, comments) in models.items():
-        for comment in comments:
-            lines.append(f"      # {on_one_line(comment)}")
-        lines.append(f"      {flow(model)}: {flow(entry)}")
-    if device != "auto":
-        lines.append(f"inference: {flow({'device': device})}")
-    if measures:
-        lines.append("measures:")
-        for measure, entry in measures.items():
-            lines.append(f"  {flow(measure)}: {flow(entry)}")
-    lines += ["audits:", f"  {flow(name)}:", f"    dataset: {flow(name)}"]
-    lines.append(f"    measures: {flow(audit['measures'])}")
-    lines.append(f"    gate: {flow(audit['gate'])}  # of the worst class; yours to decide")
-    return AuditFile("\n".join(lines) + "\n", sections)
+    def __post_init__(self) -> None:
+        """Refuse paths that the workflow could not use."""
+        _require_paths("datasets", self.data)
+        for model in self.models:
+            _require_paths("models", model.settings)
+
+    @property
+    def gate(self) -> list[Settings]:
+        """Rules of the gate: one, about the first attack, or else about clean accuracy."""
+        if not self.measures:
+            return [{"measure": "clean", "at_least": ACCURATE}]
+        return [{"measure": next(iter(self.measures)), "at_least": ATTACKED}]
+
+    @property
+    def measure_names(self) -> list[str]:
+        """Names of all measures of the audit."""
+        return ["clean", "great-softmax", *self.measures]
+
+    def sections(self) -> dict[str, Any]:
+        """Configuration by sections, which its text must be read as."""
+        models = {model.name: model.settings for model in self.models}
+        sections: dict[str, Any] = {}
+        sections["datasets"] = {self.name: self.data}
+        sections["models"] = {self.name: {THREATS[self.norm]: models}}
+        if self.device != "auto":
+            sections["inference"] = {"device": self.device}
+        if self.measures:
+            sections["measures"] = dict(self.measures)
+        audit = {"dataset": self.name, "measures": self.measure_names, "gate": self.gate}
+        sections["audits"] = {self.name: audit}
+        return sections
+
+    def text(self) -> str:
+        """Configuration as YAML with comments, without the line that says which command wrote it."""
+        name = flow(self.name)
+        lines = ["# What is left out has its default: docs/configuring.md"]
+        lines += ["datasets:", f"  {name}: {flow(self.data)}"]
+        lines += ["models:", f"  {name}:", f"    {THREATS[self.norm]}:"]
+        for model in self.models:
+            for comment in model.comments:
+                lines.append(f"      # {on_one_line(comment)}")
+            lines.append(f"      {flow(model.name)}: {flow(model.settings)}")
+        if self.device != "auto":
+            lines.append(f"inference: {flow({'device': self.device})}")
+        if self.measures:
+            lines.append("measures:")
+            for measure, entry in self.measures.items():
+                lines.append(f"  {flow(measure)}: {flow(entry)}")
+        lines += ["audits:", f"  {name}:", f"    dataset: {name}"]
+        lines.append(f"    measures: {flow(self.measure_names)}")
+        lines.append(f"    gate: {flow(self.gate)}  # of the worst class; yours to decide")
+        return "\n".join(lines) + "\n"
+
+    def inspection(self, lines: list[str], copies: dict[str, str] | None = None) -> Inspection:
+        """Result of the inspection that led to the audit, with what the user is told and the files to copy."""
+        return Inspection(self.name, self.text(), self.sections(), lines, copies or {})
 
 
-def _require_paths(section: str, entry: Mapping[str, Any]) -> None:
+def _require_paths(section: str, entry: Settings) -> None:
     for mistake in path_mistakes((section,), entry):
         raise InputError(mistake.message)
 
@@ -200,56 +229,43 @@ def lines_without_attacks(reason: str) -> list[str]:
     ]
 
 
-def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, dict[str, Any]]:
+def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Settings]:
     """Entries of the measures that attack, by names that say what they are but not how many samples."""
-    measures: dict[str, dict[str, Any]] = {}
+    measures: dict[str, Settings] = {}
     for radius in radii:
         eps = radius if FRACTION.fullmatch(radius) else float(radius)
         entry: dict[str, Any] = {"kind": "adversarial", "norm": norm, "eps": eps}
         name = name_of(entry)
         entry["attacks"] = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
-        entry.update(subset(sizes.adversarial))
-        measures[name] = entry
+        measures[name] = with_subset(entry, sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
-    search.update(subset(sizes.minimal))
-    measures["minimal-l2"] = search
+    measures["minimal-l2"] = with_subset(search, sizes.minimal)
     return measures
 
 
-def subset(per_class: int | None) -> dict[str, Any]:
-    """Setting for a subset with so many samples of each class; none for all."""
+def with_subset(settings: Settings, per_class: int | None) -> Settings:
+    """Settings of a measure or dataset on so many samples of each class, on all for None."""
     if not per_class:
-        return {}
-    return {"subset": {"per_class": per_class}}
+        return settings
+    return {**settings, "subset": {"per_class": per_class}}
 
 
 def model_settings(
-    entry: Mapping[str, Any], pixels: Mapping[str, Any], outputs: Sequence[int], k: int
-) -> dict[str, Any]:
+    settings: Settings, preprocessing: Preprocessing, outputs: Sequence[int], outputs_in_all: int
+) -> Settings:
     """Settings of a model: those of its source, its preprocessing where it has one, its outputs where they differ.
 
     Parameters
     ----------
-    entry : mapping
+    settings : mapping
         Settings of the source.
-    pixels : mapping
-        Settings of the preprocessing, the keys of NEUTRAL.
+    preprocessing : Preprocessing
     outputs : sequence of int
         The output for each class of the data.
-    k : int
+    outputs_in_all : int
         Number of outputs of the model.
     """
-    settings = dict(entry)
-    for key, value in pixels.items():
-        if value != NEUTRAL[key]:
-            settings[key] = _rounded(value)
-    if list(outputs) != list(range(k)):
-        settings["outputs"] = list(outputs)
-    return settings
-
-
-def _rounded(value: Any) -> Any:
-    # Means and standard deviations to six figures.
-    if not isinstance(value, list):
-        return value
-    return [float(f"{number:.6g}") for number in value]
+    complete = {**settings, **preprocessing.entry()}
+    if list(outputs) != list(range(outputs_in_all)):
+        complete["outputs"] = list(outputs)
+    return complete

@@ -13,7 +13,7 @@ from gfscore.core.errors import InputError, few
 from gfscore.core.labels import WNID, imagenet_names, is_number
 from gfscore.statistics.logits import ONE_SIGMOID, TOTALS, ProbabilitiesGiven, require_logits
 from gfscore.workflow.new_audit.output_names import OutputNames, names_of_option
-from gfscore.workflow.new_audit.pixels import ERROR, binomial_tail
+from gfscore.workflow.new_audit.preprocessing_trials import ERROR, binomial_tail
 
 POSITION = "position"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.images.dataset_source import dataset_sources
+from gfscore.images.dataset_source import PlainSettings, dataset_sources
 from gfscore.images.datasets import ClassesWithoutSamples, open_images
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import is_image, left_behind
@@ -31,6 +30,7 @@ from gfscore.workflow.new_audit.data_formats import (
     folder_and_label_of_each,
     other_than_usual,
 )
+from gfscore.workflow.new_audit.new_model import Resize
 from gfscore.workflow.new_audit.request import Request
 
 SHOWN = (200, 1000)
@@ -79,7 +79,7 @@ class NewData:
         Whether they were brought to one size from several.
     """
 
-    entry: Mapping[str, Any]
+    entry: PlainSettings
     words: str
     images: ImageSet
     classes: Sequence[str]
@@ -121,7 +121,7 @@ def find_data(file: str, request: Request) -> NewData:
 
 def labels_of(file: str, classes: Sequence[str]) -> NewData:
     """Labels without images in a file, which may be that of the logits, of classes of these names."""
-    entry: Settings = {"source": "labels", "path": file, "classes": list(classes)}
+    entry = {"source": "labels", "path": file, "classes": list(classes)}
     return _open(entry, "labels without images", file)
 
 
@@ -169,7 +169,7 @@ def most_shown(images: ImageSet) -> int:
     return int(np.clip(SHOWN_VALUES // np.prod(images.image_shape), *SHOWN))
 
 
-def _digests_of_one_size(images: ImageSet) -> NDArray[Any] | None:
+def _digests_of_one_size(images: ImageSet) -> NDArray[np.generic] | None:
     # Digest of each image (n,), of its pixels; None where one has another size than the first.
     if images.decoded is None:
         return images.image_digests()
@@ -190,31 +190,31 @@ def require_labels_agree(data: NewData) -> None:
         require_one_label(images, digests, where=data.path)
 
 
-def resized(data: NewData, preprocessing: Mapping[str, Any]) -> NewData:
+def resized(data: NewData, resize: Resize) -> NewData:
     """Data whose images are brought to another size; InputError for a source that stores arrays."""
     if data.entry["source"] not in ("image_folder", "image_csv", "parquet"):
         _, height, width = data.images.image_shape
         raise InputError(
             f"{data.path}: images of {width}x{height} pixels, which are stored as arrays, and the model takes "
-            f"{preprocessing['size']}; store them in that size, or name a model for theirs"
+            f"{resize.size}; store them in that size, or name a model for theirs"
         )
     # Names that the source finds are in the right order already.
-    images, _ = with_rows_to_show(_open(_prepared(data.entry, preprocessing), data.words, data.path))
-    return replace(images, several=not data.uniform)
+    resized_data, _ = with_rows_to_show(_open(_prepared(data.entry, resize.entry()), data.words, data.path))
+    return replace(resized_data, several=not data.uniform)
 
 
 def turned(data: NewData) -> NewData:
     """Data whose encoded images are turned by their EXIF orientation."""
-    images = _open(_prepared(data.entry, {"orientation": "exif"}), data.words, data.path)
-    return replace(images, uniform=data.uniform, several=data.several)
+    turned_data = _open(_prepared(data.entry, {"orientation": "exif"}), data.words, data.path)
+    return replace(turned_data, uniform=data.uniform, several=data.several)
 
 
-def _prepared(entry: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
+def _prepared(entry: PlainSettings, changes: Mapping[str, str | int]) -> PlainSettings:
     preprocessing = {"method": "none", **entry.get("preprocessing", {}), **changes}
     return {**entry, "preprocessing": preprocessing}
 
 
-def _open(entry: Mapping[str, Any], words: str, path: str) -> NewData:
+def _open(entry: PlainSettings, words: str, path: str) -> NewData:
     source = dataset_sources()[entry["source"]]
     parsed = source.settings.model_validate(entry)
     settings = {**parsed.explicit(), "subset": None}

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,18 @@ from gfscore.measures import named_measures
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE
 from gfscore.networks.device_choice import InferenceSettings, Network
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus, installed_gpus
+from gfscore.networks.model_source import Settings
 from gfscore.networks.outputs import first_line
 from gfscore.workflow.job_devices import choose, planned_logits, planned_measure
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.data_files import NewData, find_data, resized, with_rows_to_show
-from gfscore.workflow.new_audit.logit_files import inspect_logits, require_use_of_probabilities
+from gfscore.workflow.new_audit.logit_files import inspect_logits
 from gfscore.workflow.new_audit.model_files import find_models
-from gfscore.workflow.new_audit.request import Inspection, NewModel, Request, module_name, name_from
-from gfscore.workflow.new_audit.shown_images import ShownModel, in_better_orientation, in_requested_orientation, look_at
+from gfscore.workflow.new_audit.model_outputs import require_use_of_probabilities
+from gfscore.workflow.new_audit.new_model import NewModel, Resize
+from gfscore.workflow.new_audit.orientation import in_better_orientation, in_requested_orientation
+from gfscore.workflow.new_audit.request import Inspection, Request, module_name, name_from
+from gfscore.workflow.new_audit.shown_images import ShownModel, look_at
 
 SMALL_SIDE = 32
 """Images of at least this side have the usual radius 8/255; digits and the like are attacked further."""
@@ -105,16 +108,19 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     )
     lines += audit_file.lines_without_attacks(obstacle) if obstacle else _measure_lines(radii, request, sizes)
 
-    name = request.name or _name_of(models, request.data)
-    file = audit_file.audit_file(
-        name,
-        data={**data.entry, **audit_file.subset(sizes.clean)},
-        models={model.model.name: (model.entry, model.lines[:-1]) for model in shown_models},
+    audit = audit_file.NewAudit(
+        name=request.name or _name_of(models, request.data),
+        data=audit_file.with_subset(data.entry, sizes.clean),
+        models=[
+            # Without the line on its answers, which are others at every look.
+            audit_file.ModelEntry(shown_model.model.name, shown_model.entry, shown_model.lines[:-1])
+            for shown_model in shown_models
+        ],
         measures=measures,
         norm=request.norm,
         device=request.device,
     )
-    return Inspection(name, file.text, file.sections, lines, copies)
+    return audit.inspection(lines, copies)
 
 
 def _name_of(models: Sequence[NewModel], data: str) -> str:
@@ -145,18 +151,21 @@ def _in_size(
         return data, rows
     if size[0] != size[1]:
         raise InputError(f"{request.data}: the model takes images of {size[1]}x{size[0]}; store them in that size")
-    preprocessing: dict[str, Any] = {"method": "center_crop", "resize": size[0], "size": size[0]}
+    resize = Resize("center_crop", size[0], size[0])
     if not request.size:
         for model in models:
-            if model.resize:
-                preprocessing = dict(model.resize)
+            if model.input.resize:
+                resize = model.input.resize
                 break
-    return resized(data, preprocessing), rows
+    return resized(data, resize), rows
 
 
 def _size_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
     # Height and width of the images that the models take; None where no model states them.
-    sides = {model.shape[1:] for model in models if model.shape}
+    sides = set()
+    for model in models:
+        if model.input.shape:
+            sides.add(model.input.shape[1:])
     if len(sides) > 1:
         names = [f"{width}x{height}" for height, width in sorted(sides)]
         raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
@@ -241,7 +250,7 @@ def require_device(device: str, installed: InstalledGpus) -> None:
 
 def device_lines(
     models: Sequence[ShownModel],
-    measures: Mapping[str, Mapping[str, Any]],
+    measures: Mapping[str, Settings],
     device: str,
     installed: InstalledGpus,
     *,

@@ -1,4 +1,4 @@
-"""Logits: files of those that were computed elsewhere, with their labels, and the outputs of a network that hold them.
+"""Files of logits that were computed elsewhere, and their labels.
 
 What is probabilities in place of logits is refused, or turned into logarithms where the request allows it.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,28 +19,24 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
-from gfscore.core.settings import LOGARITHMS, WHITE
-from gfscore.networks.batch_invariance import spread_over
-from gfscore.networks.classifier import Classifier
-from gfscore.networks.model_source import module_of
-from gfscore.networks.outputs import Output, SeveralOutputs, output_words
+from gfscore.core.settings import LOGARITHMS
+from gfscore.networks.outputs import output_words
 from gfscore.statistics.logits import (
-    ONE_SIGMOID,
-    TOTALS,
     both_classes,
     is_one_column,
     log_probabilities,
-    probabilities_in,
     require_logits,
     stored_logits,
 )
 from gfscore.tables.binary_files import declared_array, is_list, opened, unreadable
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
 from gfscore.workflow.new_audit import audit_file
-from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
+from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import NewData, find_data, labels_of, require_labels_agree
+from gfscore.workflow.new_audit.model_outputs import DISTRIBUTIONS, kind_of_outputs, require_use_of_probabilities
+from gfscore.workflow.new_audit.new_model import NewModel
 from gfscore.workflow.new_audit.output_names import order_of_option
-from gfscore.workflow.new_audit.request import NETWORK_OPTIONS, Inspection, NewModel, Request, name_from
+from gfscore.workflow.new_audit.request import NETWORK_OPTIONS, Inspection, Request, name_from
 
 OTHER_COLUMNS = {*LABELS, SAMPLE_ID}
 """Columns and arrays of a file of logits that hold none."""
@@ -50,15 +46,6 @@ NUMBERED = re.compile(r"[A-Za-z_. -]*\d+")
 
 BINARY = ("0", "1")
 """Names of two classes of which there is one column, of the second."""
-
-DISTRIBUTIONS = (TOTALS[1], ONE_SIGMOID)
-"""Outputs whose logarithms are logits: probabilities that sum to 1, and the probability of one of two classes."""
-
-SHOWN = 64
-"""Images on which outputs are told from probabilities."""
-
-
-# ---- files of logits ----
 
 
 def find_logits(path: Path) -> list[NewModel]:
@@ -85,7 +72,7 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
     data, values_of_models = _logits_and_labels(models, request)
     labels = data.images.labels.astype(np.int64)
     lines = []
-    entries = {}
+    entries = []
     for model, values in zip(models, values_of_models, strict=True):
         logits, entry, transformation = _as_logits(model, values, request)
         check_logits(logits, labels, where=model.path)
@@ -97,15 +84,15 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
             words += f", {transformation}"
         words += f", {accuracy:.1%} of {len(labels):,} right"
         lines.append(f"model     {model.name}: {words}")
-        entries[model.name] = (entry, [words])
-    require_use_of_probabilities(request, [entry for entry, _ in entries.values()])
+        entries.append(audit_file.ModelEntry(model.name, entry, [words]))
+    require_use_of_probabilities(request, [entry.settings for entry in entries])
 
     classes = f"{len(data.classes)} classes ({few(list(data.classes))})"
     lines.append(f"labels    {data.words}, {len(labels):,} samples, {classes}")
     lines += audit_file.lines_without_attacks("what attacks leave, logits cannot tell")
     name = request.name or _name_of(models)
-    file = audit_file.audit_file(name, data=data.entry, models=entries, measures={}, norm=request.norm)
-    return Inspection(name, file.text, file.sections, lines)
+    audit = audit_file.NewAudit(name=name, data=data.entry, models=entries, measures={}, norm=request.norm)
+    return audit.inspection(lines)
 
 
 def _require_logits_alone(models: Sequence[NewModel], request: Request) -> None:
@@ -282,139 +269,3 @@ def _schema(path: Path) -> pa.Schema:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, path.suffix, error) from error
-
-
-# ---- outputs of networks ----
-
-
-def open_for_logits(
-    entry: dict[str, Any],
-    model: NewModel,
-    request: Request,
-    *,
-    classes: Sequence[str],
-    images: NDArray[np.float32],
-    open_entry: Callable[[Mapping[str, Any]], Classifier],
-) -> tuple[Classifier, list[str]]:
-    """Classifier that gives logits, and in words what had to be chosen for that.
-
-    Parameters
-    ----------
-    entry : dict
-        Gets the settings `output`, `head` and `allow_probabilities` where the network needs them.
-    model : NewModel
-        The model as its files describe it.
-    request : Request
-        Options.
-    classes : sequence of str
-        Names of the classes of the data.
-    images : ndarray
-        (n, C, H, W) with pixels in [0, 1].
-    open_entry : callable
-        Opens the classifier of an entry.
-
-    Raises
-    ------
-    InputError
-        Naming file and option, where several outputs fit or none, and for probabilities that the request does not
-        allow.
-    """
-    words = []
-    if request.output is not None:
-        entry["output"] = _as_setting(request.output)
-        words.append(f"output {request.output}, as asked")
-    try:
-        classifier = open_entry(entry)
-    except SeveralOutputs as error:
-        chosen = _fitting(error, model, request, classes)
-        entry["output"] = _as_setting(chosen.name)
-        words.append(f"{chosen}, the only one of {len(error.outputs)} outputs that fits the classes")
-        classifier = open_entry(entry)
-
-    head_of = getattr(module_of(entry["source"]), "head_of", None)
-    head = None
-    if head_of is not None:
-        head = head_of({**entry, "image_shape": images.shape[1:]}, Path(entry["path"]))
-    if head is not None:
-        entry["head"] = head
-        classifier = open_entry(entry)
-    if classifier.one_column and len(classes) > 2:
-        raise InputError(
-            f"{entry['path']}: has one output, which tells two classes apart, and the data have {len(classes)} "
-            f"({few(classes)}); give images of its two classes"
-        )
-
-    values = _values_for_any_pixels(classifier, images)
-    kind = kind_of_outputs(values)
-    if kind in DISTRIBUTIONS and request.probabilities:
-        entry["allow_probabilities"] = LOGARITHMS
-        classifier = open_entry(entry)
-    elif kind in DISTRIBUTIONS:
-        # Refused before anything is tried, as no preprocessing makes logits of probabilities.
-        check_logits(values, np.zeros(len(values), dtype=np.int64), where=entry["path"], kind=kind)
-    if classifier.outputs:
-        words.append(classifier.outputs)
-    return classifier, words
-
-
-def _values_for_any_pixels(classifier: Classifier, images: NDArray[np.float32]) -> NDArray[np.float32]:
-    # Probabilities are probabilities whatever is shown, while logits of a network that takes pixels up to 255 may all
-    # be small for pixels up to 1.
-    pictures = images[spread_over(len(images), SHOWN)]
-    batches = [pictures, WHITE * pictures, 2 * pictures - 1]
-    values = np.concatenate([classifier.logits(batch) for batch in batches])
-    # A softmax of several operators may overflow on pixels that the network does not take.
-    finite = np.isfinite(values).all(axis=1)
-    return values[finite] if finite.any() else values
-
-
-def _as_setting(name: str) -> str | int:
-    # As a number where it is one, so that the file of the audit shows it without quotes.
-    if name.isdecimal() and str(int(name)) == name:
-        return int(name)
-    return name
-
-
-def _fitting(error: SeveralOutputs, model: NewModel, request: Request, classes: Sequence[str]) -> Output:
-    # The only output that may hold the logits of the classes.
-    fitting = []
-    for output in error.outputs:
-        k = output.classes(error.images)
-        if k is not None and _matches(model, classes, k, request):
-            fitting.append(output)
-    if len(fitting) == 1:
-        return fitting[0]
-    names = ", ".join(map(str, fitting or error.outputs))
-    fault = f"{len(fitting)} of its outputs may be" if fitting else f"none of its {len(error.outputs)} outputs fits"
-    raise InputError(
-        f"{model.path}: {fault} the logits of {len(classes)} classes: {names}; add --output with the name of the right "
-        "one, or its place from 0 (make: OUTPUT=)"
-    )
-
-
-def _matches(model: NewModel, classes: Sequence[str], k: int, request: Request) -> bool:
-    try:
-        match_classes(model.labels, classes, k, option=request.labels, where=model.path)
-    except InputError:
-        return False
-    return True
-
-
-def kind_of_outputs(values: NDArray[np.floating]) -> str | None:
-    """What outputs (n, K) are that are no logits, as probabilities_in, but for one output whatever its size.
-
-    A binary classifier (0, z) whose z all lie in [0, 1] would always answer the second class.
-    """
-    one_output = values.shape[1] == 2 and not values[:, 0].any()
-    if one_output and values[:, 1].min() >= 0 and values[:, 1].max() <= 1 and np.ptp(values[:, 1]) > 0:
-        return ONE_SIGMOID
-    return probabilities_in(values)
-
-
-def require_use_of_probabilities(request: Request, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError where a request takes logarithms of probabilities, and no model gives any."""
-    if request.probabilities and not any("allow_probabilities" in entry for entry in entries):
-        raise InputError(
-            "--probabilities: no model here gives probabilities alone (where a graph ends in a softmax or sigmoid, "
-            "logits are taken before it); leave it out"
-        )

@@ -24,9 +24,18 @@ from gfscore.networks.onnx_files import data_files
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
 from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.logit_files import find_logits
+from gfscore.workflow.new_audit.new_model import (
+    NewModel,
+    Resize,
+    StatedInput,
+    input_of_timm,
+    input_of_transformers,
+    pixels_of,
+    pixels_of_graph,
+    read_json_file,
+)
 from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
-from gfscore.workflow.new_audit.pixels import of_graph, of_timm, of_transformers, pixels_of, read_json_file
-from gfscore.workflow.new_audit.request import NewModel, Request, module_name, name_from
+from gfscore.workflow.new_audit.request import Request, module_name, name_from
 
 if TYPE_CHECKING:
     import onnx
@@ -121,8 +130,7 @@ def _onnx(path: Path) -> NewModel:
         name=name_from(path.stem),
         entry={"source": "onnx", "path": str(path)},
         words=words,
-        shape=_input_shape(inputs_of(graph)),
-        pixels=of_graph(graph),
+        input=StatedInput(_input_shape(inputs_of(graph)), pixels_of_graph(graph)),
         labels=names_in_metadata(metadata),
     )
 
@@ -164,7 +172,7 @@ def _weights(path: Path, request: Request) -> NewModel:
     library, _, network = request.architecture.rpartition(":")
     if library == "timm":
         entry = {"path": str(path), "source": "timm", "architecture": network}
-        return NewModel(name=name, entry=entry, words=f"timm's {network}", **_stated_by_timm(network))
+        return NewModel(name=name, entry=entry, words=f"timm's {network}", input=_input_stated_by_timm(network))
     if library == "torchvision":
         entry = {"path": str(path), "source": "torch", "architecture": f"torchvision.models:{network}"}
         return NewModel(name=name, entry=entry, words=f"torchvision's {network}")
@@ -182,14 +190,14 @@ def _weights(path: Path, request: Request) -> NewModel:
     return NewModel(name=name, entry=entry, words=f"{network} in {file}", copies=copies)
 
 
-def _stated_by_timm(network: str) -> dict[str, Any]:
+def _input_stated_by_timm(network: str) -> StatedInput:
     import_torchvision()
     import timm
 
     pretrained: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
     if not pretrained:
-        return {}
-    return of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
+        return StatedInput()
+    return input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
 
 
 def _hub(folder: Path) -> NewModel:
@@ -205,8 +213,8 @@ def _hub(folder: Path) -> NewModel:
             name=name,
             entry={"source": "timm", "path": str(path), "architecture": architecture},
             words=f"timm's {architecture}",
+            input=input_of_timm(pretrained, f"pretrained_cfg in {HUB}"),
             labels=config.get("label_names") or pretrained.get("label_names"),
-            **of_timm(pretrained, f"pretrained_cfg in {HUB}"),
         )
     if "model_type" not in config:
         raise InputError(
@@ -216,8 +224,8 @@ def _hub(folder: Path) -> NewModel:
         name=name,
         entry={"source": "transformers", "path": str(path)},
         words=f"transformers' {config['model_type']}",
+        input=input_of_transformers(folder / "preprocessor_config.json"),
         labels=_transformers_labels(config, folder / HUB),
-        **of_transformers(folder / "preprocessor_config.json"),
     )
 
 
@@ -286,8 +294,8 @@ def _of_timm(name: str) -> NewModel:
         name=name.replace(":", "-"),
         entry={"source": "timm", "path": path, "architecture": name.split(".", maxsplit=1)[0]},
         words=f"timm's {name}, weights in {path}",
+        input=input_of_timm(settings, f"timm's pretrained_cfg of {name}"),
         labels=settings.get("label_names"),
-        **of_timm(settings, f"timm's pretrained_cfg of {name}"),
     )
 
 
@@ -316,9 +324,11 @@ def _with_weights(name: str, weights: Any, path: str) -> NewModel:
             "arguments": {"num_classes": len(labels)},
         },
         words=f"torchvision's {name}, weights {weights}",
-        shape=(3, size, size),
-        pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
-        resize={"method": "center_crop", "resize": transforms.resize_size[0], "size": size},
+        input=StatedInput(
+            shape=(3, size, size),
+            pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
+            resize=Resize("center_crop", size, transforms.resize_size[0]),
+        ),
         labels=labels,
     )
 

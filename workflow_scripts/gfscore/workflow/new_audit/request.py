@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,6 @@ NETWORK_OPTIONS = (
     "output", "device", "trust_code",
 )  # fmt: skip
 """Options that say how images are read and shown to a network, in the order of the command's help."""
-
-NEUTRAL: Mapping[str, Any] = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
-"""Preprocessing that leaves pixels in [0, 1] as they are."""
 
 
 @dataclass(frozen=True)
@@ -93,58 +90,6 @@ class Request:
 
 DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Request)}
 """Values of the options that no user names."""
-
-
-@dataclass(frozen=True)
-class Pixels:
-    """Preprocessing of pixels: its settings, with the keys of NEUTRAL, and in words where it is from."""
-
-    settings: Mapping[str, Any]
-    source: str
-
-
-@dataclass(frozen=True)
-class NewModel:
-    """A model as its files describe it, before it is opened.
-
-    Parameters
-    ----------
-    name : str
-        Name in the audit.
-    entry : mapping
-        Settings of its source, without its preprocessing.
-    words : str
-        What kind of model it is.
-    shape : tuple of int, optional
-        (C, H, W) of its input; None where no file states it.
-    pixels : Pixels, optional
-        Its preprocessing; None where no file states it.
-    resize : mapping, optional
-        Preprocessing of the images' size; None where no file states it.
-    labels : sequence of str, optional
-        Names of its outputs; None where no file states them.
-    copies : mapping
-        Files to copy, by their new paths.
-    """
-
-    name: str
-    entry: Mapping[str, Any]
-    words: str
-    shape: tuple[int, int, int] | None = None
-    pixels: Pixels | None = None
-    resize: Mapping[str, Any] | None = None
-    labels: Sequence[str] | None = None
-    copies: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def path(self) -> str:
-        """File or folder of the model, which errors name."""
-        return str(self.entry["path"])
-
-    @property
-    def has_logits_only(self) -> bool:
-        """Whether it is a file of logits, which no image can be shown to."""
-        return bool(self.entry["source"] == "logits")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from gfscore.images.datasets import open_images
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.data_files import find_data
 from gfscore.workflow.new_audit.inspection import inspect
+from gfscore.workflow.new_audit.orientation import in_better_orientation
 from gfscore.workflow.new_audit.request import Request
-from gfscore.workflow.new_audit.shown_images import in_better_orientation
 from gfscore.workflow.plan import Run
 from helpers import own_files
 

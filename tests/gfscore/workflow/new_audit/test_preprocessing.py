@@ -4,21 +4,18 @@ import numpy as np
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.networks.preprocessing import preprocess
-from gfscore.workflow.new_audit import pixels
-from gfscore.workflow.new_audit.pixels import (
+from gfscore.workflow.new_audit.preprocessing import Preprocessing, candidates
+from gfscore.workflow.new_audit.preprocessing_trials import (
+    ERROR,
+    LabelledPixels,
     Trial,
-    candidates,
     check_pixels,
     choose_pixels,
-    option_of,
-    settings_of,
-    try_all,
-    try_in_turns,
-    words_of,
+    clearly_better,
 )
 
-RAW = {"channel_order": "rgb", "value_range": 1, "mean": None, "std": None}
+RAW = Preprocessing()
+named = Preprocessing.named
 
 
 def trial(name, right):
@@ -29,40 +26,34 @@ def trial(name, right):
     ("name", "expected"),
     [
         ("none", RAW),
-        ("none,255", RAW | {"value_range": 255}),
-        ("half,bgr", RAW | {"channel_order": "bgr", "mean": [0.5] * 3, "std": [0.5] * 3}),
-        ("imagenet,bgr", RAW | {"channel_order": "bgr", "mean": [0.406, 0.456, 0.485], "std": [0.225, 0.224, 0.229]}),
-        ("half,255", RAW | {"value_range": 255, "mean": [127.5] * 3, "std": [127.5] * 3}),
-        ("mean=1/2/3,std=4/5/6,255", RAW | {"value_range": 255, "mean": [1, 2, 3], "std": [4, 5, 6]}),
+        ("none,255", Preprocessing(value_range=255)),
+        ("half,bgr", Preprocessing("bgr", mean=(0.5,) * 3, std=(0.5,) * 3)),
+        ("imagenet,bgr", Preprocessing("bgr", mean=(0.406, 0.456, 0.485), std=(0.225, 0.224, 0.229))),
+        ("half,255", Preprocessing(value_range=255, mean=(127.5,) * 3, std=(127.5,) * 3)),
+        ("mean=1/2/3,std=4/5/6,255", Preprocessing(value_range=255, mean=(1, 2, 3), std=(4, 5, 6))),
     ],
 )
 def test_a_name_stands_for_settings(name, expected):
-    found = settings_of(name)
-    assert found.keys() == expected.keys()
-    for key, value in expected.items():
-        assert found[key] == (pytest.approx(value) if isinstance(value, list) else value)
+    assert named(name) == expected
 
 
 def test_normalised_pixels_are_the_same_whatever_their_range():
     image = np.random.default_rng(0).random((1, 3, 2, 2), dtype=np.float32)
-    one, other = (
-        preprocess(image, settings_of(name) | {"image_shape": (3, 2, 2)}, where=name)
-        for name in ("imagenet", "imagenet,255")
-    )
+    one, other = (named(name).apply(image, where=name) for name in ("imagenet", "imagenet,255"))
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["imagnet", "mean=a/b/c,std=1/1/1", "bgr,nothing", ""])
 def test_other_names_are_refused(name):
     with pytest.raises(InputError, match=r"--preprocessing .*imagenet"):
-        settings_of(name)
+        named(name)
 
 
 def test_every_candidate_has_settings_and_no_two_are_alike():
     for channels in (1, 3):
-        settings = [str(settings_of(name, channels=channels)) for name in candidates(channels)]
+        settings = [str(named(name, channels=channels)) for name in candidates(channels)]
         assert len(set(settings)) == len(settings)
-    assert settings_of("imagenet", channels=1)["mean"] == [pytest.approx(0.449)]
+    assert named("imagenet", channels=1).mean == (pytest.approx(0.449),)
 
 
 def test_trials_show_images_as_the_network_takes_them():
@@ -74,7 +65,7 @@ def test_trials_show_images_as_the_network_takes_them():
         blue = shown[:, 0].mean(axis=(1, 2))
         return np.stack([np.full(len(shown), 127.5), np.where(shown.max() > 2, blue, 1e9 * (labels == 0))], axis=1)
 
-    trials = try_all(run, images, labels, candidates(3))
+    trials = LabelledPixels(run, images, labels).trials(candidates(3))
     assert trials[0].name == "none,255,bgr" and trials[0].accuracy == 1
     assert [t.accuracy for t in trials] == sorted((t.accuracy for t in trials), reverse=True)
 
@@ -83,7 +74,7 @@ def test_the_best_is_chosen_where_it_is_surely_better_than_all():
     rows = np.arange(200)
     best, next_best = trial("a", rows < 150), trial("b", rows < 120)
     chosen = choose_pixels([best, next_best], classes=10, where="net")
-    assert chosen.settings == RAW and "75.0%" in chosen.source and "60.0%" in chosen.source
+    assert chosen.preprocessing == RAW and "75.0%" in chosen.source and "60.0%" in chosen.source
 
 
 def test_what_is_about_equally_good_is_left_to_the_user_with_the_option():
@@ -106,7 +97,7 @@ def test_what_is_surely_worse_on_the_first_images_is_not_tried_on_all():
         part = labels[np.linspace(0, 399, len(pictures)).astype(int)]
         return np.eye(2)[part if right else 1 - part]
 
-    left, out = try_in_turns(run, images, labels, candidates(1), first=40)
+    left, out = LabelledPixels(run, images, labels).trials_in_turns(candidates(1), first=40)
     assert [trial.name for trial in left] == ["none", "none,255"] and [trial.name for trial in out] == ["half"]
     assert shown == [40, 40, 40, 400, 400]
     with pytest.raises(InputError, match=r"(?s)2 ways fit.*half +0\.0%"):
@@ -131,16 +122,16 @@ def test_a_wrong_choice_between_equals_is_as_rare_as_stated():
     generator, wrong, repetitions = np.random.default_rng(1), 0, 4000
     for _ in range(repetitions):
         one, other = (trial("x", generator.random(200) < 0.6) for _ in range(2))
-        wrong += pixels.clearly_better(one, other, tests=1)
+        wrong += clearly_better(one, other, tests=1)
     # One-sided at ERROR; three standard errors above.
-    assert wrong / repetitions <= pixels.ERROR + 3 * np.sqrt(pixels.ERROR / repetitions)
+    assert wrong / repetitions <= ERROR + 3 * np.sqrt(ERROR / repetitions)
 
 
 @pytest.mark.parametrize("name", ["none,bgr,255", "imagenet", "mean=0.1/0.2/0.3,std=0.5/0.5/0.5,bgr"])
 def test_settings_are_written_as_the_option_that_asks_for_them(name):
-    assert settings_of(option_of(settings_of(name))) == settings_of(name)
+    assert named(named(name).option()) == named(name)
 
 
 def test_words_name_a_known_normalisation():
-    assert "imagenet" in words_of(settings_of("imagenet"))
-    assert words_of(RAW) == "RGB, 0 to 1, not normalised"
+    assert "imagenet" in named("imagenet").words()
+    assert RAW.words() == "RGB, 0 to 1, not normalised"

@@ -1,0 +1,263 @@
+"""A model of a new audit as its files describe it: its settings, and what they state of its input and outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.networks.model_source import Settings
+from gfscore.networks.onnx_graphs import input_type
+from gfscore.workflow.new_audit.preprocessing import WHITE, Numbers, Preprocessing
+
+if TYPE_CHECKING:
+    import onnx
+
+VALUE_KEEPING = {"Cast", "Transpose", "Identity"}
+"""Operators that change no value."""
+
+
+@dataclass(frozen=True)
+class StatedPixels:
+    """Preprocessing of pixels, and in words where it is from."""
+
+    preprocessing: Preprocessing
+    source: str
+
+
+@dataclass(frozen=True)
+class Resize:
+    """How images are brought to a square.
+
+    Parameters
+    ----------
+    method : {"center_crop", "squash"}
+    size : int
+        Side of the square in pixels.
+    resize : int, optional
+        Shorter side before the crop.
+    interpolation : {"bilinear", "bicubic"}, optional
+    """
+
+    method: str
+    size: int
+    resize: int | None = None
+    interpolation: str | None = None
+
+    def entry(self) -> dict[str, str | int]:
+        """Setting `preprocessing` of a dataset."""
+        settings: dict[str, str | int] = {"method": self.method}
+        if self.resize is not None:
+            settings["resize"] = self.resize
+        settings["size"] = self.size
+        if self.interpolation is not None:
+            settings["interpolation"] = self.interpolation
+        return settings
+
+
+@dataclass(frozen=True)
+class StatedInput:
+    """Input of a network; None for what no file states.
+
+    Parameters
+    ----------
+    shape : tuple of int, optional
+        (C, H, W).
+    pixels : StatedPixels, optional
+    resize : Resize, optional
+    """
+
+    shape: tuple[int, int, int] | None = None
+    pixels: StatedPixels | None = None
+    resize: Resize | None = None
+
+
+@dataclass(frozen=True)
+class NewModel:
+    """A model as its files describe it, before it is opened.
+
+    Parameters
+    ----------
+    name : str
+        Name in the audit.
+    entry : mapping
+        Settings of its source, as the file of the audit holds them, without its preprocessing.
+    words : str
+        What kind of model it is.
+    input : StatedInput
+        What its files state of its input.
+    labels : sequence of str, optional
+        Names of its outputs; None where no file states them.
+    copies : mapping
+        Files to copy, by their new paths.
+    """
+
+    name: str
+    entry: Settings
+    words: str
+    input: StatedInput = StatedInput()
+    labels: Sequence[str] | None = None
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """File or folder of the model, which errors name."""
+        return str(self.entry["path"])
+
+    @property
+    def has_logits_only(self) -> bool:
+        """Whether it is a file of logits, which no image can be shown to."""
+        return bool(self.entry["source"] == "logits")
+
+
+def read_json_file(path: Path) -> dict[str, Any]:
+    """Mapping in a JSON file of a model; InputError for any other content."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as JSON ({error}); download or copy it again") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: holds no mapping; download or copy it again")
+    return content
+
+
+def pixels_of(mean: object, std: object, source: str, *, value_range: int = 1) -> StatedPixels | None:
+    """Preprocessing with a mean and a standard deviation; None where they are no lists of numbers."""
+    means, deviations = _numbers(mean), _numbers(std)
+    if not means or not deviations:
+        return None
+    if not any(means) and all(deviation == 1 for deviation in deviations):
+        return StatedPixels(Preprocessing(value_range=value_range), source)
+    return StatedPixels(Preprocessing(value_range=value_range, mean=means, std=deviations), source)
+
+
+def _numbers(values: object) -> Numbers:
+    # Up to four numbers, as many as there may be channels; empty for anything else.
+    if not isinstance(values, Sequence) or len(values) > 4:
+        return ()
+    if not all(isinstance(value, int | float) for value in values):
+        return ()
+    return tuple(map(float, values))
+
+
+# ---- libraries ----
+
+
+def input_of_timm(pretrained: Mapping[str, Any], source: str) -> StatedInput:
+    """Input that a pretrained_cfg of timm states; `source` names it in words."""
+    pixels = pixels_of(pretrained.get("mean"), pretrained.get("std"), source)
+    sizes = _numbers(pretrained.get("input_size"))
+    if len(sizes) != 3:
+        return StatedInput(pixels=pixels)
+    channels, height, side = map(int, sizes)
+    share = pretrained.get("crop_pct") or 1.0
+    crop = _center_crop(side, round(side / share), pretrained.get("interpolation"))
+    return StatedInput((channels, height, side), pixels, crop)
+
+
+def input_of_transformers(path: Path) -> StatedInput:
+    """Input that a preprocessor_config.json of transformers states, if the file is there."""
+    if not path.is_file():
+        return StatedInput()
+    config = read_json_file(path)
+
+    mean: object = [0.0] * 3
+    std: object = [1.0] * 3
+    if config.get("do_normalize", True):
+        mean = config.get("image_mean", mean)
+        std = config.get("image_std", std)
+    factor = config.get("rescale_factor", 1 / WHITE) if config.get("do_rescale", True) else 1.0
+    white = round(WHITE * factor) if isinstance(factor, int | float) else 0
+    pixels = None
+    if white in (1, WHITE):
+        pixels = pixels_of(mean, std, path.name, value_range=white)
+
+    size = _square_side(config.get("size"))
+    crop = _square_side(config.get("crop_size"))
+    interpolation = "bicubic" if config.get("resample") == 3 else "bilinear"
+    if config.get("do_center_crop") and crop:
+        return StatedInput((3, crop, crop), pixels, _center_crop(crop, size or crop, interpolation))
+    if size:
+        return StatedInput((3, size, size), pixels, Resize("squash", size, interpolation=interpolation))
+    return StatedInput(pixels=pixels)
+
+
+def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
+    known = "bicubic" if interpolation == "bicubic" else "bilinear"
+    return Resize("center_crop", size, max(resize, size), known)
+
+
+def _square_side(size: object) -> int | None:
+    # One number, or a mapping with equal height and width, or with the shortest edge.
+    if isinstance(size, Mapping):
+        sides = {size[key] for key in ("height", "width", "shortest_edge") if isinstance(size.get(key), int)}
+        return sides.pop() if len(sides) == 1 else None
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size
+    return None
+
+
+# ---- graphs ----
+
+
+def pixels_of_graph(model: onnx.ModelProto) -> StatedPixels | None:
+    """Preprocessing that the first operators of an ONNX graph leave to do, None where they normalise nothing."""
+    constants = _constants(model)
+    inputs = [value.name for value in model.graph.input if value.name not in constants]
+    if len(inputs) != 1:
+        return None
+    if input_type(model) == "uint8":
+        return StatedPixels(Preprocessing(value_range=WHITE), "the input of 8 bits")
+
+    offset, scale = _first_constants(model, inputs[0], constants)
+    if offset is None and scale is None:
+        return None
+    # Means of pixels up to 255, or a division by numbers such as 255 or 58.
+    white = WHITE if (offset or 0) > 2 or (scale or 0) > 2 else 1
+    return StatedPixels(Preprocessing(value_range=white), "the first operators of the graph")
+
+
+def _first_constants(
+    model: onnx.ModelProto, value: str, constants: Mapping[str, NDArray[np.generic]]
+) -> tuple[float | None, float | None]:
+    # Sizes of what the first operators subtract from an input, and divide it by; None where they do not.
+    offset = scale = None
+    while True:
+        users = [node for node in model.graph.node if value in node.input]
+        if len(users) != 1:
+            return offset, scale
+        (node,) = users
+        operands = [constants[name] for name in node.input if name != value and name in constants]
+        is_arithmetic = node.op_type in ("Sub", "Add", "Div", "Mul") and len(operands) == 1
+        if is_arithmetic and operands[0].size in (1, 3):
+            size = float(np.abs(operands[0]).max())
+            if node.op_type in ("Sub", "Add"):
+                offset = size
+            elif node.op_type == "Div":
+                scale = size
+            else:
+                scale = 1 / size if size else None
+        elif node.op_type not in VALUE_KEEPING:
+            return offset, scale
+        value = node.output[0]
+
+
+def _constants(model: onnx.ModelProto) -> dict[str, NDArray[np.generic]]:
+    # onnx is drawn in by graphs alone.
+    from onnx import numpy_helper
+
+    constants = {}
+    for tensor in model.graph.initializer:
+        if len(tensor.dims) < 5:
+            constants[tensor.name] = numpy_helper.to_array(tensor)
+    for node in model.graph.node:
+        values = [attribute.t for attribute in node.attribute if attribute.name == "value"]
+        if node.op_type == "Constant" and values:
+            constants[node.output[0]] = numpy_helper.to_array(values[0])
+    return constants
