@@ -25,6 +25,7 @@ from gfscore.workflow.bundling.contents import STATEMENT, Bundle, statement_of
 from gfscore.workflow.bundling.recomputed import COMPRESSED
 from gfscore.workflow.catalogue import CATALOGUE
 from gfscore.workflow.config_files import read_configuration
+from gfscore.workflow.plan import Run
 
 AUDIT = "audits/toy"
 MODELS = ("good", "bad")
@@ -46,8 +47,8 @@ def restated(folder):
         write_checksummed(page, words, files=[audit / "verdict.json", audit / "class_scores.parquet"])
     try:
         bundle = Bundle.read(folder)
-        configuration = folder / AUDIT / "config.yaml"
-        made = statement_of(bundle, read_configuration([configuration], {}))
+        configuration = read_configuration([folder / AUDIT / "config.yaml"], {})
+        made = statement_of(bundle, Run(configuration).audits[bundle.audit])
     except Exception:
         made = json.loads((folder / STATEMENT).read_text())
         known = {name: digest for name, digest in Bundle.read(folder).digests.items() if name != STATEMENT}

@@ -18,6 +18,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+PlainSettings = Mapping[str, Any]
+"""Settings as plain values, as configuration files, parameters of jobs and manifests hold them."""
+
 HALF = 0.5
 """Least confidence, that of a coin toss."""
 

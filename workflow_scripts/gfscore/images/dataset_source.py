@@ -3,7 +3,7 @@
 Imports nothing heavy, because the Snakefile imports it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from gfscore.core.settings import (
     Half,
     InnerShare,
     Name,
+    PlainSettings,
     Seed,
     Sha256,
     Sparse,
@@ -33,9 +34,6 @@ from gfscore.core.settings import (
 from gfscore.images.corruptions.parameters import Severities
 
 SOURCES = "gfscore.images.sources"
-
-PlainSettings = Mapping[str, Any]
-"""Settings as plain values, as configuration files, parameters of jobs and manifests hold them."""
 
 FROM_GENERATOR = "from_generator"
 """Value of label_error_rate: the rates that train_generator measured."""

@@ -1,7 +1,7 @@
 """Settings of an audit, with the defaults of those that are left out, and settings that all audits of a run share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel, Field
 
@@ -18,7 +18,7 @@ from gfscore.audit.settings import (
     IntervalSettings,
 )
 from gfscore.audit.verdicts.gate_rules import RuleSettings
-from gfscore.core.settings import Closed, Name, Text, Unique
+from gfscore.core.settings import Closed, Name, PlainSettings, Text, Unique
 from gfscore.networks.device_choice import InferenceSettings
 from gfscore.show.page import ReportSettings
 
@@ -125,8 +125,8 @@ def default_measures(threats: Sequence[str], *, gradients: bool, logits: bool) -
 
 
 def explicit_audit(
-    name: str, settings: AuditSettings, models: list[str], measures: Mapping[str, Any], attributes: list[str]
-) -> dict[str, Any]:
+    name: str, settings: AuditSettings, models: list[str], measures: Mapping[str, PlainSettings], attributes: list[str]
+) -> PlainSettings:
     """Complete settings of an audit as plain values, defaults filled in.
 
     Parameters
@@ -157,7 +157,7 @@ def explicit_audit(
     return explicit
 
 
-def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, Any]) -> dict[str, Any] | None:
+def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, PlainSettings]) -> PlainSettings | None:
     calibration = settings.calibration
     if "calibration" not in settings.model_fields_set:
         calibration = CalibrationSettings()
@@ -184,7 +184,7 @@ def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, Any]) 
     return explicit
 
 
-def _default_rules(measures: Mapping[str, Any]) -> list[RuleSettings]:
+def _default_rules(measures: Mapping[str, PlainSettings]) -> list[RuleSettings]:
     for name, entry in measures.items():
         if entry["kind"] == "clean":
             return [RuleSettings(measure=name, at_least=DEFAULT_CLEAN_ACCURACY)]

@@ -149,8 +149,16 @@ def shown_path(path: Path | str) -> str:
 # ---- marked data ----
 
 
-def merge(below: Any, above: Any, *, replaced: tuple[str, ...] = ()) -> Any:
-    """Merge mappings key by key, except those of the keys `replaced`; other values are replaced. Marks are kept."""
+def merge(below: object, above: object, *, replaced: tuple[str, ...] = ()) -> Any:
+    """Merge mappings key by key, except those of the keys `replaced`; other values are replaced. Marks are kept.
+
+    Parameters
+    ----------
+    below, above : Marked or any value
+        What is overridden, and what overrides it.
+    replaced : tuple of str
+        Keys whose mappings replace those below as a whole.
+    """
     if not (isinstance(below, Marked) and isinstance(above, Marked)):
         return above
     merged = Marked(below, {**below.marks, **above.marks})
@@ -162,7 +170,7 @@ def merge(below: Any, above: Any, *, replaced: tuple[str, ...] = ()) -> Any:
     return merged
 
 
-def marked(data: Any, mark: Mark) -> Any:
+def marked(data: object, mark: Mark) -> Any:
     """Data as marked mappings and lists, all with the same mark."""
     if isinstance(data, Mapping):
         values = {str(key): marked(value, mark) for key, value in data.items()}
@@ -172,9 +180,10 @@ def marked(data: Any, mark: Mark) -> Any:
     return data
 
 
-def mark_of(config: Any, key_path: KeyPath) -> Mark | None:
+def mark_of(config: object, key_path: KeyPath) -> Mark | None:
     """Mark of the value at a path, or else of the nearest value above it that has one; None without any."""
-    mark, value = None, config
+    mark = None
+    value: Any = config
     for step in key_path:
         if isinstance(value, Marked) and step in value:
             mark = value.marks.get(str(step), mark)
@@ -186,14 +195,14 @@ def mark_of(config: Any, key_path: KeyPath) -> Mark | None:
     return mark
 
 
-def children(data: Any) -> Iterable[tuple[Any, Any]]:
+def children(data: object) -> Iterable[tuple[Any, Any]]:
     """Keys or positions of a mapping or list with their values; nothing for other data."""
     if isinstance(data, dict):
         return data.items()
     return enumerate(data) if isinstance(data, list) else ()
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as one line of YAML, truncated after LONGEST_SHOWN characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
@@ -202,7 +211,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
-def _parsed_scalars(data: Any) -> Any:
+def _parsed_scalars(data: object) -> object:
     # Snakemake leaves values within braces on the command line as strings.
     if isinstance(data, Mapping):
         return {key: _parsed_scalars(value) for key, value in data.items()}
@@ -220,7 +229,7 @@ def _parsed_scalars(data: Any) -> Any:
 # ---- size and numbers ----
 
 
-def require_bounded_size(config: Any) -> None:
+def require_bounded_size(config: object) -> None:
     """Raise InputError for an alias that holds itself, or more than MAX_VALUES values with aliases expanded."""
     if _count(config, {}) > MAX_VALUES:
         raise InputError(
@@ -229,7 +238,7 @@ def require_bounded_size(config: Any) -> None:
         )
 
 
-def _count(data: Any, counts: dict[int, int]) -> int:
+def _count(data: object, counts: dict[int, int]) -> int:
     # Values of data with aliases expanded; `counts` are those of mappings and lists by their identity.
     if not isinstance(data, dict | list):
         return 1
@@ -241,7 +250,7 @@ def _count(data: Any, counts: dict[int, int]) -> int:
     return counts[id(data)]
 
 
-def _invalid_numbers(data: Any, key_path: KeyPath = ()) -> Iterator[tuple[Mark, KeyPath, str]]:
+def _invalid_numbers(data: Marked | MarkedList, key_path: KeyPath = ()) -> Iterator[tuple[Mark, KeyPath, str]]:
     # NaN and infinity would pass range checks silently; larger integers do not fit into tables.
     for key, value in children(data):
         mark, path_of_value = data.marks[key], (*key_path, key)

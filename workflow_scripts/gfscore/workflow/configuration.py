@@ -5,12 +5,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from gfscore.audit.settings import ATTACK_DISTANCE
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings, range_of
 from gfscore.core.errors import InputError, unknown
-from gfscore.core.settings import LOGARITHMS
+from gfscore.core.settings import LOGARITHMS, PlainSettings
 from gfscore.measures import NamedMeasure
 from gfscore.measures.great import NEED_LOGITS
 from gfscore.networks import leaderboard
@@ -34,7 +33,7 @@ INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 """Error codes of the system for invalid paths."""
 
 
-def configured(paths: Iterable[Path | str], overrides: Mapping[str, Any], *, thorough: bool = True) -> Resolution:
+def configured(paths: Iterable[Path | str], overrides: PlainSettings, *, thorough: bool = True) -> Resolution:
     """Complete configuration of a run.
 
     Parameters
@@ -60,7 +59,15 @@ def configured(paths: Iterable[Path | str], overrides: Mapping[str, Any], *, tho
 
 
 def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None:
-    """Raise InputError unless the names in a resolved configuration exist and its entries are consistent."""
+    """Raise InputError unless the names in a resolved configuration exist and its entries are consistent.
+
+    Parameters
+    ----------
+    resolution : Resolution
+        A complete configuration, with the marks of what the user wrote.
+    thorough : bool
+        Whether to include the slowest check, of sequential tests.
+    """
     run = Run(resolution.config)
     mistakes = list(_mistakes(run))
     if thorough and not mistakes:
@@ -85,7 +92,7 @@ def _mistakes(run: Run) -> Iterator[ConfigMistake]:
     yield from case_mistakes(run)
 
 
-def _model_entries(run: Run) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+def _model_entries(run: Run) -> Iterator[tuple[KeyPath, PlainSettings]]:
     for zoo, threats in run.config["models"].items():
         for threat, models in threats.items():
             for name, entry in models.items():
@@ -95,8 +102,16 @@ def _model_entries(run: Run) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
 # ---- paths, names and texts ----
 
 
-def path_mistakes(key_path: KeyPath, entry: Mapping[str, Any]) -> Iterator[ConfigMistake]:
-    """Yield the invalid paths of an entry and those that Snakemake would misinterpret."""
+def path_mistakes(key_path: KeyPath, entry: PlainSettings) -> Iterator[ConfigMistake]:
+    """Yield the invalid paths of an entry and those that Snakemake would misinterpret.
+
+    Parameters
+    ----------
+    key_path : tuple
+        Path of the entry in the configuration.
+    entry : mapping
+        Settings, of which `path` and `list` name files.
+    """
     for key in ("path", "list"):
         path = entry.get(key)
         if not isinstance(path, str):
@@ -115,7 +130,7 @@ def path_mistakes(key_path: KeyPath, entry: Mapping[str, Any]) -> Iterator[Confi
             yield ConfigMistake((*key_path, key), message)
 
 
-def _dataset_names(run: Run, key_path: KeyPath, entry: Mapping[str, Any], *keys: str) -> Iterator[ConfigMistake]:
+def _dataset_names(run: Run, key_path: KeyPath, entry: PlainSettings, *keys: str) -> Iterator[ConfigMistake]:
     for key in keys:
         name = entry.get(key)
         if name is not None and name not in run.datasets:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 from gfscore.core.identity import ModelName
+from gfscore.core.settings import PlainSettings
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
@@ -21,7 +20,7 @@ from gfscore.networks.sources.probe import Fit
 from gfscore.networks.sources.trained import Trained
 from gfscore.networks.training_settings import training_methods
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
-from gfscore.workflow.user_files import OptionalFile, present, size_of, state
+from gfscore.workflow.user_files import FileState, OptionalFile, present, size_of, state
 
 CHECKPOINTS = "checkpoints"
 """Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
@@ -52,7 +51,7 @@ class PlannedModel:
 
     name: ModelName
     zoo: str
-    entry: Mapping[str, Any]
+    entry: PlainSettings
 
     @cached_property
     def source(self) -> ModelSource:
@@ -170,7 +169,7 @@ class PlannedModel:
 
     # ---- files of the user ----
 
-    def checkpoint_settings(self) -> dict[str, Any]:
+    def checkpoint_settings(self) -> PlainSettings:
         """Settings that determine a fetched classifier: its entry without published figures."""
         settings = dict(self.entry)
         for key in PUBLISHED:
@@ -199,11 +198,11 @@ class PlannedModel:
         """Files of the folder architectures/ that define the network, in order; empty for other networks."""
         return _code_of(self.architecture)[0]
 
-    def checkpoint_state(self) -> str | list[Any] | None:
+    def checkpoint_state(self) -> object:
         """State of a user's checkpoint and digest of the code of its network; None without either."""
         states = [state(path) for path in self.placed_files()]
         # One file is identified by its state alone, as it always was, so that nothing made from it runs again.
-        files: Any = states
+        files: object = states
         if len(states) < 2:
             files = states[0] if states else None
 
@@ -217,7 +216,7 @@ class PlannedModel:
         size = size_of(self.path)
         return OF_LARGE if size is None else threads_for_size(size)
 
-    def logit_check(self, *, samples: str | None, on_failure: str) -> dict[str, Any]:
+    def logit_check(self, *, samples: str | None, on_failure: str) -> PlainSettings:
         """Settings of the check of the model's logits, as params.
 
         Parameters
@@ -255,7 +254,7 @@ class PlannedDataset:
     """
 
     name: str
-    entry: Mapping[str, Any]
+    entry: PlainSettings
 
     @cached_property
     def source(self) -> DatasetSource:
@@ -319,7 +318,7 @@ class PlannedDataset:
 
     # ---- images and attributes ----
 
-    def image_settings(self) -> dict[str, Any]:
+    def image_settings(self) -> PlainSettings:
         """Settings that determine the images: the source and the keys of that source."""
         settings = dict(self.entry)
         for key in NOT_OF_IMAGES:
@@ -374,7 +373,7 @@ class PlannedDataset:
             files.append(self.generator.path)
         return files + _code_of(self.generator.architecture)[0]
 
-    def generator_state(self) -> list[Any]:
+    def generator_state(self) -> list[FileState]:
         """State of a user's generator and digest of the code of its network, None without."""
         if self.generator is None:
             return []
@@ -394,7 +393,7 @@ class PlannedMapper:
     """
 
     name: str
-    entry: Mapping[str, Any]
+    entry: PlainSettings
 
     @cached_property
     def kind(self) -> MapperKind:
@@ -425,7 +424,7 @@ class PlannedMapper:
         """Table of the boundaries of a model along the latent dimensions."""
         return f"results/projections/{self.name}/{model.name.path}.parquet"
 
-    def training_settings(self) -> dict[str, Any]:
+    def training_settings(self) -> PlainSettings:
         """Settings that determine the mapper: its entry without `search`, which affects projections only."""
         settings = dict(self.entry)
         del settings["search"]
@@ -447,7 +446,14 @@ class PlannedMapper:
 
 
 def serves(gives: Gives, measure: NamedMeasure) -> bool:
-    """Whether a model that provides `gives` has what a measure needs."""
+    """Whether a model that provides `gives` has what a measure needs.
+
+    Parameters
+    ----------
+    gives : {"samples", "logits", "predictions", "gradients"}
+        What the model provides; gradients include predictions, and predictions logits.
+    measure : NamedMeasure
+    """
     kind, settings = measure.kind, measure.settings
     if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
         return False

@@ -12,7 +12,9 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.names import shell_word, without_queries
+from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import describe_network
+from gfscore.networks.model_source import Manifest
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.entries import PlannedModel
@@ -99,7 +101,7 @@ def _require_same_question(audit: PlannedAudit, path: Path) -> None:
             )
 
 
-def _question(audit: PlannedAudit) -> dict[str, Any]:
+def _question(audit: PlannedAudit) -> PlainSettings:
     # What the verdict depends on: no titles, and no measures that no rule judges.
     settings = audit.run.settings
     return {
@@ -112,7 +114,7 @@ def _question(audit: PlannedAudit) -> dict[str, Any]:
     }
 
 
-def _values(data: Any, key_path: str = "") -> Iterator[tuple[str, Any]]:
+def _values(data: object, key_path: str = "") -> Iterator[tuple[str, object]]:
     # Every value below mappings and lists with its place, "gate > 0 > at_least".
     items: Any
     if isinstance(data, Mapping):
@@ -126,7 +128,7 @@ def _values(data: Any, key_path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _values(value, f"{key_path} > {key}" if key_path else str(key))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "not given" if value is None else repr(value)
 
 
@@ -173,7 +175,7 @@ def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
             _require_digest(model.weights, str(judged.checkpoint_sha256), audit, remedy=remedy)
 
 
-def _require_code(manifest: Mapping[str, Any], audit: PlannedAudit) -> None:
+def _require_code(manifest: Manifest, audit: PlannedAudit) -> None:
     recorded = {file["path"]: file["sha256"] for file in manifest.get("architecture_files", [])}
     if not recorded:
         return

@@ -93,7 +93,17 @@ def planned_logits(samples: int) -> Planned:
 
 
 def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_size: int) -> Planned:
-    """Work of a measure on a dataset of so many samples and classes; `batch_size` is the setting of inference."""
+    """Work of a measure on a dataset of so many samples and classes; `batch_size` is the setting of inference.
+
+    Parameters
+    ----------
+    measure : NamedMeasure
+        Its kind says how many passes a sample takes.
+    samples, classes : int
+        Of the dataset.
+    batch_size : int
+        Setting `inference: batch_size`, images at a time.
+    """
     kind, settings = measure.kind, measure.settings
     measured = samples_of(measure.subset, samples, classes)
     forwards = measured * (1 + kind.forward_passes(settings, classes))
@@ -102,7 +112,15 @@ def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_siz
 
 
 def planned_projection(mapper: MapperSettings, samples: int, classes: int) -> Planned:
-    """Work of project_attributes with a mapper on a dataset of so many samples and classes."""
+    """Work of project_attributes with a mapper on a dataset of so many samples and classes.
+
+    Parameters
+    ----------
+    mapper : MapperSettings
+        Its latent dimensions and attributes are searched, each in both directions.
+    samples, classes : int
+        Of the dataset.
+    """
     search = mapper.search
     attributes = getattr(mapper, "attributes", None) or ()
     moves = (mapper.latent + len(attributes)) * (MOVES * search.steps + MOVES * search.bisections)
@@ -158,6 +176,12 @@ def gpu_mistakes(run: Run, installed: InstalledGpus) -> list[str]:
     """What keeps the audits of a run from the device that their settings name, a sentence with the remedy for each.
 
     Steps that an earlier run has finished need no device.
+
+    Parameters
+    ----------
+    run : Run
+    installed : InstalledGpus
+        GPUs of this machine.
     """
     if installed.usable:
         return []

@@ -13,6 +13,7 @@ from gfscore.audit.settings import ATTACK_DISTANCE
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
+from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.networks import leaderboard
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings
@@ -24,6 +25,9 @@ NOTHING = "(?!)"
 
 STEPS = {"logits": "score_models", "network": "measure_model"}
 """Step that computes a measure, by the input that its kind needs."""
+
+Params = dict[str, Any]
+"""Parameters of a step as plain values, by which Snakemake tells whether it has to run again."""
 
 EXPORTS = ("latex", "model-cards", "ro-crate")
 """Folders of an audit's exports."""
@@ -39,7 +43,7 @@ def step_of(measure: NamedMeasure) -> str:
     return STEPS[measure.kind.needs]
 
 
-def zoo_models(models: Mapping[str, Mapping[str, Mapping[str, Any]]], zoo: str, threat: str) -> list[str]:
+def zoo_models(models: Mapping[str, Mapping[str, Mapping[str, PlainSettings]]], zoo: str, threat: str) -> list[str]:
     """Names of a zoo's models for one threat model.
 
     Parameters
@@ -75,7 +79,7 @@ class Run:
     mappers : dict of str to PlannedMapper
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: PlainSettings) -> None:
         """Make the objects; settings are parsed when they are needed."""
         self.config = config
         self.datasets = {name: PlannedDataset(name, entry) for name, entry in config["datasets"].items()}
@@ -207,7 +211,7 @@ class PlannedAudit:
 
     name: str
     run: Run
-    entry: Mapping[str, Any]
+    entry: PlainSettings
 
     @cached_property
     def settings(self) -> AuditSettings:
@@ -504,11 +508,11 @@ class PlannedAudit:
 
     # ---- params of the steps, as plain values ----
 
-    def measure_entries(self) -> dict[str, Any]:
+    def measure_entries(self) -> Params:
         """Settings of the measures by name."""
         return {name: measure.entry() for name, measure in self.measures.items()}
 
-    def subject(self) -> dict[str, Any]:
+    def subject(self) -> Params:
         """Models, measures, calibrated measure and files of logits.
 
         `given` maps the labels of models that are brought as values to their source, "logits" or "samples".
@@ -529,13 +533,13 @@ class PlannedAudit:
             "logits": logits,
         }
 
-    def judged_subject(self) -> dict[str, Any]:
+    def judged_subject(self) -> Params:
         """Subject with the judged measures alone."""
         subject = self.subject()
         subject["measures"] = {measure.name: measure.entry() for measure in self.judged_measures()}
         return subject
 
-    def logit_checks(self) -> list[dict[str, Any]]:
+    def logit_checks(self) -> list[PlainSettings]:
         """Settings of the check of the logits, for each model that has logits."""
         samples = self.dataset.settings.published_accuracy
         on_failure = self.run.settings.checks.published_accuracy
@@ -553,7 +557,7 @@ class PlannedAudit:
                 digests[model.logits] = digest(model.logits)
         return digests
 
-    def described_models(self) -> list[dict[str, Any]]:
+    def described_models(self) -> list[Params]:
         """Names of the models with their training method and architecture."""
         return [model.description() for model in self.models]
 
@@ -566,7 +570,7 @@ class PlannedAudit:
                 baselines[model.label] = candidates[0]
         return baselines
 
-    def table_settings(self) -> dict[str, Any]:
+    def table_settings(self) -> Params:
         """Settings of the tables."""
         settings = self.run.settings
         baseline = self.settings.corruption_baseline
@@ -587,7 +591,7 @@ class PlannedAudit:
             "costs": self.cost_records(),
         }
 
-    def _calibration_settings(self) -> dict[str, Any] | None:
+    def _calibration_settings(self) -> Params | None:
         calibration = self.settings.calibration
         if calibration is None:
             return None
@@ -601,20 +605,20 @@ class PlannedAudit:
             "distances": self.calibrating_distances,
         }
 
-    def _group_settings(self, task: PlannedDataset) -> dict[str, Any] | None:
+    def _group_settings(self, task: PlannedDataset) -> Params | None:
         groups = self.settings.groups
         if groups is None:
             return None
         return {**groups.model_dump(), "positive": self.positive_class(task)}
 
-    def _task_settings(self, task: PlannedDataset) -> dict[str, Any]:
+    def _task_settings(self, task: PlannedDataset) -> Params:
         return {
             "models": [model.name.columns() for model in self.models_on(task)],
             "label_attribute": task.label_attribute,
             "groups": self._group_settings(task),
         }
 
-    def cost_records(self) -> list[dict[str, Any]]:
+    def cost_records(self) -> list[Params]:
         """Path of the cost record of every job, with step, model and measure, in order."""
         records = []
         for model in self.task_models:
@@ -634,6 +638,6 @@ class PlannedAudit:
         return records
 
 
-def _cost_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> dict[str, Any]:
+def _cost_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> Params:
     # The path of the cost record is that of the log of the job.
     return {"step": step, **model.name.columns(), "measure": measure, "path": f"results/costs/{path}.json"}

@@ -12,6 +12,7 @@ from typing import Any
 from gfscore.core import digests
 from gfscore.core.digests import require_pinned
 from gfscore.core.errors import InputError
+from gfscore.networks.model_source import Manifest
 from gfscore.networks.onnx_files import data_files
 from gfscore.workflow.entries import PlannedDataset, PlannedModel
 from gfscore.workflow.plan import PlannedAudit
@@ -160,7 +161,7 @@ def _may_have_changed(manifest: str) -> bool:
     return stored is None or stored.digest != content.get("digest")
 
 
-def reads_files(manifest: Mapping[str, Any]) -> bool:
+def reads_files(manifest: Manifest) -> bool:
     """Whether the images of a dataset's manifest come from files, not from a package."""
     if manifest.get("path"):
         return True

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from gfscore.core.errors import InputError, nearest, unknown
-from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, never
+from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, PlainSettings, never
 from gfscore.workflow.config_files import DEFAULT, KeyPath, Marked, listed, mark_of, shown
 
 NAMES_MAY = "may contain only letters, digits and . _ + - and must not start with . or -"
@@ -76,7 +76,7 @@ class Resolution:
     config: dict[str, Any]
     written: Marked
     files: tuple[str, ...] = ()
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: PlainSettings = field(default_factory=dict)
 
     def origin(self, key_path: KeyPath) -> str:
         """Origin of a value: name of a file, --config, or "default"."""
@@ -141,7 +141,7 @@ class State:
             self.require_mapping(*key_path, name)
             yield name, section[name]
 
-    def parsed(self, model: type[M], entry: Any, key_path: KeyPath) -> M | None:
+    def parsed(self, model: type[M], entry: object, key_path: KeyPath) -> M | None:
         """Settings of an entry, an object of `model`; None if the entry has mistakes."""
         try:
             return model.model_validate(entry)
@@ -149,7 +149,7 @@ class State:
             self.mistakes += mistakes_of(error, model, entry, key_path)
         return None
 
-    def choose(self, key: str, entry: Mapping[str, Any], choice: Mapping[str, D], key_path: KeyPath) -> D | None:
+    def choose(self, key: str, entry: PlainSettings, choice: Mapping[str, D], key_path: KeyPath) -> D | None:
         """Kind or source of an entry.
 
         Parameters
@@ -205,7 +205,7 @@ def _displayed_key_path(key_path: KeyPath) -> KeyPath:
 
 
 def mistakes_of(
-    error: ValidationError, model: type[BaseModel], entry: Any, key_path: KeyPath
+    error: ValidationError, model: type[BaseModel], entry: object, key_path: KeyPath
 ) -> Iterator[ConfigMistake]:
     """Yield each mistake that pydantic found in an entry.
 
@@ -240,10 +240,11 @@ def mistakes_of(
         yield ConfigMistake((*key_path, *inner), _message(nearest_form or errors, model, entry, inner))
 
 
-def _key_path_of(error: ErrorDetails, entry: Any) -> KeyPath:
+def _key_path_of(error: ErrorDetails, entry: object) -> KeyPath:
     # Without the steps that pydantic inserts to distinguish the members of a union.
     key_path: list[str | int] = []
-    value, steps = entry, error["loc"]
+    value: Any = entry
+    steps = error["loc"]
     for number, step in enumerate(steps):
         is_last = number == len(steps) - 1
         if _holds(value, step):
@@ -258,13 +259,13 @@ def _key_path_of(error: ErrorDetails, entry: Any) -> KeyPath:
     return tuple(key_path)
 
 
-def _holds(value: Any, step: str | int) -> bool:
+def _holds(value: object, step: str | int) -> bool:
     if isinstance(value, Mapping):
         return step in value
     return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
-def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: Any, key_path: KeyPath) -> str:
+def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: object, key_path: KeyPath) -> str:
     error = errors[0]
     kind = error["type"]
     if kind == "extra_forbidden":
@@ -346,8 +347,9 @@ SENTENCES: dict[str, Callable[[ErrorDetails, KeyPath], str]] = {
 # ---- keys that settings have at a path ----
 
 
-def _keys_at(model: type[BaseModel], entry: Any, key_path: KeyPath) -> list[str]:
-    models, value = [model], entry
+def _keys_at(model: type[BaseModel], entry: object, key_path: KeyPath) -> list[str]:
+    models = [model]
+    value: Any = entry
     for step in key_path:
         value = value[step]
         if isinstance(step, str):
@@ -374,7 +376,7 @@ def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif get_origin(annotation) is not Literal:
@@ -382,7 +384,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
             yield from _models_in(argument)
 
 
-def _selected_by(model: type[BaseModel], value: Any) -> bool:
+def _selected_by(model: type[BaseModel], value: object) -> bool:
     # Whether a key of the value, such as `method` or `family`, selects this model.
     if not isinstance(value, Mapping):
         return False

@@ -16,6 +16,7 @@ import yaml
 from gfscore.core.digests import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line, without_queries, without_query
+from gfscore.core.settings import PlainSettings
 from gfscore.workflow.config_files import KeyPath, read_configuration
 from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.plan import PlannedAudit, Run
@@ -45,10 +46,10 @@ class Origins:
     """Where the values of an audit's configuration come from: files, and values of --config but `run`."""
 
     files: list[str]
-    overrides: dict[str, Any]
+    overrides: PlainSettings
 
 
-def configuration_of(audit: PlannedAudit) -> dict[str, Any]:
+def configuration_of(audit: PlannedAudit) -> PlainSettings:
     """Part of a complete configuration that an audit depends on, with entries for RobustBench's models."""
     config = audit.run.config
     models: dict[str, Any] = {}
@@ -77,6 +78,13 @@ def rendered(resolution: Resolution, audit: str) -> str:
     """Text of results/audits/<audit>/config.yaml; a function of the values and their origins.
 
     Queries of URLs are left out, since they may contain keys.
+
+    Parameters
+    ----------
+    resolution : Resolution
+        Complete configuration with the origin of every value.
+    audit : str
+        Name of the audit, of which it holds all that it depends on and nothing else.
     """
     overrides = without_queries(resolution.overrides)
     # Which other audits ran along with this one does not matter to it.
@@ -105,10 +113,22 @@ def origins(text: str) -> Origins | None:
     return Origins(values[FILES], values.get(OVERRIDES, {}))
 
 
-def resolved_configuration(path: Path, audit: str) -> dict[str, Any]:
+def resolved_configuration(path: Path, audit: str) -> PlainSettings:
     """Configuration that results/audits/<audit>/config.yaml holds, every value written.
 
     No file that it names is opened.
+
+    Parameters
+    ----------
+    path : Path
+        File config.yaml of an audit.
+    audit : str
+        Name of the audit that it must be of.
+
+    Returns
+    -------
+    mapping
+        Sections as plain values, as Run takes them.
 
     Raises
     ------
@@ -131,7 +151,7 @@ def resolved_configuration(path: Path, audit: str) -> dict[str, Any]:
     return resolution.config
 
 
-def _names_entries(written: Mapping[str, Any], audit: str) -> bool:
+def _names_entries(written: PlainSettings, audit: str) -> bool:
     # Whether a configuration is of one audit, whose models all have entries: names of files, or patterns, in place of
     # models would be looked for.
     if written.get("run") != [audit] or list(written.get("audits", {})) != [audit]:
@@ -139,7 +159,7 @@ def _names_entries(written: Mapping[str, Any], audit: str) -> bool:
     return all(_has_entry(written["models"], name) for name in written["audits"][audit]["models"])
 
 
-def _has_entry(models: Any, name: str) -> bool:
+def _has_entry(models: object, name: str) -> bool:
     entry = models
     for step in name.split("/"):
         if not isinstance(entry, Mapping) or step not in entry:
@@ -151,7 +171,7 @@ def _has_entry(models: Any, name: str) -> bool:
 # ---- YAML, with the origin of each value behind it ----
 
 
-def _lines(data: Mapping[str, Any], resolution: Resolution, key_path: KeyPath, indent: str = "") -> Iterator[str]:
+def _lines(data: PlainSettings, resolution: Resolution, key_path: KeyPath, indent: str = "") -> Iterator[str]:
     for key, value in data.items():
         path_of_value = (*key_path, key)
         if isinstance(value, dict) and value:
@@ -167,7 +187,7 @@ def _lines(data: Mapping[str, Any], resolution: Resolution, key_path: KeyPath, i
             yield f"{indent}{_text(key)}: {text} # {on_one_line(str(resolution.origin(path_of_value)))}"
 
 
-def _item(item: Any, resolution: Resolution, key_path: KeyPath, indent: str) -> Iterator[str]:
+def _item(item: object, resolution: Resolution, key_path: KeyPath, indent: str) -> Iterator[str]:
     if not isinstance(item, dict):
         yield f"{indent}- {flow(item)} # {on_one_line(str(resolution.origin(key_path)))}"
         return
@@ -176,7 +196,7 @@ def _item(item: Any, resolution: Resolution, key_path: KeyPath, indent: str) -> 
     yield from more_lines
 
 
-def flow(value: Any) -> str:
+def flow(value: object) -> str:
     """Plain data as YAML in one line."""
     if isinstance(value, dict):
         items = [f"{_text(key)}: {flow(item)}" for key, item in value.items()]

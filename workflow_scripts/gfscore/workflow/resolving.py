@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gfscore.core.errors import unknown
+from gfscore.core.settings import PlainSettings
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.measures import KINDS
@@ -90,13 +91,13 @@ def resolve(written: Marked) -> Resolution:
     return Resolution(state.config, written)
 
 
-def _measure(state: State, entry: Marked, key_path: KeyPath) -> dict[str, Any] | None:
+def _measure(state: State, entry: Marked, key_path: KeyPath) -> PlainSettings | None:
     kind = state.choose("kind", entry, KINDS, key_path)
     settings = state.parsed(kind.settings, entry, key_path) if kind else None
     return settings.explicit() if settings else None
 
 
-def _mapper(state: State, entry: Marked, key_path: KeyPath) -> dict[str, Any] | None:
+def _mapper(state: State, entry: Marked, key_path: KeyPath) -> PlainSettings | None:
     kind = state.choose("kind", entry, mapper_kinds(), key_path)
     settings = state.parsed(kind.settings, entry, key_path) if kind else None
     return settings.explicit() if settings else None
@@ -122,7 +123,7 @@ def resolve_datasets(state: State) -> None:
             explicit["classes"] = datasets.get(explicit["fitted_on"], {}).get("classes")
 
 
-def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> dict[str, Any] | None:
+def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> PlainSettings | None:
     key_path = ("datasets", name)
     source = state.choose("source", entry, dataset_sources(), key_path)
     if source is None:
@@ -144,7 +145,7 @@ def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> dict[st
     return explicit
 
 
-def _attributes(state: State, dataset: str) -> dict[str, Any] | None:
+def _attributes(state: State, dataset: str) -> PlainSettings | None:
     key_path = ("datasets", dataset, "attributes")
     state.require_mapping(*key_path)
     entry = state.written["datasets"][dataset]["attributes"]
@@ -235,7 +236,7 @@ def resolve_models(state: State) -> None:
                     resolved[threat][name] = _model(state, entry, zoo, threat, name)
 
 
-def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> dict[str, Any] | None:
+def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> PlainSettings | None:
     key_path = ("models", zoo, threat, name)
     source = state.choose("source", entry, model_sources(), key_path)
     if source is None:
@@ -285,7 +286,7 @@ def resolve_audits(state: State) -> None:
             state.config["audits"][name] = _audit(state, name, settings, models)
 
 
-def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) -> dict[str, Any]:
+def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) -> PlainSettings:
     names = settings.measures or _default_measures(state, models)
     measures = {measure: state.config["measures"][measure] for measure in names}
     dataset = PlannedDataset(settings.dataset, state.config["datasets"][settings.dataset])
@@ -354,7 +355,7 @@ def _add_named(state: State, name: str, key_path: KeyPath, mark: Mark) -> None:
     _add_measure(state, name, _measure(state, written, key_path), written, mark)
 
 
-def _add_measure(state: State, name: str, explicit: dict[str, Any] | None, written: Marked, mark: Mark | None) -> None:
+def _add_measure(state: State, name: str, explicit: PlainSettings | None, written: Marked, mark: Mark | None) -> None:
     if state.config["measures"].setdefault(name, explicit) != explicit:
         state.add_mistake(f"{name!r} has other settings under `measures`; rename that entry", "measures", name)
     elif name not in state.written["measures"] and mark:

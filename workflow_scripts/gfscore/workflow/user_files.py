@@ -20,6 +20,10 @@ OptionalFile = str | list[str]
 """Path of an input of a step; an empty list where there is none, as Snakemake takes it."""
 
 
+FileState = str | list[int] | None
+"""What tells one content of a file from another: a digest, or size and time of modification; None for no file."""
+
+
 def present(path: str | None) -> OptionalFile:
     """Path of a user's file as the input of a step; empty for a missing file, which the step that reads it reports.
 
@@ -65,7 +69,7 @@ def size_of(path: str | None) -> int | None:
         ) from error
 
 
-def state(path: OptionalFile | None) -> str | list[int] | None:
+def state(path: OptionalFile | None) -> FileState:
     """Value that identifies the content of a user's file, for the params of the step that reads it.
 
     Parameters

@@ -10,7 +10,6 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pandas as pd
 
@@ -29,6 +28,7 @@ from gfscore.workflow.bundling.contents import (
     STATEMENT,
     Bundle,
     Files,
+    Json,
     NetworkFiles,
     cost_files,
     files_of_audit,
@@ -87,8 +87,7 @@ def write_bundle(
         raise InputError(f"{target}: exists; remove it, or name another folder with --to")
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
         raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
-    config = resolved_configuration(folder / "config.yaml", audit)
-    planned = Run(config).audits[audit]
+    planned = Run(resolved_configuration(folder / "config.yaml", audit)).audits[audit]
     read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
 
     files = files_of_audit(planned)
@@ -106,7 +105,7 @@ def write_bundle(
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         _copy(files, draft)
-        write_statement(Bundle.read(draft), config)
+        write_statement(Bundle.read(draft), planned)
         if key:
             sign(draft / STATEMENT, key)
         faults = verify_bundle(draft).faults
@@ -248,18 +247,18 @@ def _without_folder(verification: Verification, folder: Path) -> Verification:
 # ---- statement and signature ----
 
 
-def _other_digests(bundle: Bundle, statement: Any) -> Iterator[str]:
-    recorded_digests = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
-    if len(recorded_digests) < len(statement["subject"]):
+def _other_digests(bundle: Bundle, statement: Json) -> Iterator[str]:
+    digest_of = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
+    if len(digest_of) < len(statement["subject"]):
         yield f"{STATEMENT}: names a file twice"
-    recorded_digests = {name: digest for name, digest in recorded_digests.items() if not name.startswith("model:")}
+    stated_files = {name for name in digest_of if not name.startswith("model:")}
     digests = bundle.stated_digests()
-    for name in sorted(recorded_digests.keys() | digests.keys()):
+    for name in sorted(stated_files | digests.keys()):
         if name not in digests:
             yield f"{name}: missing, as {STATEMENT} says"
-        elif name not in recorded_digests:
+        elif name not in stated_files:
             yield f"{name}: added, as {STATEMENT} says"
-        elif digests[name] != recorded_digests[name]:
+        elif digests[name] != digest_of[name]:
             yield f"{name}: edited or damaged, as {STATEMENT} says"
 
 
@@ -291,16 +290,17 @@ def _check_signature(
 # ---- content ----
 
 
-def _check_content(verification: Verification, bundle: Bundle, statement: Any) -> None:
-    config: dict[str, Any] = {}
+def _check_content(verification: Verification, bundle: Bundle, statement: Json) -> None:
+    audits: dict[str, PlannedAudit] = {}
 
-    def read_config() -> list[str]:
-        config.update(resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit))
+    def read_configuration() -> list[str]:
+        config = resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit)
+        audits.update(Run(config).audits)
         return []
 
-    verification.check("configuration", "the resolved configuration is whole", read_config)
-    if config:
-        _ContentCheck(verification, bundle, Run(config).audits[bundle.audit]).run(statement)
+    verification.check("configuration", "the resolved configuration is whole", read_configuration)
+    if bundle.audit in audits:
+        _ContentCheck(verification, bundle, audits[bundle.audit]).run(statement)
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class _ContentCheck:
     bundle: Bundle
     audit: PlannedAudit
 
-    def run(self, statement: Any) -> None:
+    def run(self, statement: Json) -> None:
         """Make all checks; proofs and counterexamples, once bundles hold any, are checked here as well."""
         check, unchecked = self.verification.check, self.verification.unchecked
         recomputed = Recomputed(self.bundle, self.audit)
@@ -366,9 +366,9 @@ class _ContentCheck:
         folder = self.bundle.of_audit("figures/")
         return name.startswith(folder) and "/" not in name.removeprefix(folder)
 
-    def other_statement(self, statement: Any) -> Iterator[str]:
+    def other_statement(self, statement: Json) -> Iterator[str]:
         """Entries of the statement that do not follow from the files."""
-        expected = statement_of(self.bundle, self.audit.run.config)
+        expected = statement_of(self.bundle, self.audit)
         for key in dict.fromkeys([*expected, *statement]):
             if key not in statement or key not in expected or statement[key] != expected[key]:
                 yield f"{STATEMENT}: its {printable(key)} is not what follows from the other files"
@@ -444,13 +444,13 @@ class _ContentCheck:
         if described["digest"] != self.bundle.json(dataset.manifest)["digest"]:
             yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says"
         table = read_table(self.bundle.path(dataset.samples), DATASET)
-        digests: Any = image_digests(images, where=name)
-        if list(digests["image_digest"]) != list(table["image_digest"]):
-            yield f"{name}: other images than datasets/{dataset.name}.parquet says"
-        if images.decoded is None and list(digests["pixel_digest"]) != list(table["pixel_digest"]):
-            yield f"{name}: other pixels than datasets/{dataset.name}.parquet says"
         # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
-        frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels, **digests})
+        frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels})
+        frame = frame.assign(**image_digests(images, where=name))
+        if list(frame["image_digest"]) != list(table["image_digest"]):
+            yield f"{name}: other images than datasets/{dataset.name}.parquet says"
+        if images.decoded is None and list(frame["pixel_digest"]) != list(table["pixel_digest"]):
+            yield f"{name}: other pixels than datasets/{dataset.name}.parquet says"
         if list(SampleList(table, source=name).first) != list(SampleList(frame, source=name).first):
             yield f"{name}: other images are equal to each other than datasets/{dataset.name}.parquet says"
 

@@ -56,6 +56,9 @@ LARGEST_STATEMENT = 1 << 26
 LARGEST_SIGNATURE = 1 << 16
 """Bytes of a signature that is read."""
 
+Json = dict[str, Any]
+"""Content of a JSON file, a manifest or statement: what it holds is not known before it is checked."""
+
 Files = dict[str, str]
 """Names of files below a bundle, and where they come from: paths from the folder of results/, or of the user."""
 
@@ -123,7 +126,7 @@ class NetworkFiles:
     files: Files
 
 
-def network_files(audit: PlannedAudit, read: Callable[[str], Mapping[str, Any]]) -> dict[str, NetworkFiles]:
+def network_files(audit: PlannedAudit, read: Callable[[str], Json]) -> dict[str, NetworkFiles]:
     """Files of each model that is a file.
 
     Parameters
@@ -189,12 +192,13 @@ class Bundle:
         names = list(_names_below(folder))
         audits = set()
         for name in names:
-            parts = name.split("/")
-            if len(parts) > 2 and parts[0] == "audits":
-                audits.add(parts[1])
+            steps = name.split("/")
+            if len(steps) > 2 and steps[0] == "audits":
+                audits.add(steps[1])
         if len(audits) != 1:
             raise InputError(f"{printable(folder)}: holds {len(audits)} audits, not one; ask for the bundle again")
-        return cls(folder, {name: sha256_of_file(folder / name) for name in names}, audits.pop())
+        digests = {name: sha256_of_file(folder / name) for name in names}
+        return cls(folder, digests, audits.pop())
 
     def path(self, path: str) -> Path:
         """Where a file stands by its name, or by its path below results/; InputError where the bundle has none."""
@@ -203,7 +207,7 @@ class Bundle:
             raise InputError(f"{printable(name)}: missing; ask for the bundle again")
         return self.folder / name
 
-    def json(self, path: str) -> dict[str, Any]:
+    def json(self, path: str) -> Json:
         """Content of a JSON file."""
         return read_json(self.path(path))
 
@@ -217,7 +221,10 @@ class Bundle:
 
     def stated_digests(self) -> dict[str, str]:
         """Digests of the files that the statement names: all but itself and its signature."""
-        return {name: digest for name, digest in self.digests.items() if name not in (STATEMENT, SIGNATURE)}
+        digests = dict(self.digests)
+        for name in (STATEMENT, SIGNATURE):
+            digests.pop(name, None)
+        return digests
 
 
 def _names_below(folder: Path) -> Iterator[str]:
@@ -247,23 +254,22 @@ def _names_below(folder: Path) -> Iterator[str]:
 # ---- statement ----
 
 
-def statement_of(bundle: Bundle, config: Mapping[str, Any]) -> dict[str, Any]:
+def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
     """Statement on a bundle: every file and model by digest; the question of the audit, its verdict and evidence.
 
     Parameters
     ----------
     bundle : Bundle
-    config : mapping
-        Resolved configuration of the audit.
+    audit : PlannedAudit
+        Audit of the resolved configuration.
 
     Raises
     ------
     InputError
         Naming the file, where one cannot be read.
     """
-    audit = config["audits"][bundle.audit]
     verdict = bundle.json(bundle.of_audit("verdict.json"))
-    manifest = bundle.json(f"datasets/{audit['dataset']}.json")
+    manifest = bundle.json(audit.dataset.manifest)
     sources = read_identity(bundle.audit_path("class_scores.parquet"))["made_from"]
 
     digests = bundle.stated_digests()
@@ -272,45 +278,48 @@ def statement_of(bundle: Bundle, config: Mapping[str, Any]) -> dict[str, Any]:
         if SHA256.fullmatch(digest):
             digests[f"model:{label_of(source)}"] = digest
     rules = []
-    for judged, rule in zip(verdict["rules"], audit["gate"], strict=True):
-        rules.append({"words": judged["words"], **rule})
+    for judged, rule in zip(verdict["rules"], audit.rules, strict=True):
+        rules.append({"words": judged["words"], **rule.model_dump(by_alias=True)})
+    question = {
+        "title": audit.title,
+        "dataset": {name: manifest[name] for name in ("dataset", "digest", "samples", "classes")},
+        "models": audit.settings.models,
+        "rules": rules,
+    }
     return {
         "_type": TYPE,
         "subject": [{"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)],
         "predicateType": PREDICATE_TYPE,
         "predicate": {
             "audit": bundle.audit,
-            "question": {
-                "title": audit["title"],
-                "dataset": {name: manifest[name] for name in ("dataset", "digest", "samples", "classes")},
-                "models": audit["models"],
-                "rules": rules,
-            },
+            "question": question,
             "verdict": verdict,
-            "evidence": {"measures": config["measures"], "values_from": sources},
+            "evidence": {"measures": audit.measure_entries(), "values_from": sources},
         },
     }
 
 
-def write_statement(bundle: Bundle, config: Mapping[str, Any]) -> None:
+def write_statement(bundle: Bundle, audit: PlannedAudit) -> None:
     """Write statement.json into a bundle."""
-    text = json.dumps(statement_of(bundle, config), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(statement_of(bundle, audit), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(bundle.folder / STATEMENT, f"{text}\n")
 
 
-def read_statement(path: Path) -> Any:
+def read_statement(path: Path) -> Json:
     """Content of a statement; InputError for what is no JSON, holds a key twice or no number, or is very large."""
     try:
         if path.stat().st_size > LARGEST_STATEMENT:
             raise InputError(f"{path}: larger than {LARGEST_STATEMENT:,} bytes; no statement is")
-        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        content = path.read_text(encoding="utf-8")
+        statement: Json = json.loads(content, object_pairs_hook=_once, parse_constant=_no_number)
+        return statement
     except InputError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         raise ValueError("a key stands twice in a mapping")
@@ -344,7 +353,17 @@ def sign(statement: Path, key: Path | str) -> None:
 
 
 def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | str, identity: str) -> None:
-    """Raise InputError unless a statement is signed by somebody whose key a file of allowed signers names."""
+    """Raise InputError unless a statement is signed by somebody whose key a file of allowed signers names.
+
+    Parameters
+    ----------
+    statement, signature : Path
+        Files of the bundle.
+    allowed_signers : path
+        File in the form of ALLOWED SIGNERS of ssh-keygen(1).
+    identity : str
+        Principal in that file who must have signed.
+    """
     if not Path(allowed_signers).is_file():
         raise InputError(f"{allowed_signers}: no such file; give one in the form of ALLOWED SIGNERS of ssh-keygen(1)")
     arguments = ["-f", str(allowed_signers), "-I", identity, "-s", _bounded(signature)]

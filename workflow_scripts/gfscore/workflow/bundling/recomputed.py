@@ -12,11 +12,11 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -38,15 +38,18 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.core.software import software, version_in_words
+from gfscore.measures import NamedMeasure
 from gfscore.measures.samples import table_of
 from gfscore.show.page import provenance
 from gfscore.show.page.provenance import versions
 from gfscore.show.page.report import drawn_page
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
-from gfscore.workflow.bundling.contents import Bundle, inputs_of_tables, logit_files, name_of
+from gfscore.workflow.bundling.contents import Bundle, Json, inputs_of_tables, logit_files, name_of
 from gfscore.workflow.catalogue import CATALOGUE
-from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.plan import Params, PlannedAudit
+
+T = TypeVar("T")
 
 RELATIVE = 1e-7
 ABSOLUTE = 1e-10
@@ -97,7 +100,7 @@ class Recomputed:
 
     @cached_property
     def _files(self) -> dict[str, Any]:
-        # Paths in the bundle, by the names that the steps give them; None for a file that the audit does not have.
+        # Paths in the bundle as inputs of the steps, by name; None for a file that the audit does not have.
         files: dict[str, Any] = {}
         for name, paths in inputs_of_tables(self.audit).items():
             if isinstance(paths, str):
@@ -108,15 +111,28 @@ class Recomputed:
                 files[name] = [self.bundle.path(path) for path in paths]
         return files
 
-    def _subject(self, subject: dict[str, Any]) -> dict[str, Any]:
-        # Without logits there is no value at a chosen temperature.
+    def _subject(self, params: Params) -> AuditSubject:
+        subject = AuditSubject.parse(params)
         if not self.has_logits:
-            return {**subject, "logits": {}, "calibrated_measure": None}
-        paths = [self.bundle.path(name) for name in logit_files(self.audit)]
-        return {**subject, "logits": dict(zip(subject["logits"], paths, strict=True))}
+            # Without logits there is no value at a chosen temperature.
+            return replace(subject, logits={}, calibrated_measure=None)
+        logits = {}
+        for model, name in zip(subject.logits, logit_files(self.audit), strict=True):
+            logits[model] = self.bundle.path(name)
+        return replace(subject, logits=logits)
+
+    def _values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
+        # Values of the subject of a step, from the samples tables of its measures.
+        return AuditValues(
+            subject=self._subject(params),
+            selection=self._files["selection"],
+            dataset=self._files["dataset"],
+            scores=self._files["scores"],
+            samples=[self.bundle.path(path) for path in self.audit.sample_files(measures)],
+        )
 
     @cached_property
-    def _manifest(self) -> dict[str, Any]:
+    def _manifest(self) -> Json:
         return self.bundle.json(self.audit.dataset.manifest)
 
     def dataset(self) -> Iterator[str]:
@@ -164,7 +180,7 @@ class Recomputed:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
         settings, audit = self.audit.run.settings, self.audit.name
         great = settings.great
-        subject = AuditSubject.parse(self._subject(self.audit.subject()))
+        subject = self._subject(self.audit.subject())
         scoring = score(
             self._files,
             subject=subject,
@@ -225,7 +241,9 @@ class Recomputed:
         expected = selection_of(checks, [model.name for model in self.audit.models])
         # Of some warnings only logits tell.
         warned = list(expected["warned"])
-        warned += [item for item in recorded["warned"] if item not in warned]
+        for warning in recorded["warned"]:
+            if warning not in warned:
+                warned.append(warning)
         yield from differences("models.json (warned)", _unordered(recorded["warned"]), _unordered(warned))
         yield from differences("models.json", without(recorded, ["warned"]), without(expected, ["warned"]))
 
@@ -235,8 +253,7 @@ class Recomputed:
         for record in settings["costs"]:
             name = name_of(record["path"])
             record["path"] = self.bundle.folder / name if name in self.bundle.digests else ""
-        paths = [self.bundle.path(path) for path in self.audit.sample_files(self.audit.measures.values())]
-        values = AuditValues.from_params(self._subject(self.audit.subject()), {**self._files, "samples": paths})
+        values = self._values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
@@ -265,24 +282,18 @@ class Recomputed:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
         settings, audit = self.audit.run.settings, self.audit
         attributes = audit.judged_attributes()
-        files = {
-            **self._files,
-            "samples": [self.bundle.path(path) for path in audit.sample_files(audit.judged_measures())],
-            "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None,
-        }
+        files = {**self._files, "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None}
         rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
-            AuditValues.from_params(self._subject(audit.judged_subject()), files),
+            self._values(audit.judged_subject(), audit.judged_measures()),
             files,
             rules=audit.rules,
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
             fp_lambda=settings.disparity.fp_lambda,
         )
-        tables = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
-        for name in ("calibration", "comparison"):
-            tables[f"{name}_json"] = self.bundle.audit_path(f"{name}.json")
-        findings = with_findings(verdict, read_audit_tables(tables, audit=audit.name), audit.measure_entries())
+        tables = read_audit_tables(self._table_files(), audit=audit.name)
+        findings = with_findings(verdict, tables, audit.measure_entries())
 
         expected = findings.as_json()
         folder = f"{self.bundle.folder}/"
@@ -294,6 +305,13 @@ class Recomputed:
     def _audit_table(self, name: str) -> Path:
         return self.bundle.audit_path(f"{name}.parquet")
 
+    def _table_files(self) -> dict[str, Path]:
+        # Files of the tables as steps that present them read them.
+        files = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
+        for name in ("calibration", "comparison"):
+            files[f"{name}_json"] = self.bundle.audit_path(f"{name}.json")
+        return files
+
     # ---- the page ----
 
     def page(self) -> Iterator[str]:
@@ -302,14 +320,13 @@ class Recomputed:
         Compressed numbers may differ as those of tables do; every other letter must be the same.
         """
         audit, bundle = self.audit, self.bundle
-        files: dict[str, Any] = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
-        for name in ("calibration", "comparison"):
-            files[f"{name}_json"] = bundle.audit_path(f"{name}.json")
-        files["verdict"] = bundle.audit_path("verdict.json")
-        files["sweeps"] = self._files["sweeps"]
-        files["pictures"] = self._files["pictures"]
         drawn = drawn_page(
-            files,
+            {
+                **self._table_files(),
+                "verdict": bundle.audit_path("verdict.json"),
+                "sweeps": self._files["sweeps"],
+                "pictures": self._files["pictures"],
+            },
             audit=audit.name,
             title=audit.title,
             measures=audit.measure_entries(),
@@ -374,7 +391,7 @@ def _renumbered(page: str) -> str:
     return NUMBERED.sub(renumbered, page)
 
 
-def _unpacked(text: str) -> Any:
+def _unpacked(text: str) -> object:
     # What is no JSON, the library that draws, is compared letter by letter.
     unpacking = zlib.decompressobj(wbits=31)
     content = unpacking.decompress(base64.b64decode(text), LARGEST).decode("utf-8", errors="replace")
@@ -386,7 +403,7 @@ def _unpacked(text: str) -> Any:
         return content
 
 
-def _with_numbers(data: Any) -> Any:
+def _with_numbers(data: object) -> object:
     # Packed arrays as lists of numbers, so that these are compared as numbers.
     if isinstance(data, list):
         return [_with_numbers(item) for item in data]
@@ -402,17 +419,17 @@ def _with_numbers(data: Any) -> Any:
 # ---- differences ----
 
 
-def without(data: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def without(data: Mapping[str, T], names: Collection[str]) -> dict[str, T]:
     """Mapping without some names."""
     return {name: value for name, value in data.items() if name not in names}
 
 
-def plain(data: Any) -> Any:
+def plain(data: object) -> Any:
     """Data as they are read back from JSON, in which numbers that are none are null."""
     return json.loads(json.dumps(data, default=lambda value: value.tolist()), parse_constant=lambda _: None)
 
 
-def _unordered(items: list[Any]) -> list[str]:
+def _unordered(items: list[object]) -> list[str]:
     return sorted(map(str, items))
 
 
@@ -440,14 +457,22 @@ def other_labels(path: str, frame: pd.DataFrame, labels: pd.Series) -> Iterator[
         yield f"{path}: row {row}: label {frame['label'].iloc[row]} of {name}, which the dataset does not say"
 
 
-def differences(file: str, stored: Any, expected: Any) -> Iterator[str]:
-    """Yield the first place at which plain data differ."""
+def differences(file: str, stored: object, expected: object) -> Iterator[str]:
+    """Yield the first place at which plain data differ.
+
+    Parameters
+    ----------
+    file : str
+        File that the sentence begins with.
+    stored, expected : object
+        What it holds and what follows from the other files: JSON values, or arrays that become lists.
+    """
     key_path = _first_difference(plain(stored), plain(expected))
     if key_path is not None:
         yield f"{file}: {printable(' > '.join(key_path)) or 'it'} is not what follows from the other files"
 
 
-def _first_difference(stored: Any, expected: Any) -> list[str] | None:
+def _first_difference(stored: object, expected: object) -> list[str] | None:
     # Keys and positions to the first value that differs; None where none does.
     if isinstance(stored, dict) and isinstance(expected, dict):
         if stored.keys() != expected.keys():
@@ -464,13 +489,13 @@ def _first_difference(stored: Any, expected: Any) -> list[str] | None:
     return None
 
 
-def _same(stored: Any, expected: Any) -> bool:
+def _same(stored: object, expected: object) -> bool:
     if _is_number(stored) and _is_number(expected):
         return math.isclose(stored, expected, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
     return type(stored) is type(expected) and stored == expected
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -230,7 +230,17 @@ def lines_without_attacks(reason: str) -> list[str]:
 
 
 def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Settings]:
-    """Entries of the measures that attack, by names that say what they are but not how many samples."""
+    """Entries of the measures that attack, by names that say what they are but not how many samples.
+
+    Parameters
+    ----------
+    norm : {"linf", "l2"}
+        Norm of the attacks; distances are of l2.
+    radii : sequence of str
+        Numbers or fractions, in pixels of [0, 1].
+    sizes : Sizes
+        Samples of each class.
+    """
     measures: dict[str, Settings] = {}
     for radius in radii:
         eps = radius if FRACTION.fullmatch(radius) else float(radius)

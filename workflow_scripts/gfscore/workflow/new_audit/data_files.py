@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,6 @@ from gfscore.tables.binary_files import unreadable
 from gfscore.workflow.new_audit.data_formats import (
     LABEL_COLUMNS,
     TABLE_ENDINGS,
-    Settings,
     array_settings,
     column_of,
     csv_settings,
@@ -99,6 +98,18 @@ class NewData:
 
 def find_data(file: str, request: Request) -> NewData:
     """Data of a file or folder, opened, with the options of the request on how to read it.
+
+    Parameters
+    ----------
+    file : str
+        File or folder.
+    request : Request
+        Its options --arrays, --value-range and --image-folder.
+
+    Returns
+    -------
+    NewData
+        With the settings of the source that reads them, N images and K names of classes.
 
     Raises
     ------
@@ -191,7 +202,15 @@ def require_labels_agree(data: NewData) -> None:
 
 
 def resized(data: NewData, resize: Resize) -> NewData:
-    """Data whose images are brought to another size; InputError for a source that stores arrays."""
+    """Data whose images are brought to another size; InputError for a source that stores arrays.
+
+    Parameters
+    ----------
+    data : NewData
+        Images of any sizes.
+    resize : Resize
+        How they become squares of one size.
+    """
     if data.entry["source"] not in ("image_folder", "image_csv", "parquet"):
         _, height, width = data.images.image_shape
         raise InputError(
@@ -237,7 +256,7 @@ def _open(entry: PlainSettings, words: str, path: str) -> NewData:
 # ---- what a path is ----
 
 
-def _entry_of(path: Path, request: Request) -> tuple[Settings, str]:
+def _entry_of(path: Path, request: Request) -> tuple[PlainSettings, str]:
     if path.is_dir():
         return _folder(path, request)
     if not path.is_file():
@@ -255,41 +274,77 @@ def _entry_of(path: Path, request: Request) -> tuple[Settings, str]:
     raise InputError(f"{path}: no kind of data; data are {KINDS}")
 
 
-def _folder(path: Path, request: Request) -> tuple[Settings, str]:
-    entries = sorted(entry for entry in path.iterdir() if not left_behind(entry.name))
-    names = {entry.name for entry in entries}
+@dataclass
+class _FolderContents:
+    """What a folder of data holds, sorted by name.
+
+    Parameters
+    ----------
+    names : set of str
+        All names, but those that programs leave behind.
+    tables, arrays, shards, folders : list of Path
+        CSV files, .npy files, Parquet files, and folders.
+    """
+
+    names: set[str] = field(default_factory=set)
+    tables: list[Path] = field(default_factory=list)
+    arrays: list[Path] = field(default_factory=list)
+    shards: list[Path] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, folder: Path) -> _FolderContents:
+        contents = cls()
+        for entry in sorted(folder.iterdir()):
+            if left_behind(entry.name):
+                continue
+            contents.names.add(entry.name)
+            if entry.suffix in TABLE_ENDINGS:
+                contents.tables.append(entry)
+            elif entry.suffix == ".npy":
+                contents.arrays.append(entry)
+            elif entry.suffix == ".parquet":
+                contents.shards.append(entry)
+            if entry.is_dir():
+                contents.folders.append(entry)
+        return contents
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images lie in the folder itself."""
+        return any(map(is_image, self.names))
+
+
+def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
+    contents = _FolderContents.of(path)
     for variant, files in CIFAR_FILES.items():
-        if names & files:
+        if contents.names & files:
             return {"source": "cifar", "path": str(path), "variant": variant}, f"{variant}, its test images"
 
-    tables = [entry for entry in entries if entry.suffix in TABLE_ENDINGS]
-    arrays = [entry for entry in entries if entry.suffix == ".npy"]
-    shards = [entry for entry in entries if entry.suffix == ".parquet"]
-    folders = [entry for entry in entries if entry.is_dir()]
-    has_images = any(map(is_image, names))
-    if shards:
-        return _parquet(path, shards[0])
-    if arrays and not folders and not has_images:
+    tables, folders = contents.tables, contents.folders
+    if contents.shards:
+        return _parquet(path, contents.shards[0])
+    if contents.arrays and not folders and not contents.has_images:
         return array_settings(path, arrays=request.arrays, value_range=request.value_range)
     if len(tables) > 1:
         raise InputError(
             f"{path}: holds {len(tables)} CSV files ({few([table.name for table in tables])}); give the one with labels"
         )
     if tables:
-        listed = _listed_in(tables[0], folders, request, beside_images=has_images)
+        listed = _listed_in(tables[0], folders, request, beside_images=contents.has_images)
         if listed:
             return listed
-    return _class_folders(path, folders, alone=len(entries) == 1)
+    return _class_folders(path, folders, alone=len(contents.names) == 1)
 
 
-def _class_folders(path: Path, folders: Sequence[Path], *, alone: bool) -> tuple[Settings, str]:
+def _class_folders(path: Path, folders: Sequence[Path], *, alone: bool) -> tuple[PlainSettings, str]:
     if folders and all(map(_holds_folders, folders)):
         raise InputError(f"{path}: holds folders of folders; give one with class folders, such as {folders[-1]}")
     if len(folders) == 1 and alone:
         raise InputError(f"{path}: holds one class folder, {folders[0].name}; an audit compares at least two classes")
     if not folders:
         raise InputError(f"{path}: no data; data are {KINDS}")
-    entry: Settings = {"source": "image_folder", "path": str(path)}
+    entry: dict[str, str | list[str]] = {"source": "image_folder", "path": str(path)}
     order = [folder.name for folder in folders]
     if all(name.isdecimal() for name in order):
         # Numbers of classes, which sorted as text may be in another order.
@@ -301,7 +356,7 @@ def _class_folders(path: Path, folders: Sequence[Path], *, alone: bool) -> tuple
 
 def _listed_in(
     table: Path, folders: Sequence[Path], request: Request, *, beside_images: bool
-) -> tuple[Settings, str] | None:
+) -> tuple[PlainSettings, str] | None:
     # Settings of a table that lists the images of its folder, None where these lie in class folders. InputError where
     # its labels are not the folders that its images lie in, and these may be classes too.
     if beside_images or len(folders) < 2 or request.image_folder:
@@ -330,22 +385,23 @@ def _holds_folders(folder: Path) -> bool:
     return bool(entries) and all(entry.is_dir() for entry in entries)
 
 
-def _parquet(path: Path, first: Path) -> tuple[Settings, str]:
+def _parquet(path: Path, first: Path) -> tuple[PlainSettings, str]:
     try:
         schema = pq.read_schema(first)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(first, ".parquet", error) from error
     pictures: list[str] = []
     columns: list[str] = []
-    for field in schema:
-        is_picture = pa.types.is_struct(field.type) or pa.types.is_binary(field.type)
-        (pictures if is_picture else columns).append(field.name)
+    for column in schema:
+        if pa.types.is_struct(column.type) or pa.types.is_binary(column.type):
+            pictures.append(column.name)
+        else:
+            columns.append(column.name)
     if len(pictures) != 1:
         raise InputError(
             f"{first}: {len(pictures)} columns of encoded images ({few(pictures) or 'none'}) where one is due, as "
             "Hugging Face's datasets write it"
         )
     label = column_of(first, columns, LABEL_COLUMNS)
-    entry: Settings = {"source": "parquet", "path": str(path)}
-    entry.update(other_than_usual(image=pictures[0], label=label))
+    entry = {"source": "parquet", "path": str(path), **other_than_usual(image=pictures[0], label=label)}
     return entry, f"Parquet, columns {pictures[0]} and {label}"

@@ -7,16 +7,16 @@ folder of the images.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.settings import PlainSettings
 from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
 from gfscore.images.listing import NamedImages, left_behind, require_inside
 from gfscore.images.sources.image_csv import SEPARATORS
@@ -56,14 +56,11 @@ MOST_OPTIONS = 4
 Pair = tuple[DeclaredArray, DeclaredArray]
 """Images, and their labels."""
 
-Settings = dict[str, Any]
-"""Settings of a dataset source, as the configuration holds them."""
-
 
 # ---- arrays ----
 
 
-def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -> tuple[Settings, str]:
+def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -> tuple[PlainSettings, str]:
     """Settings of the source npz for the arrays of a file or folder, and what they are in words.
 
     Parameters
@@ -96,7 +93,7 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
     else:
         scale, range_words = _range(x, where)
 
-    settings: Settings = {"source": "npz", "path": str(path)}
+    settings: dict[str, str | int] = {"source": "npz", "path": str(path)}
     if image.name != IMAGE:
         settings["image"] = image.name
     if label.name != LABEL:
@@ -145,19 +142,18 @@ def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, 
 
 def _pairs_by_name(declared: Sequence[DeclaredArray]) -> tuple[list[Pair], str]:
     # Those of the test set where there are several splits.
-    pairs = []
-    splits = []
+    pairs: list[tuple[str, Pair]] = []
     for image in filter(_holds_images, declared):
         for label in declared:
             split = _split_of(image, label)
             if split is not None and _one_label_each(image, label):
-                pairs.append((image, label))
-                splits.append(split)
-    others = [split or "unnamed" for split in sorted(set(splits)) if split != "test"]
-    if "test" not in splits or not others:
-        return pairs, ""
-    of_test = [pair for pair, split in zip(pairs, splits, strict=True) if split == "test"]
-    return of_test, f", the test set beside {' and '.join(others)} data"
+                pairs.append((split, (image, label)))
+    splits = {split for split, _ in pairs}
+    if "test" in splits and len(splits) > 1:
+        test_pairs = [pair for split, pair in pairs if split == "test"]
+        names = [split or "unnamed" for split in sorted(splits - {"test"})]
+        return test_pairs, f", the test set beside {' and '.join(names)} data"
+    return [pair for _, pair in pairs], ""
 
 
 def _pairs_by_shape(declared: Sequence[DeclaredArray]) -> list[Pair]:
@@ -183,8 +179,8 @@ def _word_and_split(name: str) -> tuple[str, str]:
     words = re.split(r"[\W_]+", name.casefold())
     for word in words:
         if word in SPLITS:
-            others = [other for other in words if other != word]
-            return "".join(others), SPLITS[word]
+            remaining = [name for name in words if name != word]
+            return "".join(remaining), SPLITS[word]
     joined = "".join(words)
     for word, split in SPLITS.items():
         for shorter in (joined.removeprefix(word), joined.removesuffix(word)):
@@ -203,7 +199,7 @@ def _one_label_each(image: DeclaredArray, label: DeclaredArray) -> bool:
     return is_column or (len(label.shape) == 2 and label.shape[0] == rows)
 
 
-def _range(x: NDArray[Any], where: str) -> tuple[int | str, str]:
+def _range(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
     # Value of white, or SIGNED, that pixels have by their type and values, and words on it. InputError for values that
     # fit no range, and with the option for those that fit two.
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
@@ -232,7 +228,7 @@ def _range(x: NDArray[Any], where: str) -> tuple[int | str, str]:
     )
 
 
-def _require_image_shape(x: NDArray[Any], where: str) -> None:
+def _require_image_shape(x: NDArray[np.generic], where: str) -> None:
     # Arrays (N, ...) of which no axis, or more than one, may be that of the channels, are refused.
     if x.ndim == 3:
         return
@@ -248,7 +244,7 @@ def _require_image_shape(x: NDArray[Any], where: str) -> None:
 # ---- tables ----
 
 
-def csv_settings(path: Path, *, folder: str | None) -> tuple[Settings, str]:
+def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]:
     """Settings of the source image_csv for a table, and what it is in words.
 
     Parameters
@@ -274,7 +270,7 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[Settings, str]:
     image, label = _columns(columns, path)
     root, root_words = _image_folder(frame[image].tolist(), path, folder)
 
-    settings: Settings = {"source": "image_csv", "path": str(path)}
+    settings = {"source": "image_csv", "path": str(path)}
     if root is not None:
         settings["images"] = str(root)
     settings.update(other_than_usual(image=image, label=label))
@@ -297,7 +293,7 @@ def other_than_usual(**columns: str) -> dict[str, str]:
     return {key: name for key, name in columns.items() if name != key}
 
 
-def folder_and_label_of_each(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+def folder_and_label_of_each(settings: PlainSettings) -> list[tuple[str, str]]:
     """First folder of the path, and label, of each image that a table of these settings lists."""
     frame = _table(Path(settings["path"]), settings.get("separator", "comma"))
     names = frame[settings.get("image", "image")]

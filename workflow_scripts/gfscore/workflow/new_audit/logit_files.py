@@ -49,7 +49,13 @@ BINARY = ("0", "1")
 
 
 def find_logits(path: Path) -> list[NewModel]:
-    """Models of a file of logits: one for each array or list column of them."""
+    """Models of a file of logits: one for each array or list column of them.
+
+    Parameters
+    ----------
+    path : Path
+        .npz, .npy, .csv, .csv.gz or .parquet.
+    """
     entry = {"source": "logits", "path": str(path)}
     members = _members(path)
     if len(members) > 1:
@@ -62,6 +68,18 @@ def find_logits(path: Path) -> list[NewModel]:
 
 def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
     """Inspect files of logits and their labels.
+
+    Parameters
+    ----------
+    models : sequence of NewModel
+        Files of logits, an entry for each array of one.
+    request : Request
+        Options; of those on networks none.
+
+    Returns
+    -------
+    Inspection
+        The audit that would be run.
 
     Raises
     ------

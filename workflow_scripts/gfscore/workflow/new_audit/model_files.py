@@ -50,6 +50,16 @@ FORMS = "timm:NAME, torchvision:NAME, or FILE.py:FUNCTION"
 def find_models(request: Request) -> list[NewModel]:
     """Models of a request, in its order, those of a folder in the order of their names.
 
+    Parameters
+    ----------
+    request : Request
+        Names of files, folders and networks, with the options on how weights are opened.
+
+    Returns
+    -------
+    list of NewModel
+        What their files say of them; no network is opened.
+
     Raises
     ------
     InputError

@@ -163,6 +163,16 @@ def kind_of_outputs(values: NDArray[np.floating]) -> str | None:
     """What outputs (n, K) are that are no logits, as probabilities_in, but for one output whatever its size.
 
     A binary classifier (0, z) whose z all lie in [0, 1] would always answer the second class.
+
+    Parameters
+    ----------
+    values : ndarray
+        (n, K) of floats.
+
+    Returns
+    -------
+    str or None
+        One of the values of TOTALS, ONE_SIGMOID or SIGMOIDS; None for logits.
     """
     one_output = values.shape[1] == 2 and not values[:, 0].any()
     if one_output and values[:, 1].min() >= 0 and values[:, 1].max() <= 1 and np.ptp(values[:, 1]) > 0:

@@ -128,7 +128,17 @@ def read_json_file(path: Path) -> dict[str, Any]:
 
 
 def pixels_of(mean: object, std: object, source: str, *, value_range: int = 1) -> StatedPixels | None:
-    """Preprocessing with a mean and a standard deviation; None where they are no lists of numbers."""
+    """Preprocessing with a mean and a standard deviation; None where they are no lists of numbers.
+
+    Parameters
+    ----------
+    mean, std : object
+        What a file holds; of use are lists of one number for each channel.
+    source : str
+        Where it stands, in words.
+    value_range : {1, 255}
+        Value of white that these refer to.
+    """
     means, deviations = _numbers(mean), _numbers(std)
     if not means or not deviations:
         return None

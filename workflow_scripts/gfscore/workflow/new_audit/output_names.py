@@ -9,7 +9,6 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -139,14 +138,14 @@ def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
     return None
 
 
-def _json(text: str, path: Path) -> Any:
+def _json(text: str, path: Path) -> object:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line") from error
 
 
-def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     mapping = {}
     for key, value in pairs:
         if key in mapping:
@@ -155,7 +154,7 @@ def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _yaml(text: str, path: Path | str) -> Any:
+def _yaml(text: str, path: Path | str) -> object:
     try:
         return yaml.load(text, Loader=_Texts)
     except (yaml.YAMLError, RecursionError) as error:
@@ -165,7 +164,7 @@ def _yaml(text: str, path: Path | str) -> Any:
 class _Texts(yaml.BaseLoader):
     """Loader of YAML whose scalars are all texts, so that a class may be called "no" or 007, and whose keys differ."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         keys = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
@@ -175,7 +174,7 @@ class _Texts(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def names_in_structure(content: Any, where: Path | str) -> list[OutputNames]:
+def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
     """Every way to read names in a list or mapping, or in what stands under one of the keys of LISTS.
 
     Raises
@@ -200,14 +199,14 @@ def names_in_structure(content: Any, where: Path | str) -> list[OutputNames]:
     return readings
 
 
-def _agrees(content: Any, names: Sequence[str], where: str, key: str) -> bool:
+def _agrees(content: object, names: Sequence[str], where: str, key: str) -> bool:
     if isinstance(content, Mapping) and all(_is_number(number) for number in content.values()):
         # Of two outputs with one name, as ImageNet has them, such a mapping holds one.
         return all(int(number) < len(names) and names[int(number)] == name for name, number in content.items())
     return any(reading.names == names for reading in _names_in(content, where, key))
 
 
-def _names_in(content: Any, where: Path | str, key: str = "") -> list[OutputNames]:
+def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputNames]:
     # Names of a list, or of a mapping of numbers to names or names to numbers, which its key may tell.
     suffix = f", under {key}" if key else ""
     if isinstance(content, list) and content:
@@ -238,7 +237,7 @@ def _names_in(content: Any, where: Path | str, key: str = "") -> list[OutputName
     )
 
 
-def _name(item: Any, where: Path | str) -> str:
+def _name(item: object, where: Path | str) -> str:
     # A wnid and a name, as imagenet_class_index.json has them, are one name.
     words = item if isinstance(item, list) else [item]
     if not words or not all(isinstance(word, str) or _is_number(word) for word in words):
@@ -246,7 +245,7 @@ def _name(item: Any, where: Path | str) -> str:
     return " ".join(map(str, words))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return is_number(value)
     return isinstance(value, int) and not isinstance(value, bool)

@@ -162,7 +162,17 @@ def choose_pixels(final: Sequence[Trial], discarded: Sequence[Trial] = (), *, cl
 
 
 def check_pixels(stated: Trial, trials: Sequence[Trial], *, where: str) -> None:
-    """Raise InputError, with the table, if another preprocessing than the one that is stated is surely better."""
+    """Raise InputError, with the table, if another preprocessing than the one that is stated is surely better.
+
+    Parameters
+    ----------
+    stated : Trial
+        Of the preprocessing that the files of the model state.
+    trials : sequence of Trial
+        Of all candidates, on the same images.
+    where : str
+        File that errors name.
+    """
     better = surely_better(stated, trials)
     if better:
         raise InputError(
@@ -178,7 +188,19 @@ def surely_better(reference: Trial, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def clearly_better(first: Trial, second: Trial, *, tests: int) -> bool:
-    """Whether a trial is right more often than another beyond chance, by an exact test of McNemar at ERROR / tests."""
+    """Whether a trial is right more often than another beyond chance, by an exact test of McNemar at ERROR / tests.
+
+    Parameters
+    ----------
+    first, second : Trial
+        On the same n images.
+    tests : int
+        Number of tests that the error is divided by (Bonferroni).
+
+    References
+    ----------
+    McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 1947.
+    """
     gains = int((first.right & ~second.right).sum())
     losses = int((~first.right & second.right).sum())
     return gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR / tests

@@ -86,6 +86,24 @@ class ShownModel:
 def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, request: Request) -> ShownModel:
     """Open a model and show it labelled images of the data.
 
+    Parameters
+    ----------
+    model : NewModel
+        The model as its files describe it.
+    data : NewData
+        Data that it is audited on.
+    images : ndarray
+        (n, C, H, W) float32, pixels in [0, 1]: some of each class.
+    labels : ndarray
+        (n,) int64, positions in the classes of the data.
+    request : Request
+        Options.
+
+    Returns
+    -------
+    ShownModel
+        The settings that the audit has for it, with preprocessing and outputs, and what it answered.
+
     Raises
     ------
     InputError
@@ -135,7 +153,20 @@ def arithmetic_of(model: NewModel) -> Iterator[int]:
 
 
 def open_model(model: NewModel, data: NewData, images: Images, *, request: Request, threads: int) -> OpenedModel:
-    """A model that gives logits, without preprocessing."""
+    """A model that gives logits, without preprocessing.
+
+    Parameters
+    ----------
+    model : NewModel
+    data : NewData
+        Names the classes.
+    images : ndarray
+        (n, C, H, W), pixels in [0, 1], by which outputs are told from probabilities.
+    request : Request
+        Options.
+    threads : int
+        Threads of torch.
+    """
 
     def open_entry(settings: Settings) -> Classifier:
         return _classifier(settings, data, threads)
@@ -232,7 +263,23 @@ def _seconds_of_a_pass(classifier: Classifier, images: Images) -> float:
 
 
 def affordable_rows(images: int, ways: int, network: OrderedNetwork, pictures: Images) -> NDArray[np.int64]:
-    """Rows of the images on which so many ways of preprocessing are tried: fewer where a pass takes long."""
+    """Rows of the images on which so many ways of preprocessing are tried: fewer where a pass takes long.
+
+    Parameters
+    ----------
+    images : int
+        Number of images.
+    ways : int
+        Passes that each of them takes.
+    network : OrderedNetwork
+    pictures : ndarray
+        (n, C, H, W) on which a pass is timed.
+
+    Returns
+    -------
+    ndarray
+        (m,) int64, ascending; at least FEWEST of them where there are as many.
+    """
     return _rows(images, ways * _seconds_of_a_pass(network.classifier, pictures))
 
 
