@@ -266,6 +266,15 @@ class JobRecord(Closed):
     path: str
 
 
+class RemedyParameters(Closed):
+    """A remedy of an audit: a model and the same model with offsets, on the judging half of the samples."""
+
+    original: dict[str, str] = Field(description="Dataset, threat and model.")
+    adjusted: dict[float, dict[str, str]] = Field(description="Dataset, threat and model by strength, ascending.")
+    measure: str
+    entry: dict[str, Any] = Field(description="Settings of the measure.")
+
+
 class TableSettings(Closed):
     """Settings of the tables of one audit: params of the step tabulate_audit."""
 
@@ -284,4 +293,5 @@ class TableSettings(Closed):
         default={}, description="Model of the training method that a model's method changes, each as threat/model."
     )
     costs: list[JobRecord] = Field(default=[])
+    remedies: list[RemedyParameters] = Field(default=[])
     gate: list[dict[str, Any]] = Field(default=[], description="Rules of the gate, which remedies are judged by.")
