@@ -12,7 +12,7 @@ from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.settings import TrainedModel
-from gfscore.audit.table_names import MEASURE_TABLES
+from gfscore.audit.table_names import MEASURE_TABLES, REMEDIES
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json
 from gfscore.core.identity import ALL
@@ -39,7 +39,7 @@ MEASURES = {
 }  # fmt: skip
 AGREEMENT = {
     name
-    for name in set(MEASURE_TABLES) - {table.name for table in PROJECTION_TABLES}
+    for name in set(MEASURE_TABLES) - {table.name for table in PROJECTION_TABLES} - set(REMEDIES)
     if name not in ("group_scores", "group_metrics", "corruption_errors")
 }
 """Tables that compare the measures of an audit, and their curves."""
