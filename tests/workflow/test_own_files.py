@@ -1,6 +1,7 @@
 """From files of one's own to a verdict, by the one command of README."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers import own_files
 from workflow.conftest import rules_in
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(130)]
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +118,15 @@ def test_a_refusal_writes_nothing(repository):
 
 @pytest.fixture(scope="module")
 def others(repository, real_data):
-    """Networks with a head, with one output and with several, folders of two classes, and a file of probabilities."""
+    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities."""
     folder = repository.path / "mine"
     network, binary = own_files.network(real_data), own_files.binary_network(real_data)
-    own_files.write_onnx(network, folder / "softmax.onnx", head="Softmax")
     own_files.write_onnx(binary, folder / "sigmoid.onnx", head="Sigmoid")
     own_files.write_several(folder, real_data)
+    # A file that imports torchvision before anything else did, and says how images are prepared.
+    definition = (folder / "several.py").read_text()
+    transform = "TRANSFORM = torchvision.transforms.CenterCrop(32)"
+    (folder / "several.py").write_text(f"import torchvision\n{definition}\n\n{transform}\n")
     for name in ("airplane", "frog"):
         shutil.copytree(folder / "images" / name, folder / "two" / name)
     x, y = own_files.real_images(real_data, 200)
@@ -143,7 +147,6 @@ def others(repository, real_data):
 
 
 OTHERS = {
-    "softmax.onnx": ("images", "logits before the softmax", []),
     "sigmoid.onnx": ("two", "logits before the sigmoid", []),
     "several.pth": ("images", "", ["ARCHITECTURE=mine/several.py:with_features"]),
 }
@@ -169,6 +172,20 @@ def test_logits_of_a_head_of_one_output_and_of_one_among_several_lead_to_a_verdi
     assert list(models["clean_accuracy"].values()) == pytest.approx([accuracy], abs=1e-9)
     assert words in read_identity(file).get("outputs", "")
     assert words in repository.read(f"results/audits/{name}/report.html")
+
+
+def test_every_step_that_opens_a_network_builds_it_where_nothing_else_imported_torchvision(repository, others):
+    """Their imports come first, as in a job."""
+    (repository.path / "architectures").mkdir(exist_ok=True)
+    shutil.copy(repository.path / "mine/several.py", repository.path / "architectures/several.py")
+    program = (
+        "import sys, extract_logits, measure_model, train_probe, draw_samples, project_attributes; "
+        "assert 'torchvision' not in sys.modules; "
+        "from gfscore.networks.callables import build_architecture; "
+        "build_architecture('architectures.several:with_features', {}); assert 'torchvision' in sys.modules"
+    )
+    environment = os.environ | {"PYTHONPATH": str(repository.path / "workflow_scripts")}
+    subprocess.run([sys.executable, "-P", "-c", program], cwd=repository.path, env=environment, check=True)
 
 
 def test_a_file_of_probabilities_leads_to_a_verdict_that_verify_computes_again(repository, others):
