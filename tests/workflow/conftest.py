@@ -26,7 +26,26 @@ class Repository:
     def snakemake(self, *arguments, check=True, environment=(), within=()):
         """Run Snakemake there, by the command `within` (unshare, say); its output is `.text` of what is returned."""
         command = [*within, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-        done = subprocess.run(
+        done = self._run(command, environment)
+        done.text = done.stdout
+        assert not check or done.returncode == 0, done.text[-4000:]
+        return done
+
+    def make(self, target, *variables):
+        """Run make there with the environment of these tests; returns the exit status, and what was said."""
+        return self._said("make", target, f"VENV={Path(sys.executable).parent.parent}", "CORES=2", *variables)
+
+    def gfscore(self, *arguments):
+        """Run the command gfscore of that copy; returns the exit status, and what was said."""
+        command = [sys.executable, "-P", "-m", "gfscore.workflow.command", *arguments]
+        return self._said(*command, environment={"PYTHONPATH": str(self.path / "workflow_scripts")})
+
+    def _said(self, *command, environment=()):
+        done = self._run(command, environment)
+        return done.returncode, done.stdout
+
+    def _run(self, command, environment):
+        return subprocess.run(
             command,
             cwd=self.path,
             env=os.environ | dict(environment),
@@ -35,9 +54,6 @@ class Repository:
             text=True,
             check=False,
         )
-        done.text = done.stdout
-        assert not check or done.returncode == 0, done.text[-4000:]
-        return done
 
     def planned(self, *arguments):
         """What a dry run would do: a Counter of rules, and the set of files that would be written."""
@@ -150,10 +166,9 @@ def audited_once(fresh_copy, made_once):
 
     def make(repository):
         shutil.move(fresh_copy().path, repository.path)
-        command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
-        done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-        return done.stderr + done.stdout
+        code, said = repository.make("audit")
+        assert code == 0, said[-4000:]
+        return said
 
     return made_once("audited_once", make)
 

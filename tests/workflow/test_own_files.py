@@ -29,15 +29,9 @@ def repository(fresh_copy, real_data):
     return made
 
 
-def make(repository, *variables, target="audit"):
-    command = ["make", target, f"VENV={Path(sys.executable).parent.parent}", "CORES=2", *variables]
-    done = subprocess.run(command, cwd=repository.path, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothing_to_do(repository):
     ours = ("MODEL=mine/net.onnx", "DATA=mine/images")
-    code, said = make(repository, *ours)
+    code, said = repository.make("audit", *ours)
     assert code == 0, said
     verdict = json.loads(repository.read("results/audits/net/verdict.json"))
     assert verdict["verdict"] in said and "results/audits/net/report.html" in said
@@ -48,12 +42,12 @@ def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothin
     assert identity["conversion"].startswith("by onnx2fx")
     # Some classes have fewer than 20 of 200 images.
     assert "fewer than 20 samples" in " ".join(said.split())
-    code, said = make(repository, *ours)
+    code, said = repository.make("audit", *ours)
     assert code == 0 and "Nothing to do" in said
 
 
 def test_a_larger_subset_measures_only_what_is_new(repository):
-    code, said = make(repository, "MODEL=mine/fixed.onnx", "DATA=mine/images.npz", "ARGS=--dry-run")
+    code, said = repository.make("audit", "MODEL=mine/fixed.onnx", "DATA=mine/images.npz", "ARGS=--dry-run")
     assert code == 0, said
     file = repository.path / "audits/fixed.yaml"
     whole = file.read_text()
@@ -84,7 +78,7 @@ def test_two_of_ten_outputs_and_an_empty_class_folder_lead_to_a_verdict_that_doe
         "MODEL=mine/net.onnx", "DATA=mine/two-classes", "LABELS=mine/names.json", "PREPROCESSING=none", "MINUTES=1",
         "AUDIT=two",
     )  # fmt: skip
-    code, said = make(repository, *options, "ARGS=--dry-run")
+    code, said = repository.make("audit", *options, "ARGS=--dry-run")
     assert code == 0, said
     assert "3 of 10 outputs" in said and "none in deer" in said
     file = repository.path / "audits/two.yaml"
@@ -92,7 +86,7 @@ def test_two_of_ten_outputs_and_an_empty_class_folder_lead_to_a_verdict_that_doe
     assert "outputs: [0, 1, 4]" in written
     # Both classes with samples pass this rule for certain.
     file.write_text(re.sub(r"gate: \[.*\]", "gate: [{measure: clean, at_least: 0.3}]", written))
-    code, said = make(repository, *options)
+    code, said = repository.make("audit", *options)
     assert code == 0, said
 
     verdict = json.loads(repository.read("results/audits/two/verdict.json"))
@@ -106,7 +100,7 @@ def test_two_of_ten_outputs_and_an_empty_class_folder_lead_to_a_verdict_that_doe
 
 def test_a_refusal_writes_nothing(repository):
     before = {path for path in repository.path.rglob("*") if ".snakemake" not in path.parts}
-    code, said = make(repository, "MODEL=mine/script.pt", "DATA=mine/images.npz")
+    code, said = repository.make("audit", "MODEL=mine/script.pt", "DATA=mine/images.npz")
     assert code != 0
     assert said.count("error:") == 1 and "TRUST_CODE=1" in said
     after = {path for path in repository.path.rglob("*") if ".snakemake" not in path.parts}
@@ -156,7 +150,7 @@ OTHERS = {
 def test_logits_of_a_head_of_one_output_and_of_one_among_several_lead_to_a_verdict(repository, others, model):
     data, words, options = OTHERS[model]
     files = (f"MODEL=mine/{model}", f"DATA=mine/{data}")
-    code, said = make(repository, *files, "PREPROCESSING=none", "MINUTES=1", *options)
+    code, said = repository.make("audit", *files, "PREPROCESSING=none", "MINUTES=1", *options)
     assert code == 0, said
     name = Path(model).stem
     logits, labels = others[data]
@@ -189,9 +183,9 @@ def test_every_step_that_opens_a_network_builds_it_where_nothing_else_imported_t
 
 
 def test_a_file_of_probabilities_leads_to_a_verdict_that_verify_computes_again(repository, others):
-    code, said = make(repository, "MODEL=mine/probabilities.npz")
+    code, said = repository.make("audit", "MODEL=mine/probabilities.npz")
     assert code != 0 and "PROBABILITIES=1" in said and not (repository.path / "audits/probabilities.yaml").exists()
-    code, said = make(repository, "MODEL=mine/probabilities.npz", "PROBABILITIES=1")
+    code, said = repository.make("audit", "MODEL=mine/probabilities.npz", "PROBABILITIES=1")
     assert code == 0, said
     logits, labels = others["all"]
     models = json.loads(repository.read("results/audits/probabilities/models.json"))
@@ -200,5 +194,5 @@ def test_a_file_of_probabilities_leads_to_a_verdict_that_verify_computes_again(r
     page = repository.read("results/audits/probabilities/report.html")
     assert "logarithms of the model&#39;s probabilities" in page and "no score by a sigmoid" in page
     for target in ("bundle", "verify"):
-        code, said = make(repository, "AUDIT=probabilities", target=target)
+        code, said = repository.make(target, "AUDIT=probabilities")
         assert code == 0, said

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,23 +16,14 @@ TRAINED = "results/trained/digits/none/PGD"
 
 def test_make_shows_how_far_a_run_is_and_a_failed_step_by_its_own_words(fresh_copy):
     repository = fresh_copy()
-    command = ["make", "audit", f"VENV={Path(sys.executable).parent.parent}", "CORES=2"]
-
-    def run(*arguments):
-        done = subprocess.run(
-            [*command, *arguments], cwd=repository.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout
-
-    code, text = run(f"ARGS=-- {DATASET}")
+    code, text = repository.make("audit", f"ARGS=-- {DATASET}")
     assert code == 0 and "1 steps" not in text and "\n1 step" in text and "rule fetch_dataset" not in text
     (repository.path / "workflow_scripts/fetch_dataset.py").write_text(
         "from gfscore.core.errors import InputError\nfrom gfscore.workflow.jobs import logged_job\n\n"
         "with logged_job(snakemake.log[0]):\n    raise InputError('a.npz: is wrong; mend it')\n"
     )
     (repository.path / DATASET).unlink()
-    code, text = run(f"ARGS=-- {DATASET}")
+    code, text = repository.make("audit", f"ARGS=-- {DATASET}")
     assert code != 0 and text.count("a.npz: is wrong") == 1 and "\nerror: a.npz: is wrong; mend it\n" in text
     assert "Traceback" not in text and "RuleException" not in text and "CalledProcessError" not in text
 

@@ -1,9 +1,5 @@
 """An ONNX model whose weights are in a file beside it, from its files to a bundle, and runs after that file changed."""
 
-import os
-import subprocess
-import sys
-
 import onnx
 import pytest
 
@@ -26,16 +22,9 @@ def repository(fresh_copy, real_data):
     return made
 
 
-def run_in(repository, *arguments):
-    command = [sys.executable, "-P", "-m", "gfscore.workflow.command", *arguments]
-    environment = os.environ | {"PYTHONPATH": "workflow_scripts"}
-    done = subprocess.run(command, cwd=repository.path, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_all_files_of_a_model_are_audited_handed_on_and_watched(repository):
     ours = ("audit", "mine/split.onnx", "mine/images.npz", "--minutes", "1")
-    code, said = run_in(repository, *ours)
+    code, said = repository.gfscore(*ours)
     assert code == 0, said
     assert "split.onnx.data" in said
     (path,) = (repository.path / "results/checkpoints").rglob("split.json")
@@ -44,13 +33,13 @@ def test_all_files_of_a_model_are_audited_handed_on_and_watched(repository):
     identity = read_identity(repository.path / "results/logits/split/Linf/split.parquet")
     assert identity["checkpoint_sha256"] == manifest["sha256"]
 
-    code, said = run_in(repository, "bundle", "split", "--with", "networks")
+    code, said = repository.gfscore("bundle", "split", "--with", "networks")
     assert code == 0, said
     assert list((repository.path / "results/bundles/split").rglob("split.onnx.data"))
-    code, said = run_in(repository, "verify", "results/bundles/split", "--require", "networks")
+    code, said = repository.gfscore("verify", "results/bundles/split", "--require", "networks")
     assert code == 0, said
 
-    code, said = run_in(repository, *ours)
+    code, said = repository.gfscore(*ours)
     assert code == 0 and "Nothing to do" in said
 
     # Other weights behind the same graph: the recorded digest of that file is named.
@@ -58,7 +47,7 @@ def test_all_files_of_a_model_are_audited_handed_on_and_watched(repository):
     content = bytearray(data.read_bytes())
     content[-1] ^= 1
     data.write_bytes(content)
-    code, said = run_in(repository, *ours)
+    code, said = repository.gfscore(*ours)
     assert code != 0 and "split.onnx.data.sha256" in " ".join(said.split())
     (repository.path / "mine/split.onnx.data.sha256").unlink()
     rules, _ = repository.planned("--configfile", "audits/split.yaml", "--", "audit")
