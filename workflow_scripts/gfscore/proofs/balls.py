@@ -78,29 +78,24 @@ class TorchBall:
     eps: float
     norm: str
 
-    def least(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
-        """Lower bound of linear functions of the pixels on the ball, and where it is attained.
+    def least(self, coefficients: Tensor) -> Tensor:
+        """Lower bounds (n,) of linear functions of the pixels on the ball, for coefficients (d, n).
 
         On an l2 ball the bound is the least value over the box of a . d + mu (|d|^2 - eps^2) / 2, which is one for
         any mu >= 0, at the mu that is best without the box.
-
-        Parameters
-        ----------
-        coefficients : Tensor
-            (d, n).
-
-        Returns
-        -------
-        tuple of Tensor
-            (n,), and pixels (d, n).
         """
         if self.norm == "linf":
-            pixels = torch.where(coefficients > 0, self.low, self.high)
-            return (coefficients * pixels).sum(0), pixels
+            return dot(self.low, coefficients.clamp(min=0)) + dot(self.high, coefficients.clamp(max=0))
         multiplier = self._multiplier(coefficients)
         offsets = self._offsets(coefficients, multiplier)
-        inside = (coefficients * (self.centre + offsets) + multiplier / 2 * offsets**2).sum(0)
-        return inside - multiplier / 2 * self.eps**2, self.centre + offsets
+        inside = (coefficients * offsets + multiplier / 2 * offsets**2).sum(0)
+        return dot(self.centre, coefficients) + inside - multiplier / 2 * self.eps**2
+
+    def lowest(self, coefficients: Tensor) -> Tensor:
+        """Pixels (d, n) at which linear functions attain the bounds of `least`."""
+        if self.norm == "linf":
+            return torch.where(coefficients > 0, self.low, self.high)
+        return self.centre + self._offsets(coefficients, self._multiplier(coefficients))
 
     def error(self, coefficients: Tensor, roundings: float) -> Tensor:
         """Bound (n,) on the rounding errors of `least`, for coefficients (d, n) in float64.
@@ -108,8 +103,7 @@ class TorchBall:
         `roundings` is that of coefficients against the sum of magnitudes that they come from.
         """
         sizes = coefficients.abs()
-        largest = torch.maximum(self.low.abs(), self.high.abs())
-        terms = (sizes * largest).sum(0)
+        terms = dot(torch.maximum(self.low.abs(), self.high.abs()), sizes)
         if self.norm == "l2":
             multiplier = self._multiplier(coefficients)
             offsets = self._offsets(coefficients, multiplier)
@@ -122,3 +116,8 @@ class TorchBall:
     def _offsets(self, coefficients: Tensor, multiplier: Tensor) -> Tensor:
         offsets = -coefficients / multiplier
         return torch.minimum(torch.maximum(offsets, self.low_offset), self.high_offset)
+
+
+def dot(column: Tensor, values: Tensor) -> Tensor:
+    """Products (n,) of a column (m, 1) with each column of values (m, n)."""
+    return (column.T @ values)[0]

@@ -15,9 +15,12 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from gfscore.proofs.balls import TorchBall
+from gfscore.proofs.balls import TorchBall, dot
 from gfscore.proofs.operators.declaration import Array
 from gfscore.proofs.rounding import TINY, gamma
+
+COLUMNS = 64
+"""Functions that are bounded at once on a CPU, so that their coefficients stay in its cache."""
 
 SPARSE = 0.2
 """Share of entries that are not 0, up to which a matrix is stored by its entries."""
@@ -75,7 +78,7 @@ class Functions:
         """In another number type."""
         return _converted(self, dtype, device)
 
-    def columns(self, chosen: Tensor) -> Functions:
+    def columns(self, chosen: Tensor | slice) -> Functions:
         """Some of the functions."""
         units = tuple(values[:, chosen] for values in self.units)
         return Functions(self.image[:, chosen], units, self.constant[chosen], self.error[chosen])
@@ -143,7 +146,7 @@ class Branches:
     signs: Tensor
     multipliers: Tensor
 
-    def columns(self, chosen: Tensor) -> Branches:
+    def columns(self, chosen: Tensor | slice) -> Branches:
         """Some of the parts."""
         return Branches(self.slopes[:, chosen], self.signs[:, chosen], self.multipliers[:, chosen])
 
@@ -158,13 +161,13 @@ class Bound:
         (n,).
     outputs : tuple of Tensor
         Coefficients (m, n) of the outputs of the units of each block, on the way back.
-    pixels : Tensor
-        (d, n): where the linear bound is least.
+    image : Tensor
+        Coefficients (d, n) of the pixels; empty for bounds with rounding errors, which none is searched from.
     """
 
     lower: Tensor
     outputs: tuple[Tensor, ...]
-    pixels: Tensor
+    image: Tensor
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,13 @@ class Relaxation:
         ----------
         Zhang et al. 2018 (CROWN); Xu et al. 2021 (slopes); Wang et al. 2021 (multipliers of splits).
         """
+        n = len(functions.constant)
+        if self.ball.low.device.type == "cpu" and n > COLUMNS:
+            bounds = []
+            for start in range(0, n, COLUMNS):
+                columns = slice(start, start + COLUMNS)
+                bounds.append(self.lower(functions.columns(columns), branches.columns(columns), exact=exact))
+            return _joined(bounds)
         outputs = list(functions.units)
         image, constant = functions.image, functions.constant
         error = functions.error
@@ -235,23 +245,24 @@ class Relaxation:
             lines = positive * below + negative * block.upper_slope
             inputs = torch.where(whole, lines, outputs[index] * (signs > 0)) - multipliers * signs
             intercepts = torch.where(whole, positive * block.lower_intercept + negative * block.upper_intercept, 0)
-            constant = constant + intercepts.sum(0) + (inputs * block.constant).sum(0)
+            constant = constant + intercepts.sum(0) + dot(block.constant, inputs)
             image = image + block.image.backward @ inputs
             for earlier, matrix in enumerate(block.units):
                 outputs[earlier] = outputs[earlier] + matrix.backward @ inputs
 
             if exact:
                 sizes = inputs.abs()
-                rounded = (sizes * block.terms).sum(0) + ((sizes + multipliers) * block.sizes).sum(0)
-                rounded = rounded + intercepts.abs().sum(0) + (outputs[index].abs() * block.output_sizes).sum(0)
-                error = error + (sizes * block.error).sum(0) + roundings * rounded
-        least, pixels = self.ball.least(image)
+                rounded = dot(block.terms, sizes) + dot(block.sizes, sizes + multipliers)
+                rounded = rounded + intercepts.abs().sum(0) + dot(block.output_sizes, outputs[index].abs())
+                error = error + dot(block.error, sizes) + roundings * rounded
+        least = self.ball.least(image)
         lower = constant + least
         if exact:
             error = error + self.ball.error(image, roundings)
             error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY
-        return Bound(lower, tuple(outputs), pixels)
+            image = image[:0]
+        return Bound(lower, tuple(outputs), image)
 
     def gradients(self, branches: Branches, bound: Bound) -> tuple[Tensor, Tensor, Tensor]:
         """How bounds change with slopes and multipliers, and how much each unit's lines lose, (M, n) each.
@@ -259,13 +270,14 @@ class Relaxation:
         The derivative by a coefficient is the value of what it multiplies at the point where the bound is attained.
         """
         slopes, multipliers, losses = [], [], []
+        pixels = self.ball.lowest(bound.image)
         values: list[Tensor] = []
         slices = self.slices()
         for index in range(len(bound.outputs)):
             block = self.blocks[index]
             signs = branches.signs[slices[index]]
             below = branches.slopes[slices[index]] if block.splits else block.lower_slope
-            inputs = block.image.forward @ bound.pixels + block.constant
+            inputs = block.image.forward @ pixels + block.constant
             for earlier, matrix in enumerate(block.units):
                 inputs = inputs + matrix.forward @ values[earlier]
 
@@ -292,6 +304,15 @@ class Relaxation:
     def to(self, dtype: torch.dtype, device: str) -> Relaxation:
         """In another number type, in which its bounds are approximate."""
         return _converted(self, dtype, device)
+
+
+def _joined(bounds: list[Bound]) -> Bound:
+    blocks = zip(*[bound.outputs for bound in bounds], strict=True)
+    return Bound(
+        torch.cat([bound.lower for bound in bounds]),
+        tuple(torch.cat(outputs, dim=1) for outputs in blocks),
+        torch.cat([bound.image for bound in bounds], dim=1),
+    )
 
 
 T = TypeVar("T")

@@ -98,6 +98,21 @@ class _Inputs:
         return places[needed], functions.columns(torch.from_numpy(needed))
 
 
+@dataclass(frozen=True)
+class _UnitRows:
+    # How the inputs of m units depend on pixels (m, d), and on the units of each earlier block (m, m').
+
+    image: csr_array | Array
+    units: tuple[Array, ...]
+    constant: Array
+    error: Array
+
+    @classmethod
+    def of(cls, functions: Functions) -> _UnitRows:
+        units = tuple(coefficients.T.numpy() for coefficients in functions.units)
+        return cls(functions.image.T.numpy(), units, functions.constant.numpy(), functions.error.numpy())
+
+
 @dataclass
 class Tightening:
     """Bounds layer by layer in one ball, as they are made.
@@ -177,17 +192,21 @@ class Tightening:
         low, high = layer.before.interval(self.bounds())
         inputs = _Inputs(low[:, 0], high[:, 0], layer.activation.splits)
         places = inputs.in_need_of_lines()
-        functions = self.functions(layer.before.rows(places))
-
-        exact_intervals = self.ball.norm == "linf" and set(layer.before.weights) == {IMAGE}
-        if len(places) and not exact_intervals:
+        rows = layer.before.rows(places)
+        if self.ball.norm == "linf" and set(rows.weights) == {IMAGE}:
+            # Intervals are exact, and linear bounds would give the same.
+            error = rows.error(self.magnitudes())[:, 0]
+            self._append(number, inputs, places, _UnitRows(rows.weights[IMAGE], (), rows.bias, error))
+            return
+        functions = self.functions(rows)
+        if len(places):
             branches = self.relaxation.branches(len(places))
             inputs.narrow(places, self._bounds(functions, branches, branches))
             places, functions = inputs.still_in_need(places, functions)
         if len(places) and self.relaxation.units and steps:
             inputs.narrow(places, self._optimised(number, places, functions, steps))
             places, functions = inputs.still_in_need(places, functions)
-        self._append(number, inputs, places, functions)
+        self._append(number, inputs, places, _UnitRows.of(functions))
 
     def _bounds(self, functions: Functions, lower: Branches, upper: Branches) -> tuple[Bound, Bound]:
         # Of functions and of their negatives.
@@ -210,7 +229,7 @@ class Tightening:
         self.slopes[number] = LayerSlopes(places, *counting)
         return bounds
 
-    def _append(self, number: int, inputs: _Inputs, units: Indices, functions: Functions) -> None:
+    def _append(self, number: int, inputs: _Inputs, units: Indices, rows: _UnitRows) -> None:
         layer = self.network.layers[number]
         low, high = inputs.low, inputs.high
         state = LayerState(
@@ -222,35 +241,37 @@ class Tightening:
             error=layer.before.error(self.magnitudes())[:, 0],
         )
         if len(units):
-            self.relaxation = self.relaxation.with_block(self._block(number, state, functions))
+            self.relaxation = self.relaxation.with_block(self._block(number, state, rows))
         self.states.append(state)
 
-    def _block(self, number: int, state: LayerState, functions: Functions) -> Block:
+    def _block(self, number: int, state: LayerState, rows: _UnitRows) -> Block:
         units = state.units
         layer = self.network.layers[number]
         low, high = state.low[units], state.high[units]
         lines = layer.activation.lines(low, high)
-        pixel_sizes = torch.from_numpy(self.ball.magnitude)[:, None]
-        terms = (functions.image.abs() * pixel_sizes).sum(0) + functions.constant.abs()
-        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
-            terms = terms + (coefficients.abs() * block.output_sizes).sum(0)
+        terms = abs(rows.image) @ self.ball.magnitude + np.abs(rows.constant)
         matrices = []
-        for coefficients in functions.units:
-            matrices.append(Matrix.of(coefficients.T.numpy(), torch.float64, CPU))
+        for block, coefficients in zip(self.relaxation.blocks, rows.units, strict=False):
+            output_sizes = block.output_sizes[:, 0].numpy()
+            terms = terms + np.abs(coefficients) @ output_sizes
+            matrices.append(Matrix.of(coefficients, torch.float64, CPU))
+        # A layer that sees only the image has no units before it, wherever it stands.
+        for block in self.relaxation.blocks[len(rows.units) :]:
+            matrices.append(Matrix.of(csr_array((len(units), len(block.places))), torch.float64, CPU))
         return Block(
             layer=number,
             places=units,
-            image=Matrix.of(csr_array(functions.image.T.numpy()), torch.float64, CPU),
+            image=Matrix.of(rows.image, torch.float64, CPU),
             units=tuple(matrices),
-            constant=functions.constant[:, None],
-            error=functions.error[:, None],
+            constant=_column(rows.constant),
+            error=_column(rows.error),
             lower_slope=_column(lines.lower_slope),
             lower_intercept=_column(lines.lower_intercept),
             upper_slope=_column(lines.upper_slope),
             upper_intercept=_column(lines.upper_intercept),
             sizes=_column(np.maximum(np.abs(low), np.abs(high))),
             output_sizes=torch.from_numpy(state.magnitude[units]),
-            terms=terms[:, None],
+            terms=_column(terms),
             splits=layer.activation.splits,
         )
 
