@@ -14,7 +14,9 @@ from gfscore.measures.minimal import Minimal
 from gfscore.measures.minimal.batch import measure_batch as nearest
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import from_network, open_classifier
-from gfscore.proofs.bound_propagation import certified, certified_radii
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.layers import layered
+from gfscore.proofs.proving import prove
 from helpers.real_audits import ARCHITECTURES, torch_entry
 from helpers.samples import seeds_of
 from studies.markdown import table
@@ -67,8 +69,6 @@ def compare_bounds(data):
 
 
 def _compare(name, folder, images, labels):
-    import torch
-
     network = sequence_of(name, folder)
     classifier = from_network(network, classes=10)
     right = classifier.logits(images).argmax(1) == labels
@@ -86,14 +86,12 @@ def _compare(name, folder, images, labels):
         "bisection_steps": 12,
     }
     found = nearest(classifier, images, labels, settings=Minimal.model_validate(settings), seeds=seeds_of(images))
-    proven = np.zeros(len(labels), dtype=bool)
-    x, y = torch.from_numpy(images[right]), torch.from_numpy(labels[right])
-    proven[right] = certified(network, x, y, eps=EPS).numpy()
+    layers = layered(graph_of(network, images.shape[1:]))
+    proven = proven_within(layers, images, labels, EPS)
     radius = np.full(len(labels), np.nan)
     few = np.flatnonzero(right)[: RADII.get(name, 0)]
-    if len(few):
-        x, y = torch.from_numpy(images[few]), torch.from_numpy(labels[few])
-        radius[few] = certified_radii(network, x, y, largest=LARGEST, steps=STEPS)
+    for row in few:
+        radius[row] = proven_radius(layers, images[[row]], labels[[row]])
     return Bounds(
         network=name,
         right=right,
@@ -102,6 +100,26 @@ def _compare(name, folder, images, labels):
         distance=np.where(found["censored"], np.inf, found["value"]),
         radius=radius,
     )
+
+
+def proven_within(layers, images, labels, eps):
+    """Samples (n,) bool that are proven without branches."""
+    proofs = prove(layers, images, np.asarray(labels, dtype=np.int64), norm="linf", eps=eps, budget=0)
+    return np.array([proof.proven for proof in proofs])
+
+
+def proven_radius(layers, image, label):
+    """Largest radius up to LARGEST that bisection in STEPS proves for one image, 0 for none."""
+    low, high = 0.0, LARGEST
+    for step in range(STEPS + 1):
+        eps = high if step == 0 else (low + high) / 2
+        if proven_within(layers, image, label, eps).all():
+            low = eps
+            if step == 0:
+                break
+        else:
+            high = eps
+    return low
 
 
 def sequence_of(name, folder):
