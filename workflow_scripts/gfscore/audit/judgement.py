@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
-from gfscore.audit.verdicts.candidates import add_contradictions, add_group_bounds, candidates_of
+from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import Verdict
@@ -45,14 +45,14 @@ def judgement(
     manifest = read_json(files["manifest"])
     class_names = manifest["classes"]
     candidates = candidates_of(
-        audit_values.uncalibrated(),
+        list(audit_values.uncalibrated()),
         class_names,
         rules=rules,
         intervals=intervals,
         label_error_rates=label_error_rates,
+        contradictions=contradiction_bounds(audit_values, rules=rules, class_names=class_names, intervals=intervals),
+        groups=group_bounds(audit_values, files.get("attributes") or "", rules=rules, intervals=intervals),
     )
-    add_contradictions(candidates, audit_values, rules=rules, class_names=class_names, intervals=intervals)
-    add_group_bounds(candidates, audit_values, files.get("attributes") or "", rules=rules, intervals=intervals)
 
     cautions = []
     for measure in dict.fromkeys(rule.measure for rule in rules):

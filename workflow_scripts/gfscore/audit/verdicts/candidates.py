@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +61,22 @@ class Candidate:
         return self.group_names.get(key, self.class_names)
 
 
+@dataclass(frozen=True)
+class GroupBounds:
+    """Bounds of the groups of samples that rules compare.
+
+    Parameters
+    ----------
+    names : dict
+        Names of the groups by RuleSettings.bounds_key.
+    by_model : dict
+        ClassBounds of these groups by model and RuleSettings.bounds_key.
+    """
+
+    names: dict[BoundsKey, list[str]] = field(default_factory=dict)
+    by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = field(default_factory=dict)
+
+
 def candidates_of(
     measured: Iterable[SampleValues],
     class_names: Sequence[str],
@@ -68,8 +84,10 @@ def candidates_of(
     rules: Sequence[RuleSettings],
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
+    contradictions: Mapping[ModelName, Mapping[BoundsKey, ClassBounds]] | None = None,
+    groups: GroupBounds | None = None,
 ) -> list[Candidate]:
-    """Models at the gate with bounds of their class values.
+    """Models at the gate with bounds of their class values, and of what else rules judge.
 
     Parameters
     ----------
@@ -82,42 +100,54 @@ def candidates_of(
     intervals : IntervalSettings
     label_error_rates : array of float, shape (K,), or None
         Rates of wrong labels; None where labels are assumed right.
+    contradictions : mapping, optional
+        Bounds of falsification rates, from contradiction_bounds.
+    groups : GroupBounds, optional
+        Bounds of groups, from group_bounds.
     """
     judged = {rule.measure for rule in rules}
-    candidates: dict[tuple[str, str], Candidate] = {}
+    bounds: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
+    counts: dict[ModelName, dict[str, dict[str, NDArray[np.int64]]]] = {}
     for values in measured:
         measure = values.measure.name
         if measure not in judged or values.calibrated:
             continue
-        key = values.model.threat, values.model.classifier
-        if key not in candidates:
-            candidates[key] = Candidate(*key, class_names=list(class_names), bounds={})
-        candidate = candidates[key]
-        candidate.bounds[measure] = values.bounds(
-            len(class_names), intervals=intervals, label_error_rates=label_error_rates
+        class_bounds = values.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
+        bounds.setdefault(values.model, {})[measure] = class_bounds
+        counts.setdefault(values.model, {})[measure] = values.counts(len(class_names))
+
+    contradictions = contradictions or {}
+    groups = groups or GroupBounds()
+    candidates = []
+    for model, bounds_of_model in bounds.items():
+        candidates.append(
+            Candidate(
+                threat=model.threat,
+                model=model.classifier,
+                class_names=list(class_names),
+                bounds={**bounds_of_model, **contradictions.get(model, {}), **groups.by_model.get(model, {})},
+                counts=counts[model],
+                group_names=groups.names,
+            )
         )
-        candidate.counts[measure] = values.counts(len(class_names))
-    return list(candidates.values())
+    return candidates
 
 
-def add_contradictions(
-    candidates: Iterable[Candidate],
+def contradiction_bounds(
     audit_values: AuditValues,
     *,
     rules: Sequence[RuleSettings],
     class_names: Sequence[str],
     intervals: IntervalSettings,
-) -> None:
-    """Add bounds of the falsification rate at T = 1 to each model, for the rules that judge it.
+) -> dict[ModelName, dict[BoundsKey, ClassBounds]]:
+    """Bounds of the falsification rate at T = 1 of each model, for the rules that judge it.
 
     The rate is of the samples that score and attack both classify correctly.
 
     Parameters
     ----------
-    candidates : iterable of Candidate
-        Models at the gate, which are changed.
     audit_values : AuditValues
-        Values of an audit with one l2 measure of kind minimal.
+        Values of an audit with one l2 measure of kind minimal, where a rule judges the rate.
     rules : sequence of RuleSettings
         Rules of the gate.
     class_names : sequence of str
@@ -130,11 +160,11 @@ def add_contradictions(
     """
     judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
     if not judged:
-        return
+        return {}
     (distances,) = falsifying(audit_values.subject.measures)
-    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
+    by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     for model in audit_values.included:
-        candidate = by_model[model.threat, model.classifier]
+        by_model[model] = {}
         for rule in judged:
             labels, violated, possible = _contradictions(audit_values, model, rule.measure, distances.name)
             classes = len(class_names)
@@ -142,7 +172,7 @@ def add_contradictions(
                 # All samples are one class.
                 labels = np.zeros_like(labels)
                 classes = 1
-            candidate.bounds[rule.bounds_key] = bounds_of(
+            by_model[model][rule.bounds_key] = bounds_of(
                 violated.astype(np.float64),
                 labels,
                 classes,
@@ -150,6 +180,7 @@ def add_contradictions(
                 intervals=intervals,
                 upper_values=possible.astype(np.float64),
             )
+    return by_model
 
 
 def _contradictions(
@@ -180,23 +211,20 @@ def _contradictions(
     return labels, violated, violated | is_missing
 
 
-def add_group_bounds(
-    candidates: Iterable[Candidate],
+def group_bounds(
     audit_values: AuditValues,
     path_to_attributes: Path | str,
     *,
     rules: Sequence[RuleSettings],
     intervals: IntervalSettings,
-) -> None:
-    """Add bounds and names of its groups to each model, for the rules that judge GROUP_GAP.
+) -> GroupBounds:
+    """Bounds and names of the groups of samples, for the rules that judge GROUP_GAP.
 
     Bounds of a group without samples are the range of the measure; samples without a value of the attribute are in no
     group.
 
     Parameters
     ----------
-    candidates : iterable of Candidate
-        Models at the gate, which are changed.
     audit_values : AuditValues
         Values of the audit.
     path_to_attributes : path
@@ -211,18 +239,19 @@ def add_group_bounds(
     """
     judged = [rule for rule in rules if rule.statistic == GROUP_GAP]
     if not judged:
-        return
+        return GroupBounds()
     attributes = list(dict.fromkeys(str(rule.attribute) for rule in judged))
     measures = dict.fromkeys(rule.measure for rule in judged)
-    grouping = Grouping.read(path_to_attributes, dataset=audit_values.subject.models[0].dataset, attributes=attributes)
-    by_model = {(candidate.threat, candidate.model): candidate for candidate in candidates}
+    dataset = audit_values.subject.models[0].dataset
+    grouping = Grouping.read(path_to_attributes, dataset=dataset, attributes=attributes)
+
+    names = {rule.bounds_key: grouping.groups[str(rule.attribute)] for rule in judged}
+    by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     for values in audit_values.uncalibrated(measures):
-        candidate = by_model[values.model.threat, values.model.classifier]
+        bounds_of_model = by_model.setdefault(values.model, {})
         for rule in judged:
-            if rule.measure != values.measure.name:
-                continue
-            attribute = str(rule.attribute)
-            names = grouping.groups[attribute]
-            groups = grouping.of(attribute, values.sample_id)
-            candidate.group_names[rule.bounds_key] = names
-            candidate.bounds[rule.bounds_key] = values.bounds(len(names), intervals=intervals, cells=groups)
+            if rule.measure == values.measure.name:
+                cells = grouping.of(str(rule.attribute), values.sample_id)
+                count = len(names[rule.bounds_key])
+                bounds_of_model[rule.bounds_key] = values.bounds(count, intervals=intervals, cells=cells)
+    return GroupBounds(names, by_model)
