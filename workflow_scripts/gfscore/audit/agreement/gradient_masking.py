@@ -207,19 +207,19 @@ def _significant(hits: int, n: int, share: float) -> bool:
 
 def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
     # Attacks of a single step do not count: any search finds more than they do, masked gradients or not.
-    of_many_steps = [position for position, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
-    if not of_many_steps:
+    gradient_attacks = [index for index, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
+    if not gradient_attacks:
         return
-    earlier = attacked.tried[: of_many_steps[0]]
-    later_black_box = []
-    for attack in attacked.tried[of_many_steps[0] :]:
-        if ATTACKS[attack].follows == NOT_AT_ALL and attack not in earlier:
-            later_black_box.append(attack)
-    hits = int(np.isin(attacked.attack.astype(str), later_black_box).sum())
+    first = gradient_attacks[0]
+    black_box = []
+    for attack in attacked.tried[first:]:
+        if ATTACKS[attack].follows == NOT_AT_ALL and attack not in attacked.tried[:first]:
+            black_box.append(attack)
+    hits = int(np.isin(attacked.attack.astype(str), black_box).sum())
     n = len(attacked.attack)
     if _significant(hits, n, BLACK_BOX_SHARE):
         text = (
-            f"{', '.join(later_black_box)}, which uses no gradients, broke {count(hits)} of {count(n)} samples that "
+            f"{', '.join(black_box)}, which uses no gradients, broke {count(hits)} of {count(n)} samples that "
             "attacks with gradients had missed; the gradients of this classifier may be masked, and more samples may "
             "be breakable"
         )
@@ -242,15 +242,15 @@ def _beyond_grey(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
 
 
 def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: Attacked) -> Iterator[MaskingSign]:
-    share, more_passes = _tolerated(attacked, other)
+    share, passes_ratio = _tolerated(attacked, other)
     if share is None:
         return
     _, rows, other_rows = np.intersect1d(attacked.sample_id, other.sample_id, assume_unique=True, return_indices=True)
     distance = np.asarray(other.distance, dtype=np.float64)[other_rows]
     # Comparisons with NaN (nothing found) are false; distance 0 is an error without perturbation.
     missed = attacked.survived[rows] & (distance > 0) & (distance <= attacked.eps + NORM_TOLERANCE)
-    if more_passes is not None and attacked.passes is not None and other.passes is not None:
-        missed &= np.asarray(other.passes)[other_rows] <= more_passes * np.asarray(attacked.passes)[rows]
+    if passes_ratio is not None and attacked.passes is not None and other.passes is not None:
+        missed &= np.asarray(other.passes)[other_rows] <= passes_ratio * np.asarray(attacked.passes)[rows]
 
     hits = int(missed.sum())
     if _significant(hits, len(rows), share):

@@ -68,10 +68,21 @@ def measure_agreement(
         See rank_agreement.
     """
     scores = class_scores[class_scores["calibration"] == UNCALIBRATED]
-    rows = []
+    # Values of classes or models, with a column for each measure, and what names them.
+    compared = []
+    for (dataset, threat, model), group in scores.groupby(["dataset", "threat", "model"], sort=False):
+        key = {"dataset": dataset, "threat": threat, "model": model, "over": "classes"}
+        compared.append((key, group.pivot(index="class_index", columns="measure", values="value")))
 
-    def add_pairs(key: dict[str, str], values: pd.DataFrame) -> None:
-        # `values` has a column for each measure.
+    totals = scores.assign(total=scores["value"].fillna(0) * scores["n"])
+    for dataset, group in totals.groupby("dataset", sort=False):
+        sums = group.groupby(["threat", "model", "measure"], sort=False)[["total", "n"]].sum()
+        aggregates = (sums["total"] / sums["n"]).unstack("measure")
+        if len(aggregates) > 1:
+            compared.append(({"dataset": dataset, "over": "models"}, aggregates))
+
+    rows = []
+    for key, values in compared:
         present = [name for name in measures if name in values]
         for first, second in combinations(present, 2):
             agreement = rank_agreement(
@@ -82,17 +93,6 @@ def measure_agreement(
                 seed=seed,
             )
             rows.append({**key, "first": first, "second": second, "confidence": confidence, **agreement})
-
-    for (dataset, threat, model), group in scores.groupby(["dataset", "threat", "model"], sort=False):
-        key = {"dataset": dataset, "threat": threat, "model": model, "over": "classes"}
-        add_pairs(key, group.pivot(index="class_index", columns="measure", values="value"))
-
-    totals = scores.assign(total=scores["value"].fillna(0) * scores["n"])
-    for dataset, group in totals.groupby("dataset", sort=False):
-        sums = group.groupby(["threat", "model", "measure"], sort=False)[["total", "n"]].sum()
-        aggregates = (sums["total"] / sums["n"]).unstack("measure")
-        if len(aggregates) > 1:
-            add_pairs({"dataset": dataset, "over": "models"}, aggregates)
     return typed_frame(MEASURE_AGREEMENT, rows)
 
 

@@ -188,8 +188,8 @@ def evidence_of_models(
     return evidence
 
 
-def _evidence_of_model(values, model, curves, robust_accuracy, *, distances, seed, split):
-    evidence = values.logits_of(model)
+def _evidence_of_model(audit_values, model, curves, robust_accuracy, *, distances, seed, split):
+    evidence = audit_values.logits_of(model)
     labels = evidence.labels
     logits = evidence.logits
     classes = logits.shape[1]
@@ -204,20 +204,21 @@ def _evidence_of_model(values, model, curves, robust_accuracy, *, distances, see
         reports = ~chooses
         held_out = chooses
         low, high = curves.temperatures[[0, -1]]
-        sweep = partial(sweep_class_scores, activation=values.subject.activation, low=low, high=high)
+        sweep = partial(sweep_class_scores, activation=audit_values.subject.activation, low=low, high=high)
         curves = sweep(logits[chooses], labels[chooses], classes)
         report_curves = sweep(logits[reports], labels[reports], classes)
 
     attack_distance = float("nan")
     report_distance = float("nan")
     if distances is not None:
-        samples = values.table(model, distances)
+        samples = audit_values.table(model, distances)
         chosen = samples.loc[samples["sample_id"].isin(evidence.sample_id[chooses]), "value"]
         reported = samples.loc[samples["sample_id"].isin(evidence.sample_id[reports]), "value"]
         if chosen.empty:
             raise InputError(
-                f"{values.path(model, distances)}: none of its {len(samples)} samples is among those that choose the "
-                "temperature; use a larger `subset` for the measure, or set `split: null` in the audit's calibration"
+                f"{audit_values.path(model, distances)}: none of its {len(samples)} samples is among those that choose "
+                "the temperature; use a larger `subset` for the measure, or set `split: null` in the audit's "
+                "calibration"
             )
         attack_distance = mean_distance(chosen.to_numpy())
         report_distance = mean_distance(reported.to_numpy())
@@ -233,12 +234,12 @@ def _evidence_of_model(values, model, curves, robust_accuracy, *, distances, see
         robust_accuracy=robust_accuracy,
         checkpoint=evidence.identity["checkpoint_sha256"],
         dataset_digest=evidence.identity["dataset_digest"],
-        read_parts=partial(_read_parts, values, model, held_out),
+        read_parts=partial(_read_parts, audit_values, model, held_out),
     )
 
 
-def _read_parts(values, model, held_out):
-    evidence = values.logits_of(model)
+def _read_parts(audit_values, model, held_out):
+    evidence = audit_values.logits_of(model)
     reported = ~held_out
     return (
         (evidence.logits[held_out], evidence.labels[held_out]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -143,27 +144,46 @@ class WithinModels(MeanOverModels):
         count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
         share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
         models = []
-        fixed_stretches = self.stretch_of_model[:, self.fixed]
-        for ranks, accuracy_ranks, where in zip(self.ranks, self.accuracy_ranks, fixed_stretches, strict=True):
-            scores = centred(ranks)
-            accuracy = centred(accuracy_ranks)
-            norm = np.sqrt((scores**2).sum(axis=1) * (accuracy**2).sum())[:, None]
-            changes = np.flatnonzero(np.diff(where)) + 1
-            models.append((scores, accuracy, norm, where[0], changes, where[changes], where[changes - 1]))
+        for ranks, accuracy_ranks, stretches in zip(
+            self.ranks, self.accuracy_ranks, self.stretch_of_model[:, self.fixed], strict=True
+        ):
+            models.append(_ModelRanks(centred(ranks), centred(accuracy_ranks), stretches))
 
         def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:
             # Few models change at a boundary, so the sum over models is accumulated from the changes.
             total = np.zeros((len(count), len(block)))
-            for scores, accuracy, norm, first, changes, after, before in models:
-                covariance = scores @ accuracy[block].T
-                rho = np.divide(covariance, norm, out=np.zeros(covariance.shape), where=norm > 0)
-                total[0] += rho[first]
-                total[changes] += rho[after] - rho[before]
+            for model in models:
+                rho = model.correlations(block)
+                total[0] += rho[model.stretches[0]]
+                total[model.changes] += rho[model.stretches[model.changes]] - rho[model.stretches[model.changes - 1]]
             np.cumsum(total, axis=0, out=total)
             total *= share
             return total
 
         return _largest(mean, orders, len(count))
+
+
+@dataclass(frozen=True)
+class _ModelRanks:
+    # Centred ranks of one model's class scores on its S_m stretches (S_m, K) and of its class accuracies (K,), and the
+    # index of its stretch on each common stretch (S,).
+    scores: NDArray[np.float64]
+    accuracies: NDArray[np.float64]
+    stretches: NDArray[np.int64]
+
+    @cached_property
+    def changes(self) -> NDArray[np.int64]:
+        # Common stretches that begin another stretch of the model.
+        return np.flatnonzero(np.diff(self.stretches)) + 1
+
+    @cached_property
+    def norm(self) -> NDArray[np.float64]:
+        return np.sqrt((self.scores**2).sum(axis=1) * (self.accuracies**2).sum())[:, None]
+
+    def correlations(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+        # Spearman (S_m, R) with the accuracies in R orders (R, K), 0 where it is undefined.
+        covariance = self.scores @ self.accuracies[orders].T
+        return np.divide(covariance, self.norm, out=np.zeros(covariance.shape), where=self.norm > 0)
 
 
 def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
