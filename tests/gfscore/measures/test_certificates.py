@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from gfscore.measures import KINDS
-from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified import Smoothing, provable_radius
 from gfscore.measures.certified.radii import fewest_votes, largest_certificate, radii
 from gfscore.statistics.proportions import (
     allowed_refutations,
@@ -43,12 +43,12 @@ def mistakes(**smoothing):
 
 
 def test_largest_radius_is_reached_when_all_draws_agree():
-    largest = provable_radius(SMOOTHING)
+    largest = provable_radius(Smoothing(**SMOOTHING))
     assert largest == pytest.approx(0.25 * norm.ppf(0.001 ** (1 / 1000)), rel=1e-8)
     reached = radii(beta.ppf(0.001, 1000, 1), sigma=0.25)
     assert reached <= largest
     assert reached == pytest.approx(largest, rel=1e-8)
-    assert largest_certificate(SMOOTHING) == pytest.approx(reached, rel=1e-12)
+    assert largest_certificate(Smoothing(**SMOOTHING)) == pytest.approx(reached, rel=1e-12)
 
 
 VALUES = np.array([0.0, 0.1, 0.3, 0.5, 0.0, 0.2])

@@ -98,7 +98,7 @@ def test_columns_of_certified_and_abstained_samples():
     assert (columns["radius"][abstained] == 0).all() and (columns["radius"][~abstained] > 0).all()
     right = columns["prediction"] == labels
     np.testing.assert_array_equal(columns["value"], np.where(right, columns["radius"], 0))
-    assert columns["value"].max() <= provable_radius(SMOOTHING)
+    assert columns["value"].max() <= provable_radius(Smoothing(**SMOOTHING))
     assert (columns["draws"][~abstained] == 220).all()
     assert not columns["censored"].any() and not columns["attacked"].any() and not columns["refuted"].any()
     np.testing.assert_array_equal(columns["lower_bound"] > 0.5, ~abstained)

@@ -5,7 +5,7 @@ import pytest
 from gfscore.audit.agreement.radii import POINTS, curve_frame
 from gfscore.core.identity import ALL
 from gfscore.measures import named_measures
-from gfscore.measures.certified import provable_radius
+from gfscore.measures.certified import Smoothing, provable_radius
 from gfscore.measures.certified.radii import radii
 
 SMOOTHING = {"sigma": 0.25, "estimation_samples": 1000, "alpha": 0.001}
@@ -28,7 +28,7 @@ def test_samples_whose_copies_all_agree_are_certified_to_the_last_radius(ulps):
     value = radius if ulps == 0 else np.nextafter(radius, ulps * np.inf)
     rows = curve(np.full(50, value), CERTIFIED)
     assert len(rows) == POINTS
-    assert rows["radius"].iloc[-1] == radius < provable_radius(SMOOTHING)
+    assert rows["radius"].iloc[-1] == radius < provable_radius(Smoothing(**SMOOTHING))
     assert (rows["share"] == 1).all()
     assert (rows["low"] > 0.9).all()
     almost = curve(np.full(50, radius * (1 - 1e-6)), CERTIFIED)

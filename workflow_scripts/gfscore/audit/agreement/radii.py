@@ -211,7 +211,7 @@ def curve_frame(
 def _largest_radius(measure: NamedMeasure) -> float:
     # The range of a smoothed measure ends slightly above the largest certificate.
     if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
-        return largest_certificate(measure.settings.smoothing.model_dump())
+        return largest_certificate(measure.settings.smoothing)
     return measure.description.value_range[1]
 
 

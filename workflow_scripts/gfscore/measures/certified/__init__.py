@@ -1,6 +1,6 @@
 """Certified l2 radius of the randomly smoothed classifier, which votes over noisy copies of its input."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Annotated, Any, Literal, Self
 
@@ -68,13 +68,8 @@ class Certified(NetworkSettings):
         return self
 
 
-def provable_radius(smoothing: Mapping[str, Any]) -> float:
-    """Largest radius that a number of noisy copies can prove: sigma Phi^-1(alpha^(1/n)), when all n copies agree.
-
-    Parameters
-    ----------
-    smoothing : mapping
-        sigma, alpha, and n as estimation_samples.
+def provable_radius(smoothing: Smoothing) -> float:
+    """Largest radius that n = estimation_samples noisy copies can prove when all agree: sigma Phi^-1(alpha^(1/n)).
 
     Returns
     -------
@@ -85,17 +80,21 @@ def provable_radius(smoothing: Mapping[str, Any]) -> float:
     ----------
     Cohen et al. 2019, section 3.2.
     """
-    proven = smoothing["alpha"] ** (1 / smoothing["estimation_samples"])
+    proven = smoothing.alpha ** (1 / smoothing.estimation_samples)
     # One part in 1e9 for the rounding of float64 in each radius.
-    return smoothing["sigma"] * NormalDist().inv_cdf(proven) * (1 + 1e-9) if proven > HALF else 0.0
+    return smoothing.sigma * NormalDist().inv_cdf(proven) * (1 + 1e-9) if proven > HALF else 0.0
 
 
 def describe(settings: Certified) -> Measure:
     """Range, unit and meaning of the measure, up to the largest radius."""
-    smoothing = settings.smoothing.model_dump() if settings.smoothing else {}
+    largest = settings.largest_radius
+    test = None
+    if settings.smoothing is not None:
+        largest = provable_radius(settings.smoothing)
+        test = settings.smoothing.model_dump()
     return Measure(
         title="Certified l2 radius of the smoothed classifier",
-        value_range=(0.0, settings.largest_radius or provable_radius(smoothing)),
+        value_range=(0.0, largest or 0.0),
         unit="l2 distance, pixels in [0, 1]",
         explanation=(
             "Radius within which no perturbation changes the prediction of the randomly smoothed classifier, for a "
@@ -103,7 +102,7 @@ def describe(settings: Certified) -> Measure:
             "test, and says nothing about the classifier before smoothing."
         ),
         # A certificate is wrong with probability alpha; how often radii computed elsewhere are is unknown.
-        test=smoothing or None,
+        test=test,
     )
 
 
@@ -112,7 +111,7 @@ def find_mistakes(settings: Certified, *, classes: float, thorough: bool) -> Ite
     smoothing = settings.smoothing
     if smoothing is None:
         return
-    if provable_radius(smoothing.model_dump()) <= 0:
+    if provable_radius(smoothing) <= 0:
         yield Mistake(
             ("smoothing",),
             f"{smoothing.estimation_samples} estimation_samples can prove nothing at alpha {smoothing.alpha:g}; give "

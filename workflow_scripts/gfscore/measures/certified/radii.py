@@ -5,14 +5,13 @@ standard deviation sigma. A certificate says that g is constant within an l2 rad
 one holds with probability at least 1 - alpha over its own noise. Source: Cohen et al. 2019.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from gfscore.measures.certified import HALF
+from gfscore.measures.certified import HALF, Smoothing
 from gfscore.statistics.proportions import lower_shares
 from gfscore.tables.radius_files import ABSTAINED
 
@@ -40,19 +39,14 @@ def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
     return np.where(bounds > HALF, sigma * ndtri(np.maximum(bounds, HALF)), 0.0)
 
 
-def largest_certificate(smoothing: Mapping[str, Any]) -> float:
+def largest_certificate(smoothing: Smoothing) -> float:
     """Radius that a smoothing certifies when all its draws agree, to the last digit as `radii` gives it.
 
     `provable_radius` lies above it by a margin for rounding.
-
-    Parameters
-    ----------
-    smoothing : mapping
-        sigma, estimation_samples and alpha.
     """
-    draws = smoothing["estimation_samples"]
-    bound = lower_shares(draws, draws, alpha=smoothing["alpha"])
-    return float(radii(bound, sigma=smoothing["sigma"]))
+    draws = smoothing.estimation_samples
+    bound = lower_shares(draws, draws, alpha=smoothing.alpha)
+    return float(radii(bound, sigma=smoothing.sigma))
 
 
 def fewest_votes(draws: int, *, alpha: float) -> int:
