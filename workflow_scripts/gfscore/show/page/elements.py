@@ -316,7 +316,7 @@ class Detail:
     text: list[str] = field(default_factory=list)
     charts: Sequence[Any] = ()
     table: TableView | None = None
-    more: Sequence[TableView] = ()
+    tables: Sequence[TableView] = ()
     terms: list[tuple[str, str]] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
 

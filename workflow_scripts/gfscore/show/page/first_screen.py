@@ -108,7 +108,7 @@ class FirstScreen:
     judged_at, judged_by, data_digest : str
         When the verdict was judged, by which version, and the first letters of the dataset's digest.
     verdict : VerdictView
-    beside : list of str
+    qualifications : list of str
         Sentences that the verdict is not read without.
     remarks : list of str
         Remarks on samples.
@@ -117,7 +117,7 @@ class FirstScreen:
     remedy : str or None
         What a remedy does to the worst class of a model that fails, in a few words.
     findings : list of FindingInWords
-        The first ones of those that are not `beside` and not about remedies.
+        The first ones of those that are no qualifications and not about remedies.
     """
 
     measure: str
@@ -129,7 +129,7 @@ class FirstScreen:
     judged_by: str
     data_digest: str
     verdict: VerdictView
-    beside: list[str]
+    qualifications: list[str]
     remarks: list[str]
     evidence: Evidence
     strip: Strip
@@ -169,7 +169,7 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
         judged_by=version_of(verdict),
         data_digest=data_of(verdict),
         verdict=verdict_view(verdict, index, measures),
-        beside=qualifications,
+        qualifications=qualifications,
         remarks=remarks_of(verdict),
         evidence=evidence_by_class(tables, verdict, measures, index),
         strip=strip_of_models(tables, verdict, measures, index),

@@ -134,7 +134,7 @@ def render_page(
         costs=costs,
         contact=contact,
         published_samples=published_samples,
-        shown=[*screen.beside, *(finding.sentence for finding in screen.findings)],
+        screen_sentences=[*screen.qualifications, *(finding.sentence for finding in screen.findings)],
         paired=pairs is not None,
         undrawn=undrawn,
     )

@@ -75,7 +75,7 @@ def sections_of(contents: Contents) -> list[Section]:
         details += [detail for detail in DETAILS[name](contents) if detail is not None]
 
         findings = [finding for finding in contents.verdict.findings if finding.section == name]
-        sentences = [words for words in sentences_beside(picture, findings) if words not in contents.shown]
+        sentences = [words for words in sentences_beside(picture, findings) if words not in contents.screen_sentences]
         undrawn = [chart.sentence for chart in contents.undrawn if chart.chart.section == name]
         if details or picture or controls or undrawn:
             sentences = sentences[:MOST_SENTENCES] + undrawn

@@ -88,7 +88,7 @@ class Contents:
         Table of that name.
     contact, published_samples : str or None
         Who answers questions, and samples on which published accuracies were measured.
-    shown : sequence of str
+    screen_sentences : sequence of str
         Sentences of the first screen, which no section repeats.
     paired : bool
         Whether pairs of models are compared.
@@ -107,7 +107,7 @@ class Contents:
     costs: pd.DataFrame | None
     contact: str | None
     published_samples: str | None
-    shown: Sequence[str]
+    screen_sentences: Sequence[str]
     paired: bool = False
     undrawn: Sequence[UndrawnChart] = ()
 

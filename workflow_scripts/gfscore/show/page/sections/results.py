@@ -41,7 +41,7 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         table = _numbers(contents, measure)
         if table is not None:
             tables.append(table)
-    yield Detail("Every number of every model, by measure", more=tables)
+    yield Detail("Every number of every model, by measure", tables=tables)
     yield _descriptions(contents)
 
     ranks = contents.rows_of_measure("metric_ranks")
