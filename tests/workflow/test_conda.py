@@ -1,7 +1,8 @@
 """`--use-conda`: environments that are complete, and jobs that use them and nothing else.
 
-No conda and no channel here: conda/stand_in.py solves and installs with py-rattler from a channel made for the test,
-and Snakemake really runs the scripts by which pip fills the environments. What that leaves open stands in docs/conda.md.
+No conda and no channel here: helpers/conda/stand_in.py solves and installs with py-rattler from a channel made for the
+test, and Snakemake really runs the scripts by which pip fills the environments. What that leaves open stands in
+docs/conda.md.
 """
 
 import ast

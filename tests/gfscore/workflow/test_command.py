@@ -28,7 +28,7 @@ def finished(tmp_path_factory):
 def attacked(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("attacked"))
-        finished_audit(attacked=True)
+        finished_audit(attacked=True, page=False)
         return Path.cwd()
 
 
