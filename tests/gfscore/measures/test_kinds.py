@@ -153,7 +153,10 @@ def test_radii_are_computed_here_or_elsewhere():
         complete({"kind": "certified", "largest_radius": 4.0, "smoothing": {}})
 
 
-DRAWING = {"targeted": {"steps": 1, "step_size": 0.001}}
+DRAWING = {
+    "targeted": {"steps": 1, "step_size": 0.001},
+    "proven": {"eps": 0.1, "attacks": [{"name": "pgd", "steps": 1, "step_size": 0.0001}]},
+}
 """Settings by which a random start decides how far an attack ends."""
 
 

@@ -100,9 +100,14 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
     pixels = torch.Size(image_shape).numel()
     image = torch.linspace(0, 1, pixels).reshape(1, *image_shape)
     device = next((str(weight.device) for weight in network.parameters()), "cpu")
+
+    def forward(images: Tensor) -> Tensor:
+        # Without the hooks by which passes are counted.
+        return network.forward(images)
+
     try:
         with torch.no_grad():
-            traced = make_fx(functionalize(network, remove="mutations"))(image.to(device))
+            traced = make_fx(functionalize(forward, remove="mutations"))(image.to(device))
     except Exception as error:
         raise InputError(
             f"there are no bounds for this network: torch cannot trace it ({first_line(error)}); give a network whose "

@@ -107,13 +107,45 @@ def prove(
             yield _Search(network, balls[place], claim, lower[:, place]).run(image, budget, device)
 
 
+def surely_misclassified(network: LayeredNetwork, points: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether points are classified otherwise in real arithmetic; a tie counts.
+
+    Parameters
+    ----------
+    network : LayeredNetwork
+    points : ndarray
+        (n, C, H, W) float64.
+    labels : ndarray
+        (n,) int64.
+
+    Returns
+    -------
+    ndarray
+        (n,) bool; False where a margin is as small as its rounding errors.
+    """
+    result = np.zeros(len(points), dtype=bool)
+    for row, point in enumerate(points):
+        flat = point.reshape(-1, 1)
+        bounds = _bounds_of_layers(network, {IMAGE: (flat, flat)})
+        label = int(labels[row])
+        _, upper = margins(network, label, _rivals(network, label)).interval(bounds)
+        result[row] = bool((upper <= 0).any())
+    return result
+
+
+def _bounds_of_layers(network: LayeredNetwork, pixels: dict[int, Interval]) -> dict[int, Interval]:
+    # Bounds of the outputs of all layers by intervals.
+    bounds = dict(pixels)
+    for number, layer in enumerate(network.layers):
+        bounds[number] = layer.activation.interval(*layer.before.interval(bounds))
+    return bounds
+
+
 def _interval_margins(network: LayeredNetwork, balls: list[Ball], labels: NDArray[np.int64]) -> Array:
     # Bounds of the margins over all classes but the label, (K - 1, n), by intervals.
     low = np.stack([member.low for member in balls], axis=1)
     high = np.stack([member.high for member in balls], axis=1)
-    bounds: dict[int, Interval] = {IMAGE: (low, high)}
-    for number, layer in enumerate(network.layers):
-        bounds[number] = layer.activation.interval(*layer.before.interval(bounds))
+    bounds = _bounds_of_layers(network, {IMAGE: (low, high)})
     result = np.empty((network.classes - 1, len(balls)))
     for label in np.unique(labels):
         columns = np.flatnonzero(labels == label)

@@ -1,0 +1,85 @@
+"""The measure `proven` on a small network of digits, beside the attacks of the same ball."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn import functional
+
+from gfscore.core.errors import InputError
+from gfscore.measures.adversarial import Adversarial
+from gfscore.measures.adversarial.batch import measure_batch as attack
+from gfscore.measures.proven import Proven
+from gfscore.measures.proven.batch import measure_batch
+from gfscore.networks.classifier import from_network
+from helpers.samples import seeds_of
+
+EPS = 0.06
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """A convolutional network trained for two seconds, and 40 images that it was not trained on."""
+    data = load_digits()
+    images = torch.tensor(data.images / 16, dtype=torch.float32)[:, None]
+    labels = torch.tensor(data.target)
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(1, 8, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(128, 24), nn.ReLU()]
+    network = nn.Sequential(*layers, nn.Linear(24, 10))
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
+    for _ in range(120):
+        rows = torch.randint(1000, (200,))
+        # Steps against the gradient's sign make most samples robust in a small ball.
+        points = images[rows].requires_grad_()
+        (gradient,) = torch.autograd.grad(functional.cross_entropy(network(points), labels[rows]), points)
+        moved = (points.detach() + EPS * gradient.sign()).clamp(0, 1)
+        loss = functional.cross_entropy(network(moved), labels[rows])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return network.eval(), images[1200:1240].numpy(), labels[1200:1240].numpy()
+
+
+@pytest.fixture(scope="module")
+def columns(digits):
+    network, images, labels = digits
+    settings = Proven(eps=EPS, budget=5000)
+    return measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+
+
+def test_what_is_proven_survives_attacks_and_most_is_decided(digits, columns):
+    network, images, labels = digits
+    settings = Adversarial(eps=EPS)
+    attacked = attack(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+    assert (columns["value"] <= attacked["value"]).all()
+    assert (columns["value"] == 1).sum() >= 15
+    assert (columns["status"] == "open").sum() <= 8
+
+
+def test_columns_agree_with_the_status(columns):
+    status, lower = columns["status"], columns["lower"]
+    proven, refuted = status == "proven", np.isin(status, ["refuted", "refuted_float32"])
+    assert (columns["value"] == proven).all()
+    assert (lower[proven] > 0).all()
+    assert np.isnan(lower[refuted]).all()
+    assert not (lower[status == "open"] > 0).any()
+    assert [value is None for value in columns["decided_by"]] == (status == "open").tolist()
+    assert set(columns["decided_by"][refuted]) <= {"attack", "prediction"}
+    assert (columns["evaluations"][refuted] == 0).all()
+    # Points that attacks found are broken by more than rounding errors.
+    assert (status == "refuted").any() and not (status == "refuted_float32").any()
+
+
+def test_a_larger_budget_proves_no_less(digits, columns):
+    network, images, labels = digits
+    settings = Proven(eps=EPS, budget=0)
+    less = measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+    assert (less["value"] <= columns["value"]).all()
+
+
+def test_an_operator_without_bounds_is_refused_by_name(digits):
+    _, images, labels = digits
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.GELU(), nn.Linear(8, 10)).eval()
+    with pytest.raises(InputError, match="gelu"):
+        measure_batch(from_network(network), images[:2], labels[:2], settings=Proven(), seeds=seeds_of(images[:2]))

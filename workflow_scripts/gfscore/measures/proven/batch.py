@@ -1,0 +1,156 @@
+"""Proven accuracy: which samples are proven, refuted or open in a ball."""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from gfscore.attacks.gradient_ascent import Ball, correct, misclassified
+from gfscore.attacks.registry import BALL_ATTACKS, expand
+from gfscore.attacks.search import confirmed_attack, logits_of, on_device
+from gfscore.measures.proven import Proven
+from gfscore.measures.samples import SampleColumns
+from gfscore.networks.classifier import Classifier
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.layers import LayeredNetwork, layered
+from gfscore.proofs.proving import prove, surely_misclassified
+from gfscore.statistics.draws import Draws
+from gfscore.statistics.margins import predictions
+
+INWARDS = 1 - 1e-12
+"""Factor of an l2 perturbation that is moved into its ball in float64."""
+
+
+def measure_batch(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    settings: Proven,
+    seeds: NDArray[np.uint64],
+) -> SampleColumns:
+    """Attacks first, then proofs for what survives them.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        With gradients, of operators that have bounds.
+    images : ndarray
+        (n, C, H, W) float32 in [0, 1].
+    labels : ndarray
+        (n,) int64.
+    settings : Proven
+        The ball, the attacks, and the budget of bounds for one sample.
+    seeds : ndarray
+        Seed of each sample, (n,) uint64.
+
+    Returns
+    -------
+    dict
+        Arrays (n,): value, 1 where proven, else 0; prediction, on a point that refutes, for others on the image;
+        censored, always false; and the columns of the kind.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients, and for an operator without bounds, which it names.
+    """
+    network, x, y = on_device(classifier, images, labels)
+    logits = logits_of(network, x)
+    right = correct(logits, y)
+    points, fooled = _attacked(
+        classifier, network, x, y, right, settings=settings, seeds=seeds, classes=logits.shape[1]
+    )
+    logits = torch.where(fooled[:, None], logits_of(network, points), logits)
+
+    assert classifier.network is not None
+    layers = _layers(classifier.network, images.shape[1:])
+    refuted = (~right | fooled).cpu().numpy()
+    inside = _inside(points.cpu().numpy(), images, settings)
+    surely = np.zeros(len(labels), dtype=bool)
+    surely[refuted] = surely_misclassified(layers, inside[refuted], labels[refuted])
+    status = np.where(surely, "refuted", "refuted_float32").astype(object)
+    decided_by = np.where(fooled.cpu().numpy(), "attack", "prediction").astype(object)
+    lower = np.full(len(labels), np.nan)
+    branches = np.zeros(len(labels), dtype=np.int64)
+    evaluations = np.zeros(len(labels), dtype=np.int64)
+
+    standing = np.flatnonzero(~refuted)
+    proofs = prove(
+        layers,
+        images[standing],
+        labels[standing],
+        norm=settings.norm,
+        eps=settings.eps,
+        budget=settings.budget,
+        device=classifier.device,
+    )
+    for row, proof in zip(standing, proofs, strict=True):
+        status[row] = "proven" if proof.proven else "open"
+        decided_by[row] = proof.decided_by if proof.proven else None
+        lower[row] = proof.lower
+        branches[row] = proof.branches
+        evaluations[row] = proof.evaluations
+    return {
+        "prediction": predictions(logits.cpu().numpy(), labels),
+        "value": (status == "proven").astype(np.float64),
+        "censored": np.zeros(len(labels), dtype=bool),
+        "status": status,
+        "lower": lower,
+        "decided_by": decided_by,
+        "branches": branches,
+        "evaluations": evaluations,
+    }
+
+
+@lru_cache(maxsize=1)
+def _layers(network: nn.Module, image_shape: tuple[int, int, int]) -> LayeredNetwork:
+    # Once for all batches of a job.
+    return layered(graph_of(network, image_shape))
+
+
+def _attacked(
+    classifier: Classifier,
+    network: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    right: Tensor,
+    *,
+    settings: Proven,
+    seeds: NDArray[np.uint64],
+    classes: int,
+) -> tuple[Tensor, Tensor]:
+    # The point of each image that an attack ended at, or the image, and whether it is misclassified.
+    ball = Ball(norm=settings.norm, eps=settings.eps)
+    points = images.clone()
+    fooled = torch.zeros_like(right)
+    draws = Draws.of(seeds, images.device, common=settings.seed)
+    for number, arguments in enumerate(expand(settings.attacks, classes)):
+        rows = (right & ~fooled).nonzero().flatten()
+        if len(rows) == 0:
+            break
+        attack = confirmed_attack(
+            BALL_ATTACKS[arguments.pop("name")].load(), misclassified, precision=classifier.search
+        )
+        ends, _ = attack(network, images[rows], labels[rows], ball=ball, draws=draws.stream(number)[rows], **arguments)
+        ends = ends.detach()
+        broken = misclassified(logits_of(network, ends), labels[rows])
+        points[rows[broken]] = ends[broken]
+        fooled[rows[broken]] = True
+    return points, fooled
+
+
+def _inside(points: NDArray[np.float32], images: NDArray[np.float32], settings: Proven) -> NDArray[np.float64]:
+    # Points of attacks moved into the ball in float64: in float32 they may be outside by a unit in the last place.
+    centres = images.astype(np.float64)
+    offsets = points.astype(np.float64) - centres
+    eps = np.nextafter(settings.eps, 0)
+    if settings.norm == "linf":
+        low = np.nextafter(centres - eps, np.inf)
+        high = np.nextafter(centres + eps, -np.inf)
+        return np.clip(np.clip(centres + offsets, low, high), 0, 1)
+    lengths = np.linalg.norm(offsets.reshape(len(offsets), -1), axis=1).reshape(-1, 1, 1, 1)
+    share = np.minimum(eps / np.maximum(lengths, eps), 1) * INWARDS
+    return np.clip(centres + share * offsets, 0, 1)
