@@ -15,7 +15,7 @@ from gfscore.core.discovery import declarations
 from gfscore.core.settings import Closed, Count, Device, Norm, Number, Positive, Seed, Share, Sparse, Text
 
 FOLDER = "gfscore.training.methods"
-"""Package whose modules declare the training methods."""
+"""Package whose modules declare the training methods. It is of a higher layer, so that it is found by its name."""
 
 EPS = 8 / 255
 """Default radius of perturbations."""
