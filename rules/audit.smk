@@ -58,6 +58,7 @@ rule score_models:
 rule tabulate_audit:
     input:
         unpack(of_audit(PlannedAudit.task_files)),
+        unpack(of_audit(PlannedAudit.remedy_files)),
         code=code("tabulate_audit"),
         selection="results/audits/{audit}/models.json",
         scores="results/scores/{audit}.parquet",

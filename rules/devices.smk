@@ -29,17 +29,20 @@ def job_device(wildcards, input):
         input.get("checkpoint") or None,
         wildcards.get("measure"),
         wildcards.get("mapper"),
+        wildcards.get("choice"),
     )
 
 
 @cache
-def device_of_files(path_to_dataset, path_to_model, path_to_checkpoint, measure, mapper):
-    """The same by the files of its dataset and model, and by what is computed: a measure, a projection, or logits."""
+def device_of_files(path_to_dataset, path_to_model, path_to_checkpoint, measure, mapper, choice):
+    """The same by the files of its dataset and model, and by what is computed: a measure, a projection, offsets, logits."""
     dataset = job_devices.RecordedDataset.read(path_to_dataset)
     network = Network(job_devices.recorded_size(path_to_model, path_to_checkpoint), dataset.image_shape)
     batch_size, counts = config["inference"]["batch_size"], (dataset.samples, dataset.classes)
     if measure:
         planned = job_devices.planned_measure(plan.measures[measure], *counts, batch_size)
+    elif choice:
+        planned = job_devices.planned_offsets(plan.offset_choices[choice], *counts, batch_size)
     elif mapper:
         planned = job_devices.planned_projection(plan.mappers[mapper].settings, *counts)
     else:

@@ -52,6 +52,21 @@ def of_measure(lookup):
     return lambda wildcards: lookup(plan.measures[wildcards.measure])
 
 
+def of_choice(lookup):
+    """Function from the name of a choice of offsets to what a lookup returns of the PlannedOffsets."""
+    return lambda wildcards: lookup(plan.offset_choices[wildcards.choice])
+
+
+def strength_of_offsets(wildcards, input):
+    """Share of its offsets that a job's model adds to its logits; None for a model without.
+
+    A function of the inputs, which Snakemake does not compare: `with_offsets` says it of models with offsets alone.
+    """
+    if "offsets" not in input.keys():
+        return None
+    return plan.model(wildcards.dataset, wildcards.threat, wildcards.model).entry["strength"]
+
+
 def of_figure(lookup):
     """Function from a figure of an audit to what a lookup of gfscore.show.run_output says of it."""
     return lambda wildcards: lookup(wildcards.figure, plan.audits[wildcards.audit].measures)
@@ -125,6 +140,25 @@ def version(rule_name):
 def version_of_measure(wildcards):
     """The same of the measure that a job computes, whose kind declares it."""
     return with_torch(plan.measures[wildcards.measure].kind.version_with(config["inference"]["search"]))
+
+
+def version_of_choice(wildcards):
+    """The same of a choice of offsets: of its own step, and of the measure whose attacks it uses."""
+    kind = plan.offset_choices[wildcards.choice].measure.kind
+    attacks = kind.version_with(config["inference"]["search"])
+    return f"{version('choose_offsets')}, attacks {attacks}"
+
+
+def with_offsets(version_of):
+    """Version that a function of the wildcards returns, with the strength of the offsets of a model that has some."""
+
+    def value(wildcards):
+        model = plan.model(wildcards.dataset, wildcards.threat, wildcards.model)
+        if model.offsets is None:
+            return version_of(wildcards)
+        return f"{version_of(wildcards)}, {model.entry['strength']} x offsets"
+
+    return value
 
 
 @cache

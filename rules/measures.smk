@@ -3,8 +3,10 @@
 #   in   results/datasets/<dataset>.{json,parquet}, checkpoint and manifest of the model
 #   out  results/logits/<dataset>/<threat>/<model>.parquet                sample_id, label, logits
 #        results/samples/<measure>/<dataset>/<threat>/<model>.parquet     values per sample
+#        results/offsets/<dataset>/<threat>/<model>/<choice>.json         class offsets, chosen on this dataset
 #
 #   extract_logits  forward passes, on the GPU where there is one
+#   choose_offsets  numbers added to the logits of a model, under attacks that see them, on half of the data
 #   measure_model   every kind of measure that shows images to a network: one job per (model, dataset, measure)
 #   import_samples  in its place, for models with source samples: values per sample that somebody brings
 #
@@ -18,6 +20,39 @@
 
 
 ruleorder: import_samples > measure_model
+
+
+rule choose_offsets:
+    input:
+        unpack(classifier_files),
+    output:
+        offsets=f"results/offsets/{MODEL}/{{choice}}.json",
+    log:
+        f"results/logs/choose_offsets/{MODEL}/{{choice}}.log",
+    wildcard_constraints:
+        choice=one_of(plan.offset_choices),
+    # What is measured with the offsets waits for them.
+    priority: 1
+    conda:
+        "../envs/torch.yaml"
+    threads: cores_of_model
+    resources:
+        gpu=gpus_of_model,
+        gpu_percent=percent_of_gpu,
+        device=device_of_model,
+        search=config["inference"]["search"],
+        mem_mb=by_attempt(of_choice(lambda offsets: offsets.measure.kind.mem_mb)),
+        # Each round attacks half of the data at most.
+        runtime=by_attempt(of_choice(lambda offsets: offsets.measure.kind.runtime * offsets.settings.rounds // 2)),
+    params:
+        version=version_of_choice,
+        batch_size=config["inference"]["batch_size"],
+        settings=of_choice(lambda offsets: offsets.settings.model_dump()),
+        measure=of_choice(lambda offsets: offsets.measure.name),
+        attack=of_choice(lambda offsets: offsets.measure.entry()),
+        progress=f"results/progress/choose_offsets/{MODEL}/{{choice}}",
+    script:
+        "../workflow_scripts/choose_offsets.py"
 
 
 rule extract_logits:
@@ -39,7 +74,8 @@ rule extract_logits:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
     params:
-        version=version("extract_logits"),
+        version=with_offsets(lambda wildcards: version("extract_logits")),
+        strength=strength_of_offsets,
         precision=config["inference"]["precision"],
     script:
         "../workflow_scripts/extract_logits.py"
@@ -66,7 +102,8 @@ rule measure_model:
         mem_mb=by_attempt(of_measure(lambda measure: measure.kind.mem_mb)),
         runtime=by_attempt(of_measure(lambda measure: measure.kind.runtime)),
     params:
-        version=version_of_measure,
+        version=with_offsets(version_of_measure),
+        strength=strength_of_offsets,
         batch_size=config["inference"]["batch_size"],
         settings=measure_settings,
         progress=f"results/progress/measure_model/{{measure}}/{MODEL}",

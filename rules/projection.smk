@@ -59,7 +59,8 @@ rule project_attributes:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(240),
     params:
-        version=version("project_attributes"),
+        version=with_offsets(lambda wildcards: version("project_attributes")),
+        strength=strength_of_offsets,
         batch_size=config["inference"]["batch_size"],
         settings=of_mapper(lambda mapper: mapper.entry["search"]),
         progress=f"results/progress/project_attributes/{{mapper}}/{MODEL}",

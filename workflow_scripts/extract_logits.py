@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from gfscore.core.files import read_json
 from gfscore.images.manifests import open_described
 from gfscore.networks import devices, inference
-from gfscore.networks.classifier import open_classifier
-from gfscore.networks.device_choice import threads_for
+from gfscore.networks.adjusted import open_model
+from gfscore.networks.offset_files import Adjustment
 from gfscore.networks.passes import counted
 from gfscore.tables.parquet_tables import write_logits
 from gfscore.workflow.jobs import logged_job
@@ -21,28 +20,20 @@ def extract_logits(
     precision: str = "float32",
     device: str = "auto",
     gpu_percent: int | None = None,
+    adjustment: Adjustment | None = None,
 ) -> None:
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
     `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model, train_probe or
     fetch_checkpoint; `path_to_checkpoint` may be None where the manifest names the file. `device` "auto" is a GPU if
-    there is one, of which `gpu_percent` are held. With another `precision` than float32 the identity says how far
-    logits and scores are from float32 (see gfscore.networks.precision). Raises InputError when data or checkpoint are
-    not those of the manifests, do not fit each other, or give logits that depend on chance or on the batch, or not
-    those of the file converted from.
+    there is one, of which `gpu_percent` are held. `adjustment` are the offsets of a model that has some. With another
+    `precision` than float32 the identity says how far logits and scores are from float32 (see
+    gfscore.networks.precision). Raises InputError when data or checkpoint are not those of the manifests, do not fit
+    each other, or give logits that depend on chance or on the batch, or not those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
-    model = read_json(path_to_model)
+    classifier, model, threads = open_model(path_to_model, path_to_checkpoint, dataset, adjustment=adjustment)
     where = str(path_to_checkpoint or model["path"])
-    threads = threads_for(model, path_to_checkpoint)
-    classifier = open_classifier(
-        model,
-        path_to_checkpoint,
-        image_shape=dataset["image_shape"],
-        classes=len(dataset["classes"]),
-        threads=threads,
-    )
-    inference.require_fit(classifier, dataset, source=where)
     device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
 
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
@@ -68,4 +59,5 @@ if __name__ == "__main__":
             precision=snakemake.params.precision,
             device=snakemake.resources.device,
             gpu_percent=snakemake.resources.gpu_percent or None,
+            adjustment=Adjustment.from_snakemake(snakemake),
         )

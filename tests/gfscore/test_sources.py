@@ -27,6 +27,7 @@ NEEDED = {
     "path": "x", "task": "Smiling", "corruption": "fog", "severity": 1, "fitted_on": "d", "fixed_on": "d", "columns": ["age"],
     "architecture": "a.b:c", "dataset": "cifar10", "threat": "L2", "model": "X", "train_on": "d", "evaluate_on": "d",
     "training": {"method": "ERM"}, "trust_pickle": True, "sha256": "0" * 64,
+    "of": "none/x", "choose_on": "d", "measure": "m",
     "classes": ["a", "b"], "generator": {"path": "g.onnx", "latent": [4]},
 }  # fmt: skip
 """A value of every setting that some entry must state."""

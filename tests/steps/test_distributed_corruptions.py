@@ -55,7 +55,7 @@ def measured(folder, name, *, settings=None, corrupted=None, subset=None):
     settings = complete({"kind": "corruption", **(settings or {})})
     measure_model(
         MeasuringJob(
-            **files, samples=path, progress=folder / f"{name}-progress",
+            **files, output=path, progress=folder / f"{name}-progress",
             measure="corruption", settings=settings, batch_size=32, version="1",
         )
     )  # fmt: skip

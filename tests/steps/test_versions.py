@@ -28,12 +28,14 @@ from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import from_network
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.inference import extract_logits
+from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.probe import fit_probe, open_backbone
 from gfscore.networks.training_settings import training_methods
 from gfscore.projection.boundaries import search_boundaries
 from gfscore.projection.mappers.declared import mapper_settings
 from gfscore.projection.mappers.fitting import fit_mapper, of_network
+from gfscore.remedies.offsets import choose_offsets
 from gfscore.training import generators
 from gfscore.training.drawing import draw_images
 from gfscore.training.loop import train_classifier, training_settings
@@ -103,6 +105,13 @@ def drawn():
 def extracted():
     _, _, logits = extract_logits(trained("ERM"), images(), batch_size=100, device="cpu")
     return [float(logits.mean()), float(logits.std()), *logits[0].astype(float)]
+
+
+def adjusted():
+    attack = KINDS["adversarial"].parse({"eps": 0.05, "attacks": [{"name": "pgd", "steps": 3}]})
+    settings = OffsetSettings(objective="rdi", rounds=3)
+    choice = choose_offsets(from_network(trained("ERM")), images(), settings=settings, attack=attack, batch_size=256)
+    return [*choice.trail[-1].offsets, *choice.trail[-1].values]
 
 
 def fetched_checkpoint(folder):
@@ -244,6 +253,7 @@ NUMBERS = {
     "project_attributes": projected,
     "train_probe": probed,
     "extract_logits": extracted,
+    "choose_offsets": adjusted,
     **{kind: (lambda kind=kind: measured(kind)) for kind in MEASURES},
     **{
         f"{kind}/{name}": (lambda kind=kind, changed=changed: measured(kind, **changed))

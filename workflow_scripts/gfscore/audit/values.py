@@ -30,7 +30,7 @@ from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 
 NAMED_SOURCES = (
     *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
-    *("preprocessing", "outputs", "conversion", "dtype", "device", "torch"),
+    *("offsets", "preprocessing", "outputs", "conversion", "dtype", "device", "torch"),
 )
 """Entries of an identity that say where a value comes from."""
 

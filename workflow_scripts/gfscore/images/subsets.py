@@ -149,7 +149,7 @@ def half_rows(
         For a class of one sample.
     """
     counts = np.bincount(labels, minlength=len(names))
-    alone = [names[label] for label in np.flatnonzero(counts == 1)]
+    alone = [names[label] for label in np.flatnonzero(counts == 1).tolist()]
     if alone:
         raise InputError(
             f"{where}: half: {half}: class {few(alone)} has one sample, and both halves need one; add samples, or "

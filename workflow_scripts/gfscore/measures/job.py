@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.core.files import read_json
 from gfscore.core.settings import Subset
 from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
 from gfscore.networks import devices, inference, passes
-from gfscore.networks.classifier import Classifier, open_classifier
-from gfscore.networks.device_choice import threads_for
+from gfscore.networks.adjusted import open_model
+from gfscore.networks.classifier import Classifier
 from gfscore.networks.devices import lift_limit
+from gfscore.networks.offset_files import Adjustment
 from gfscore.networks.precision import FULL, reproducible_arithmetic, search_precision
 from gfscore.statistics.draws import seeds_of_samples
 from gfscore.statistics.margins import predictions
@@ -50,10 +50,10 @@ class MeasuringJob:
         Manifests of the dataset and of the model.
     checkpoint : path or None
         Weights of the model; None where the manifest suffices.
-    samples : path
-        Samples table to write.
+    output : path
+        File to write.
     progress : path
-        Folder of finished batches, until the table is written.
+        Folder of finished batches, until the file is written.
     measure : str
         Name of the measure.
     settings : mapping
@@ -67,12 +67,14 @@ class MeasuringJob:
         "auto" is a GPU if there is one.
     gpu_percent : int, optional
         Share of the GPU that is held; None for the whole.
+    adjustment : Adjustment, optional
+        Offsets of the model; None for a model without.
     """
 
     dataset: Path | str
     model: Path | str
     checkpoint: Path | str | None
-    samples: Path | str
+    output: Path | str
     progress: Path | str
     measure: str
     settings: Mapping[str, Any]
@@ -80,6 +82,7 @@ class MeasuringJob:
     version: str
     device: str = "auto"
     gpu_percent: int | None = None
+    adjustment: Adjustment | None = None
 
     @classmethod
     def from_snakemake(cls, job: Any, *, named_by: str = "measure") -> MeasuringJob:
@@ -88,7 +91,7 @@ class MeasuringJob:
             dataset=job.input.dataset,
             model=job.input.model,
             checkpoint=job.input.get("checkpoint") or None,
-            samples=job.output.samples,
+            output=job.output.samples,
             progress=job.params.progress,
             measure=job.wildcards[named_by],
             settings=job.params.settings,
@@ -96,6 +99,7 @@ class MeasuringJob:
             version=job.params.version,
             device=job.resources.device,
             gpu_percent=job.resources.gpu_percent or None,
+            adjustment=Adjustment.from_snakemake(job),
         )
 
     @property
@@ -137,16 +141,12 @@ def measure_in_batches(
         Setting `inference: search`: where attacks search in another arithmetic than float32, the table's identity says
         so.
     """
-    images, rows, classifier, identity, threads = _open(job, with_copies=with_copies)
-    device = identity["device"]
-    precision = search_precision(search, classifier, device=device)
-    if precision != FULL:
-        identity["search"] = precision
-        print(f"attacks search in {precision}; what they find counts if float32 confirms it")
-    classifier = replace(classifier, search=precision)
+    opened = open_job(job, with_copies=with_copies)
+    images, identity, device = opened.images, opened.identity, opened.device
+    classifier = searching_in(search, opened)
 
     # By its row in the dataset, so that a sample is drawn alike in any subset and batch.
-    seeds = seeds_of_samples(job.settings["seed"], job.settings["kind"], rows)
+    seeds = seeds_of_samples(job.settings["seed"], job.settings["kind"], opened.rows)
     kept_samples = progress.KeptSamples(job.progress, table, identity, version=job.version)
     every_sample = images.sample_id
     todo = kept_samples.missing(every_sample)
@@ -155,7 +155,7 @@ def measure_in_batches(
         images = images.select(todo)
         seeds = seeds[todo]
 
-    with reproducible_arithmetic(threads=threads), passes.counted(classifier) as counted_classifier:
+    with reproducible_arithmetic(threads=opened.threads), passes.counted(classifier) as counted_classifier:
         started = time.monotonic()
         frame = None
         if len(todo):
@@ -183,29 +183,45 @@ def measure_in_batches(
             )
         earlier = f", {measured_before} more measured before" if measured_before else ""
         print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{earlier}")
-        write_table(job.samples, table, kept_samples.completed(frame, every_sample), identity=identity)
+        write_table(job.output, table, kept_samples.completed(frame, every_sample), identity=identity)
         progress.forget(job.progress)
         kept_samples.keep()
 
 
-def _open(
-    job: MeasuringJob, *, with_copies: bool
-) -> tuple[ImageSet, NDArray[np.int64], Classifier, dict[str, Any], int]:
-    # The images of the subset, their rows in the dataset, the classifier on its device, the identity of the table, and
-    # the number of threads.
-    images, dataset = open_described(job.dataset, with_copies=with_copies)
-    model = read_json(job.model)
-    threads = threads_for(model, job.checkpoint)
-    classifier = open_classifier(
-        model,
-        job.checkpoint,
-        image_shape=dataset["image_shape"],
-        classes=len(dataset["classes"]),
-        threads=threads,
-    )
-    source = job.checkpoint or model["path"]
-    inference.require_fit(classifier, dataset, source=source)
+@dataclass(frozen=True)
+class OpenedJob:
+    """Images and classifier of a job.
 
+    Attributes
+    ----------
+    images : ImageSet
+        Of the subset.
+    rows : ndarray (N,) of int64
+        Positions of the images in the dataset.
+    classifier : Classifier
+        On its device.
+    identity : dict
+        Identity of what is written: data, network, arithmetic, measure.
+    threads : int
+        Threads of torch.
+    """
+
+    images: ImageSet
+    rows: NDArray[np.int64]
+    classifier: Classifier
+    identity: dict[str, Any]
+    threads: int
+
+    @property
+    def device(self) -> str:
+        """Device of the classifier."""
+        return self.identity["device"]
+
+
+def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
+    """Images and classifier of a job, with the corrupted copies of the images where the dataset brings them."""
+    images, dataset = open_described(job.dataset, with_copies=with_copies)
+    classifier, model, threads = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
     if job.settings["subset"] is not None:
         subset = Subset.model_validate(job.settings["subset"])
@@ -213,13 +229,22 @@ def _open(
         images = images.select(rows)
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
-    devices.move_to(classifier, device, where=source)
+    devices.move_to(classifier, device, where=job.weights)
     identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity["measure"] = job.measure
     identity["settings"] = json.dumps(job.settings, sort_keys=True)
     if images.copies:
         identity["corrupted_digest"] = dataset["corrupted"]["digest"]
-    return images, rows, classifier, identity, threads
+    return OpenedJob(images, rows, classifier, identity, threads)
+
+
+def searching_in(search: str, opened: OpenedJob) -> Classifier:
+    """Classifier of a job whose attacks search by the setting `inference: search`; the identity says another type."""
+    precision = search_precision(search, opened.classifier, device=opened.device)
+    if precision != FULL:
+        opened.identity["search"] = precision
+        print(f"attacks search in {precision}; what they find counts if float32 confirms it")
+    return replace(opened.classifier, search=precision)
 
 
 @dataclass

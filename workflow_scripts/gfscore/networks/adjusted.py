@@ -1,8 +1,9 @@
-"""Classifiers with class offsets: one number per class is added to the logits of another classifier."""
+"""Classifiers of manifests, with class offsets where a model has some: numbers that are added to the logits."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,7 +11,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
-from gfscore.networks.classifier import Classifier
+from gfscore.core.files import read_json
+from gfscore.networks.classifier import Classifier, open_classifier
+from gfscore.networks.device_choice import threads_for
+from gfscore.networks.inference import require_fit
+from gfscore.networks.model_source import Manifest
+from gfscore.networks.offset_files import Adjustment, added_offsets
 from gfscore.networks.outputs import Run
 from gfscore.networks.wrappers import wrap
 
@@ -54,3 +60,53 @@ def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
     if classifier.original is not None:
         classifier = replace(classifier, original=replace(classifier.original, run=shifted(classifier.original.run)))
     return classifier
+
+
+def open_model(
+    path_to_model: Path | str,
+    path_to_checkpoint: Path | str | None,
+    dataset: Manifest,
+    *,
+    adjustment: Adjustment | None = None,
+) -> tuple[Classifier, Manifest, int]:
+    """Classifier of a manifest that fits a dataset, on the CPU.
+
+    Parameters
+    ----------
+    path_to_model : path
+        Manifest of train_model, train_probe or fetch_checkpoint.
+    path_to_checkpoint : path or None
+        Weights; None where the manifest names the file.
+    dataset : mapping
+        Manifest of fetch_dataset.
+    adjustment : Adjustment, optional
+        Offsets of the model; None for a model without.
+
+    Returns
+    -------
+    classifier : Classifier
+    manifest : mapping
+        Of the model; with offsets its name is that of the model with offsets.
+    threads : int
+        Threads that its arithmetic takes.
+
+    Raises
+    ------
+    InputError
+        For files that are not those of the manifest, a classifier that does not fit the dataset, and offsets of
+        another one.
+    """
+    manifest = read_json(path_to_model)
+    threads = threads_for(manifest, path_to_checkpoint)
+    classifier = open_classifier(
+        manifest,
+        path_to_checkpoint,
+        image_shape=dataset["image_shape"],
+        classes=len(dataset["classes"]),
+        threads=threads,
+    )
+    require_fit(classifier, dataset, source=path_to_checkpoint or manifest["path"])
+    if adjustment is None:
+        return classifier, manifest, threads
+    added = added_offsets(adjustment, manifest)
+    return with_offsets(classifier, added.numbers), added.manifest, threads

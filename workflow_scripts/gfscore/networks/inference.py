@@ -288,6 +288,8 @@ def identity_of(
     if "architecture_sha256" in model:
         # Networks defined in architectures/ are not identified by the versions of packages.
         identity["architecture_sha256"] = model["architecture_sha256"]
+    if "offsets" in model:
+        identity["offsets"] = model["offsets"]
     steps = [words for words in (dataset["preprocessing"], preprocessing) if words]
     identity["preprocessing"] = "; ".join(steps)
     if outputs:

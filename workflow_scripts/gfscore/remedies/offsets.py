@@ -24,6 +24,7 @@ from gfscore.images.image_set import ImageSet
 from gfscore.measures.adversarial import Adversarial
 from gfscore.networks import passes
 from gfscore.networks.classifier import Classifier
+from gfscore.networks.offset_files import OffsetFile, OffsetRound
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.remedies.attacked_images import AttackedImages, AttackEnds
@@ -122,6 +123,51 @@ class ChosenOffsets:
     def forwards(self) -> int:
         """Forward passes of all rounds."""
         return sum(attempt.forwards for attempt in self.trail)
+
+    def words(self, settings: OffsetSettings) -> list[str]:
+        """What was chosen, in lines for a log."""
+        lines = []
+        for number, attempt in enumerate(self.trail):
+            lines.append(
+                f"round {number}: worst class {attempt.values.min():.3f}, best {attempt.values.max():.3f}, mean "
+                f"{attempt.mean:.3f}; {attempt.attacked} images attacked, {attempt.forwards} forward passes"
+            )
+        if not self.reached:
+            lines.append(
+                f"no round has every class one standard error above the floor {settings.floor}: the nearest is taken"
+            )
+        lines.append(f"chosen: round {self.chosen}, of norm {np.linalg.norm(self.offsets):.3g}")
+        return lines
+
+    def file(
+        self, *, settings: OffsetSettings, measure: str, classes: Sequence[str], identity: Mapping[str, str]
+    ) -> OffsetFile:
+        """Content of a file of offsets.
+
+        Parameters
+        ----------
+        settings : OffsetSettings
+            How they were chosen.
+        measure : str
+            Name of the measure whose attacks they were chosen under.
+        classes : sequence of str
+            The K class names.
+        identity : mapping
+            Data, network and software.
+        """
+        made_from = dict(identity)
+        model = {key: made_from.pop(key) for key in ("dataset", "threat", "model")}
+        return OffsetFile(
+            model=model,
+            measure=measure,
+            settings=settings,
+            classes=list(classes),
+            offsets=self.offsets.tolist(),
+            chosen=self.chosen,
+            reached=self.reached,
+            trail=[_recorded(attempt) for attempt in self.trail],
+            made_from=made_from,
+        )
 
 
 def choose_offsets(
@@ -271,6 +317,22 @@ def propose(
             return best, step
         step /= 2
     return None, step
+
+
+def _recorded(attempt: Round) -> OffsetRound:
+    return OffsetRound(
+        offsets=attempt.offsets.tolist(),
+        values=attempt.values.tolist(),
+        clean_accuracy=attempt.clean_accuracy.tolist(),
+        mean=attempt.mean,
+        objective=attempt.merit.value,
+        standard_error=attempt.merit.standard_error,
+        reached=attempt.merit.reached,
+        step=None if np.isnan(attempt.step) else attempt.step,
+        attacked=attempt.attacked,
+        forwards=attempt.forwards,
+        backwards=attempt.backwards,
+    )
 
 
 @dataclass(frozen=True)

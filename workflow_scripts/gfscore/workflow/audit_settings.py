@@ -21,6 +21,7 @@ from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.core.settings import Closed, Name, PlainSettings, Text, Unique
 from gfscore.networks.device_choice import InferenceSettings
 from gfscore.show.page import ReportSettings
+from gfscore.workflow.remedies import RemedySettings
 
 DEFAULT_CLEAN_ACCURACY = 0.5
 """Least clean accuracy of every class in the default gate."""
@@ -89,6 +90,11 @@ class AuditSettings(Closed):
         None,
         description="Mapper, or mappers, whose latent dimensions predictions are held against, see docs/projection.md; "
         "null: none.",
+    )
+    remedy: RemedySettings | None = Field(
+        None,
+        description="Class offsets that are chosen for models of the audit and judged: whether they would help; "
+        "null for none.",
     )
     gate: list[RuleSettings] = Field(
         [],

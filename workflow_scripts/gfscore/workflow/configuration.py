@@ -245,6 +245,7 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
     for number, rule in enumerate(audit.rules):
         yield from _rule_mistakes(audit, rule, (*key_path, "gate", number))
     yield from _corruption_mistakes(audit, key_path)
+    yield from _offset_mistakes(audit, (*key_path, "dataset"))
 
     task_mistakes = list(_task_mistakes(audit, (*key_path, "tasks")))
     yield from task_mistakes
@@ -280,7 +281,7 @@ def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath)
     if activation not in NEED_LOGITS:
         return
     for model in audit.models:
-        if getattr(model.settings, "allow_probabilities", None) == LOGARITHMS:
+        if getattr(model.network.settings, "allow_probabilities", None) == LOGARITHMS:
             yield ConfigMistake(
                 key_path,
                 f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
@@ -298,6 +299,21 @@ def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPat
     for mistake in measure.kind.mistakes(measure.settings, classes=len(classes)):
         if mistake not in for_any_classes:
             yield ConfigMistake(key_path, f"{measure.name}: {mistake}")
+
+
+def _offset_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
+    # Models whose offsets were chosen on samples that the audit evaluates.
+    whole = {**audit.dataset.image_settings(), "half": None}
+    for model in audit.models:
+        if model.offsets is None or audit.dataset.settings.half == "judging":
+            continue
+        choosing = audit.run.datasets[model.offsets.model.name.dataset]
+        if {**choosing.image_settings(), "half": None} == whole:
+            yield ConfigMistake(
+                key_path,
+                f"the offsets of {model.label} are chosen on samples of {audit.dataset.name!r} ({choosing.name}), "
+                "which would flatter it; audit the half: judging of the same data",
+            )
 
 
 def _corruption_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:

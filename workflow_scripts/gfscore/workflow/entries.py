@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,6 +17,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.networks.architecture_files import describe_network, folder, network_files
 from gfscore.networks.device_choice import OF_LARGE, threads_for_size
 from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, ModelSettings, ModelSource, model_sources
+from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.sources.probe import Fit
 from gfscore.networks.sources.trained import Trained
@@ -47,11 +50,14 @@ class PlannedModel:
         Key of the section `models` that the model belongs to.
     entry : mapping
         Complete settings as plain values, as params and the resolved configuration hold them.
+    offsets : PlannedOffsets, optional
+        Offsets that are added to the logits of another model; None for a model without.
     """
 
     name: ModelName
     zoo: str
     entry: PlainSettings
+    offsets: PlannedOffsets | None = None
 
     @cached_property
     def source(self) -> ModelSource:
@@ -72,6 +78,11 @@ class PlannedModel:
     def zoo_path(self) -> str:
         """Name within the configuration, "zoo/threat/model", and end of the path of the files that define it."""
         return f"{self.zoo}/{self.name.threat}/{self.name.classifier}"
+
+    @property
+    def network(self) -> PlannedModel:
+        """The model whose files define the network: that which offsets are added to, else this one."""
+        return self.offsets.model if self.offsets else self
 
     @property
     def path(self) -> str | None:
@@ -98,10 +109,11 @@ class PlannedModel:
     @property
     def training_datasets(self) -> list[str]:
         """Names of the datasets that the workflow fits the model on and evaluates it on; empty for models of others."""
-        if not isinstance(self.settings, Fit | Trained):
+        settings = self.network.settings
+        if not isinstance(settings, Fit | Trained):
             return []
-        assert self.settings.evaluate_on is not None  # the resolver fills in the default
-        return [self.settings.train_on, self.settings.evaluate_on]
+        assert settings.evaluate_on is not None  # the resolver fills in the default
+        return [settings.train_on, settings.evaluate_on]
 
     @property
     def is_downloaded(self) -> bool:
@@ -147,20 +159,20 @@ class PlannedModel:
     @property
     def fetched_manifest(self) -> str:
         """Manifest of a classifier or backbone that is downloaded or that the user provides."""
-        return f"results/checkpoints/{self.zoo_path}.json"
+        return f"results/checkpoints/{self.network.zoo_path}.json"
 
     @property
     def manifest(self) -> str:
         """Manifest of the classifier, one for all datasets of its zoo."""
-        if self.source.fitted:
-            return f"results/trained/{self.zoo_path}.json"
+        if self.network.source.fitted:
+            return f"results/trained/{self.network.zoo_path}.json"
         return self.fetched_manifest
 
     @property
     def weights(self) -> OptionalFile:
         """Weights that the workflow fits (safetensors); empty for others, whose manifest names their files."""
-        if self.source.fitted:
-            return f"results/trained/{self.zoo_path}.safetensors"
+        if self.network.source.fitted:
+            return f"results/trained/{self.network.zoo_path}.safetensors"
         return []
 
     def samples(self, measure: str) -> str:
@@ -192,7 +204,7 @@ class PlannedModel:
     @property
     def architecture(self) -> str | None:
         """Architecture of a network that the entry names; None for others."""
-        return getattr(self.settings, "architecture", None)
+        return getattr(self.network.settings, "architecture", None)
 
     def architecture_files(self) -> list[Path]:
         """Files of the folder architectures/ that define the network, in order; empty for other networks."""
@@ -211,9 +223,10 @@ class PlannedModel:
 
     def threads(self) -> int:
         """Number of threads: one where the model is trained on a CPU, else by the size of its checkpoint."""
-        if isinstance(self.settings, Trained) and self.settings.training.device == "cpu":
+        settings = self.network.settings
+        if isinstance(settings, Trained) and settings.training.device == "cpu":
             return 1
-        size = size_of(self.path)
+        size = size_of(self.network.path)
         return OF_LARGE if size is None else threads_for_size(size)
 
     def logit_check(self, *, samples: str | None, on_failure: str) -> PlainSettings:
@@ -239,6 +252,47 @@ class PlannedModel:
             "member": getattr(settings, "member", None),
             "allow_probabilities": self.entry.get("allow_probabilities", False),
         }
+
+
+def choice_name(settings: OffsetSettings, measure: PlainSettings) -> str:
+    """Name of a choice of offsets: its objective, and eight characters of the digest of settings and measure."""
+    made_by = [settings.model_dump(), measure]
+    digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+    return f"{settings.objective}-{digest[:8]}"
+
+
+@dataclass(frozen=True)
+class PlannedOffsets:
+    """Class offsets of a model: how they are chosen, and their file.
+
+    Parameters
+    ----------
+    model : PlannedModel
+        The model without offsets, on the dataset that they are chosen on.
+    settings : OffsetSettings
+        Objective, rounds and seed.
+    measure : NamedMeasure
+        Measure whose attacks they are chosen under.
+    """
+
+    model: PlannedModel
+    settings: OffsetSettings
+    measure: NamedMeasure
+
+    @property
+    def choice(self) -> str:
+        """Name of the choice."""
+        return choice_name(self.settings, self.measure.entry())
+
+    @property
+    def path(self) -> str:
+        """Path below the folders of offsets and of logs, without suffix."""
+        return f"{self.model.name.path}/{self.choice}"
+
+    @property
+    def file(self) -> str:
+        """Path of the offsets."""
+        return f"results/offsets/{self.path}.json"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from gfscore.networks.device_choice import START_SECONDS, Network, checkpoint_si
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
 from gfscore.networks.sources.trained import Trained
 from gfscore.projection.mappers.declared import MapperSettings
+from gfscore.workflow.entries import PlannedOffsets
 from gfscore.workflow.plan import PlannedAudit, Run
 
 FEEDING_CORES = 2
@@ -109,6 +110,12 @@ def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_siz
     forwards = measured * (1 + kind.forward_passes(settings, classes))
     images_at_once = max(batch_size, kind.copies_at_once(settings))
     return Planned(forwards, images_at_once, gradients=kind.gradients(settings))
+
+
+def planned_offsets(offsets: PlannedOffsets, samples: int, classes: int, batch_size: int) -> Planned:
+    """Work of choose_offsets on a dataset of so many samples and classes: an attack in each round."""
+    planned = planned_measure(offsets.measure, samples, classes, batch_size)
+    return replace(planned, forwards=planned.forwards * offsets.settings.rounds)
 
 
 def planned_projection(mapper: MapperSettings, samples: int, classes: int) -> Planned:

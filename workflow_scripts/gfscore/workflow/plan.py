@@ -7,18 +7,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from gfscore.audit.settings import ATTACK_DISTANCE
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
-from gfscore.core.settings import PlainSettings
+from gfscore.core.settings import Half, PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.networks import leaderboard
+from gfscore.networks.sources.adjusted import Adjusted
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings
-from gfscore.workflow.entries import CHECKPOINTS, VALUES, PlannedDataset, PlannedMapper, PlannedModel
+from gfscore.workflow.entries import (
+    CHECKPOINTS,
+    VALUES,
+    PlannedDataset,
+    PlannedMapper,
+    PlannedModel,
+    PlannedOffsets,
+    choice_name,
+)
+from gfscore.workflow.remedies import PlannedRemedy, adjusted_name, half_name
 from gfscore.workflow.user_files import RESULTS, OptionalFile, digest, present
+
+ADJUSTED = "adjusted"
+"""Source of models with class offsets."""
 
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
@@ -121,8 +134,23 @@ class Run:
             entry = self.config["models"].get(zoo, {}).get(threat, {}).get(model)
             if entry is None:
                 entry = leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
-            self._models[key] = PlannedModel(ModelName(dataset, threat, model), zoo, entry)
+            offsets = self._offsets(zoo, entry) if entry["source"] == ADJUSTED else None
+            self._models[key] = PlannedModel(ModelName(dataset, threat, model), zoo, entry, offsets)
         return self._models[key]
+
+    def _offsets(self, zoo: str, entry: PlainSettings) -> PlannedOffsets:
+        settings = Adjusted.model_validate(entry)
+        threat, _, model = settings.of.partition("/")
+        return PlannedOffsets(
+            model=self._model(settings.choose_on, zoo, threat, model),
+            settings=settings.choosing,
+            measure=self.measures[settings.measure],
+        )
+
+    @cached_property
+    def offset_choices(self) -> dict[str, PlannedOffsets]:
+        """Offsets of one of the models of each choice (objective and attacks), by the name of the choice."""
+        return {model.offsets.choice: model.offsets for model in self._entries_from(ADJUSTED) if model.offsets}
 
     def zoo_models(self, zoo: str, threat: str) -> list[str]:
         """Names of a zoo's models for one threat model: entries, then those of RobustBench without an entry."""
@@ -131,13 +159,16 @@ class Run:
     def classifier_files(self, model: PlannedModel) -> dict[str, OptionalFile | list[Path]]:
         """Inputs, by name, of a step in which a model classifies the images of its dataset."""
         dataset = self.datasets[model.name.dataset]
-        return {
+        files: dict[str, OptionalFile | list[Path]] = {
             "dataset": dataset.manifest,
             "images": dataset.stored_images(),
             "checkpoint": model.weights,
             "model": model.manifest,
             "architecture": model.architecture_files(),
         }
+        if model.offsets:
+            files["offsets"] = model.offsets.file
+        return files
 
     def _entries_from(self, source: str) -> Iterator[PlannedModel]:
         for zoo, threats in self.config["models"].items():
@@ -301,9 +332,60 @@ class PlannedAudit:
         return [self.run.mappers[name] for name in self.mapper_names]
 
     @cached_property
+    def remedies(self) -> list[PlannedRemedy]:
+        """Models with offsets beside the same models without, on the judging half; empty without a remedy."""
+        settings = self.settings.remedy
+        if settings is None:
+            return []
+        assert settings.measure is not None  # the resolver fills in the default
+        judging = self.run.datasets[half_name(self.dataset.name, "judging")]
+        measure = self.measures[settings.measure]
+        choice = choice_name(settings.choosing, measure.entry())
+        remedies = []
+        for name in settings.models:
+            _, threat, model = name.split("/")
+            adjusted = {}
+            for strength in settings.strengths:
+                adjusted[float(strength)] = self.run.model(judging.name, threat, adjusted_name(model, choice, strength))
+            remedies.append(PlannedRemedy(self.run.model(judging.name, threat, model), adjusted, measure, judging))
+        return remedies
+
+    @property
+    def halves(self) -> list[PlannedDataset]:
+        """Halves of the dataset that remedies are chosen on and judged on; empty without a remedy."""
+        if self.settings.remedy is None:
+            return []
+        return [self.run.datasets[half_name(self.dataset.name, half)] for half in get_args(Half)]
+
+    @property
+    def remedy_models(self) -> list[PlannedModel]:
+        """Models of the remedies, without and with offsets."""
+        models = []
+        for remedy in self.remedies:
+            models += remedy.models
+        return models
+
+    @property
+    def every_model(self) -> list[PlannedModel]:
+        """Models of all tasks and remedies, and those that offsets are added to."""
+        models = [*self.task_models, *self.remedy_models]
+        networks = [model.offsets.model for model in models if model.offsets]
+        return models + networks
+
+    @property
+    def every_measure(self) -> dict[str, NamedMeasure]:
+        """Measures of the audit, and those that the offsets of its models are chosen under, by name."""
+        measures = dict(self.measures)
+        for model in self.every_model:
+            if model.offsets:
+                measures.setdefault(model.offsets.measure.name, model.offsets.measure)
+        return measures
+
+    @cached_property
     def datasets(self) -> list[PlannedDataset]:
         """All datasets for evaluation or training, sorted by name."""
         names = {task.name for task in self.tasks}
+        names.update(model.name.dataset for model in self.every_model)
         for model in self.task_models:
             names.update(model.training_datasets)
         for mapper in self.mappers:
@@ -383,7 +465,7 @@ class PlannedAudit:
         """Manifests of the checkpoints and backbones that are downloaded or that the user provides."""
         manifests = []
         for model in self.task_models:
-            if model.source.fetched:
+            if model.network.source.fetched:
                 manifests.append(model.fetched_manifest)
         return manifests
 
@@ -420,6 +502,27 @@ class PlannedAudit:
             "task_logits": logits,
         }
 
+    def remedy_files(self) -> dict[str, list[str]]:
+        """What the tables read of remedies, by the name of the input; empty without a remedy.
+
+        `remedy_datasets` and `remedy_offsets`, one for each remedy; `remedy_logits`, of the model without and with the
+        whole offsets; `remedy_samples`, of the model without offsets and with those of every strength.
+        """
+        if not self.remedies:
+            return {}
+        files: dict[str, list[str]] = {
+            "remedy_datasets": [],
+            "remedy_offsets": [],
+            "remedy_logits": [],
+            "remedy_samples": [],
+        }
+        for remedy in self.remedies:
+            files["remedy_datasets"].append(remedy.dataset.samples)
+            files["remedy_offsets"].append(remedy.offsets)
+            files["remedy_logits"] += remedy.logit_files()
+            files["remedy_samples"] += remedy.sample_files()
+        return files
+
     # ---- files of the targets ----
 
     def audit_results(self) -> list[str]:
@@ -451,6 +554,8 @@ class PlannedAudit:
         for model in self.task_models:
             if isinstance(model.weights, str):
                 files += [model.weights, model.manifest]
+            if model.offsets:
+                files.append(model.offsets.file)
         files += self.logit_files()
         files += [f"results/scores/{self.name}.parquet", f"results/sweeps/{self.name}.parquet"]
         return [*files, f"{self.folder}/models.json"]
@@ -458,6 +563,8 @@ class PlannedAudit:
     def sample_results(self) -> list[str]:
         """Values per sample, and all files that they depend on."""
         files = self.logit_results() + self.sample_files(self.measures.values())
+        for remedy_files in self.remedy_files().values():
+            files += remedy_files
         attributes = self.attributes_table()
         if isinstance(attributes, str):
             files.append(attributes)
@@ -496,7 +603,7 @@ class PlannedAudit:
         """Manifests of datasets and classifiers, which contain their digests; none of models brought as values."""
         manifests = [dataset.manifest for dataset in self.datasets]
         for model in self.models:
-            if model.source.fitted or model.source.fetched:
+            if model.network.source.fitted or model.network.source.fetched:
                 manifests.append(model.manifest)
         return manifests
 
@@ -588,7 +695,16 @@ class PlannedAudit:
             "published": [model.published for model in self.models],
             "methods": self.described_models(),
             "baselines": self.training_baselines(),
+            **self._remedy_settings(),
             "costs": self.cost_records(),
+        }
+
+    def _remedy_settings(self) -> Params:
+        if not self.remedies:
+            return {}
+        return {
+            "remedies": [remedy.parameters() for remedy in self.remedies],
+            "gate": [rule.model_dump(by_alias=True) for rule in self.rules],
         }
 
     def _calibration_settings(self) -> Params | None:
@@ -622,9 +738,11 @@ class PlannedAudit:
         """Path of the cost record of every job, with step, model and measure, in order."""
         records = []
         for model in self.task_models:
-            fitted_by = model.source.fitted_by
+            fitted_by = model.network.source.fitted_by
             if fitted_by:
-                records.append(_cost_record(fitted_by, model, f"{fitted_by}/{model.zoo_path}"))
+                records.append(_cost_record(fitted_by, model, f"{fitted_by}/{model.network.zoo_path}"))
+            if model.offsets:
+                records.append(_cost_record("choose_offsets", model, f"choose_offsets/{model.offsets.path}"))
             if model.source.name not in VALUES:
                 records.append(_cost_record("extract_logits", model, f"extract_logits/{model.name.path}"))
             if model.name.dataset == self.dataset.name:
@@ -635,7 +753,19 @@ class PlannedAudit:
             for mapper in self.mappers:
                 path = f"project_attributes/{mapper.name}/{model.name.path}"
                 records.append(_cost_record("project_attributes", model, path))
+        for remedy in self.remedies:
+            records += _cost_records_of(remedy)
         return records
+
+
+def _cost_records_of(remedy: PlannedRemedy) -> list[Params]:
+    name, offsets = remedy.measure.name, remedy.planned_offsets
+    records = [_cost_record("choose_offsets", offsets.model, f"choose_offsets/{offsets.path}", measure=name)]
+    for model in (remedy.original, remedy.judged):
+        records.append(_cost_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+    for model in remedy.models:
+        records.append(_cost_record("measure_model", model, f"measure_model/{name}/{model.name.path}", measure=name))
+    return records
 
 
 def _cost_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> Params:

@@ -83,7 +83,7 @@ def replaced_files(audits: Sequence[PlannedAudit]) -> dict[str, str]:
 
     tasks: dict[str, PlannedDataset] = {}
     for audit in audits:
-        tasks.update((task.name, task) for task in audit.tasks)
+        tasks.update((task.name, task) for task in [*audit.tasks, *audit.halves])
     for task in tasks.values():
         manifest = f"results/generated/{task.name}.json"
         generator = _content(manifest).get("generator")
@@ -122,8 +122,8 @@ def fetched_models(audits: Iterable[PlannedAudit]) -> dict[str, PlannedModel]:
     models = {}
     for audit in audits:
         for model in audit.task_models:
-            if model.source.fetched:
-                models[model.fetched_manifest] = model
+            if model.network.source.fetched:
+                models[model.fetched_manifest] = model.network
     return models
 
 

@@ -53,7 +53,7 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
     """Part of a complete configuration that an audit depends on, with entries for RobustBench's models."""
     config = audit.run.config
     models: dict[str, Any] = {}
-    for model in audit.task_models:
+    for model in audit.every_model:
         threats = models.setdefault(model.zoo, {})
         threats.setdefault(model.name.threat, {})[model.name.classifier] = model.entry
 
@@ -68,7 +68,7 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
         "audits": {audit.name: audit.entry},
         "datasets": datasets,
         "models": models,
-        "measures": audit.measure_entries(),
+        "measures": {name: measure.entry() for name, measure in audit.every_measure.items()},
         "mappers": {mapper.name: mapper.entry for mapper in audit.mappers},
         **{section: config[section] for section in SETTINGS},
     }

@@ -2,22 +2,23 @@
 
 import hashlib
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from gfscore.core.errors import unknown
-from gfscore.core.settings import PlainSettings
+from gfscore.core.settings import LONGEST_NAME, Half, PlainSettings
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.measures import KINDS
 from gfscore.measures.names import entry_named, name_of, usual_names
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives, model_sources
-from gfscore.networks.sources import robustbench
+from gfscore.networks.sources import adjusted, robustbench
 from gfscore.projection.mappers.declared import mapper_kinds
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings, default_measures, explicit_audit
-from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, marked, merge, shown
-from gfscore.workflow.entries import CHECKPOINTS, PlannedDataset
+from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, mark_of, marked, merge, shown
+from gfscore.workflow.entries import CHECKPOINTS, PlannedDataset, choice_name
 from gfscore.workflow.plan import zoo_models
+from gfscore.workflow.remedies import KIND, RemedySettings, adjusted_entry, adjusted_name, half_entry, half_name
 from gfscore.workflow.resolution import Resolution, State
 
 SETTINGS = RunSettings.sections()
@@ -83,10 +84,15 @@ def resolve(written: Marked) -> Resolution:
         state.config["measures"][name] = _measure(state, entry, ("measures", name))
     for name, entry in state.entries("mappers"):
         state.config["mappers"][name] = _mapper(state, entry, ("mappers", name))
+    require_adjustable(state)
     state.stop_at_mistakes()
 
     resolve_audits(state)
     resolve_run(state)
+    state.stop_at_mistakes()
+    # After all audits: their patterns and defaults mean what the user wrote.
+    for name in state.config["audits"]:
+        derive_remedy(state, name)
     state.stop_at_mistakes()
     return Resolution(state.config, written)
 
@@ -220,7 +226,9 @@ def expand_models(state: State) -> None:
             # Entries that an alias shares with another zoo stay without the defaults of this one.
             threats[threat] = Marked(threats[threat], threats[threat].marks)
             for name, entry in state.entries("models", zoo, threat):
-                threats[threat][name] = entry if defaults is None else merge(defaults, entry, replaced=REPLACED_KEYS)
+                # Defaults are those of networks, which a model with offsets is not.
+                if defaults is not None and not adjusted.SOURCE.claims(entry):
+                    threats[threat][name] = merge(defaults, entry, replaced=REPLACED_KEYS)
 
 
 def resolve_models(state: State) -> None:
@@ -253,10 +261,76 @@ def _model(state: State, entry: Marked, zoo: str, threat: str, name: str) -> Pla
     return explicit
 
 
-def _evaluating_dataset(state: State, zoo: str, key_path: KeyPath) -> str | None:
-    # Default of evaluate_on: the dataset of the zoo's name, or the only one that evaluates its models.
+def require_adjustable(state: State) -> None:
+    """Add mistakes in the models with offsets: all other entries must be resolved."""
+    for zoo, threats in state.config["models"].items():
+        for threat, entries in threats.items():
+            for name, entry in entries.items():
+                # None has mistakes of its own.
+                if entry is not None and entry["source"] == adjusted.SOURCE.name:
+                    _require_adjustable(state, entry, zoo, ("models", zoo, threat, name))
+
+
+def _require_adjustable(state: State, entry: PlainSettings, zoo: str, key_path: KeyPath) -> None:
+    threat, _, name = entry["of"].partition("/")
+    names = zoo_models(state.config["models"], zoo, threat)
+    if name not in names:
+        state.add_mistake(unknown(f"model of {zoo}/{threat}", name, names), *key_path, "of")
+    else:
+        reason = no_gradients(state.config["models"], zoo, threat, name)
+        if reason:
+            state.add_mistake(f"{entry['of']}: {reason}", *key_path, "of")
+
     datasets = state.config["datasets"]
-    evaluating = [name for name, dataset in datasets.items() if dataset["models_of"] == zoo]
+    dataset = datasets.get(entry["choose_on"])
+    if dataset is None:
+        state.add_mistake(unknown("dataset", entry["choose_on"], datasets), *key_path, "choose_on")
+    elif dataset["models_of"] != zoo:
+        message = f"{entry['choose_on']!r} has models_of: {dataset['models_of']}; name data with models_of: {zoo}"
+        state.add_mistake(message, *key_path, "choose_on")
+    else:
+        message = wrong_weights(entry["class_weights"], dataset["classes"])
+        if message:
+            state.add_mistake(message, *key_path, "class_weights")
+
+    if entry["measure"] not in state.config["measures"]:
+        mark = mark_of(state.written, (*key_path, "measure"))
+        assert mark is not None  # somebody wrote the entry
+        _add_named(state, entry["measure"], (*key_path, "measure"), mark)
+    measure = state.config["measures"].get(entry["measure"])
+    if measure is not None and measure["kind"] != KIND:
+        message = f"{entry['measure']!r} is of kind {measure['kind']}; offsets are chosen under one of kind {KIND}"
+        state.add_mistake(message, *key_path, "measure")
+
+
+def no_gradients(models: PlainSettings, zoo: str, threat: str, name: str) -> str:
+    """Why offsets cannot be chosen for a model of a zoo, with the remedy; empty where they can."""
+    entry = models.get(zoo, {}).get(threat, {}).get(name) or {"source": robustbench.SOURCE.name}
+    source = model_sources()[entry["source"]]
+    if source is adjusted.SOURCE:
+        return f"has offsets itself; name the model that they are added to, {entry['of']}"
+    if source.given_by(entry) == "gradients":
+        return ""
+    reason = f"gives no gradients (source {source.name}), and offsets are chosen under attacks that follow them"
+    if source.name == "onnx":
+        return f"{reason}; set gradients: true in its entry"
+    return f"{reason}; give the network, or leave the model out"
+
+
+def wrong_weights(weights: list[float] | None, classes: list[str] | None) -> str:
+    """What is wrong with weights of classes, empty where nothing is; only the data may contain the classes (None)."""
+    if weights is None or classes is None or len(weights) == len(classes):
+        return ""
+    return f"{len(weights)} weights for {len(classes)} classes; give one for each"
+
+
+def _evaluating_dataset(state: State, zoo: str, key_path: KeyPath) -> str | None:
+    # Default of evaluate_on: the dataset of the zoo's name, or the only one, but for halves, that evaluates its models.
+    datasets = state.config["datasets"]
+    evaluating = []
+    for name, dataset in datasets.items():
+        if dataset["models_of"] == zoo and "half" not in dataset:
+            evaluating.append(name)
     if zoo in evaluating:
         return zoo
     if len(evaluating) == 1:
@@ -290,13 +364,88 @@ def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) 
     names = settings.measures or _default_measures(state, models)
     measures = {measure: state.config["measures"][measure] for measure in names}
     dataset = PlannedDataset(settings.dataset, state.config["datasets"][settings.dataset])
-    explicit = explicit_audit(name, settings, models, measures, dataset.attribute_names)
+    explicit = dict(explicit_audit(name, settings, models, measures, dataset.attribute_names))
+    if settings.remedy:
+        explicit["remedy"] = _remedy(state, name, settings.remedy, dataset=dataset, models=models, measures=measures)
     if not explicit["gate"]:
         message = "is missing, and there is no default without a measure of kind clean; write its rules"
         state.add_mistake(message, "audits", name, "gate")
     if explicit["groups"] and not explicit["groups"]["attributes"]:
         state.add_mistake("is missing, and the dataset lists none; name some", "audits", name, "groups", "attributes")
     return explicit
+
+
+def _remedy(
+    state: State,
+    audit: str,
+    remedy: RemedySettings,
+    *,
+    dataset: PlannedDataset,
+    models: list[str],
+    measures: dict[str, PlainSettings],
+) -> PlainSettings:
+    # Complete settings of a remedy, with mistakes where it cannot be.
+    key_path = ("audits", audit, "remedy")
+    explicit = remedy.model_dump()
+    reasons = {model: no_gradients(state.config["models"], *model.split("/")) for model in models}
+    explicit["models"] = remedy.models or [model for model, reason in reasons.items() if not reason]
+    if not explicit["models"]:
+        state.add_mistake("no model of the audit gives gradients; leave the remedy out", *key_path)
+    for position, model in enumerate(remedy.models):
+        if model not in reasons:
+            message = unknown("model of the audit", model, models)
+            state.add_mistake(message, *key_path, "models", position)
+        elif reasons[model]:
+            state.add_mistake(f"{model}: {reasons[model]}", *key_path, "models", position)
+
+    attacks = [name for name, entry in measures.items() if entry["kind"] == KIND]
+    if remedy.measure is None and not attacks:
+        message = f"the audit has no measure of kind {KIND}, under which offsets are chosen; name one in `measures`"
+        state.add_mistake(message, *key_path)
+    elif remedy.measure is None:
+        explicit["measure"] = attacks[0]
+    elif remedy.measure not in attacks:
+        message = unknown(f"measure of the audit of kind {KIND}", remedy.measure, attacks)
+        state.add_mistake(message, *key_path, "measure")
+
+    if dataset.entry.get("half"):
+        message = f"{dataset.name!r} is a half already, and both are needed; audit the whole dataset"
+        state.add_mistake(message, *key_path)
+    message = wrong_weights(remedy.class_weights, dataset.entry["classes"])
+    if message:
+        state.add_mistake(message, *key_path, "class_weights")
+    explicit["strengths"] = sorted(remedy.strengths)
+    return explicit
+
+
+def derive_remedy(state: State, audit: str) -> None:
+    """Add the entries that the remedy of an audit needs: two halves of its dataset, and models with offsets."""
+    entry = state.config["audits"][audit]
+    if entry["remedy"] is None:
+        return
+    remedy = RemedySettings.model_validate(entry["remedy"])
+    dataset = entry["dataset"]
+    whole = state.config["datasets"][dataset]
+    for half in get_args(Half):
+        _add_derived(state, half_entry(whole, half), "datasets", half_name(dataset, half))
+
+    choice = choice_name(remedy.choosing, state.config["measures"][remedy.measure])
+    for model in remedy.models:
+        zoo, threat, name = model.split("/")
+        for strength in remedy.strengths:
+            derived = adjusted_entry(remedy, f"{threat}/{name}", dataset, strength)
+            _add_derived(state, derived, "models", zoo, threat, adjusted_name(name, choice, strength))
+
+
+def _add_derived(state: State, entry: PlainSettings, *key_path: str) -> None:
+    section = state.config
+    for step in key_path[:-1]:
+        section = section.setdefault(step, {})
+    if len(key_path[-1]) > LONGEST_NAME:
+        message = f"a remedy needs this name, of more than {LONGEST_NAME} characters; give what it is of a shorter one"
+        state.add_mistake(message, *key_path)
+    elif section.setdefault(key_path[-1], entry) != entry:
+        state.add_mistake("a remedy needs this name for other settings; rename this entry", *key_path)
 
 
 def resolve_run(state: State) -> None:

@@ -144,11 +144,11 @@ def network_files(audit: PlannedAudit, read: Callable[[str], Json]) -> dict[str,
     for model in audit.models:
         if isinstance(model.weights, str):
             networks[model.label] = NetworkFiles(model.manifest, {name_of(model.weights): model.weights})
-        elif model.source.fetched:
+        elif model.network.source.fetched:
             files = {}
             for file in read(model.manifest)["files"]:
                 path = str(file["path"])
-                files[f"checkpoints/{model.zoo_path}/{PurePosixPath(path).name}"] = path
+                files[f"checkpoints/{model.network.zoo_path}/{PurePosixPath(path).name}"] = path
             networks[model.label] = NetworkFiles(model.manifest, files)
     return networks
 

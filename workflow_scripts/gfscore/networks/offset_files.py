@@ -1,0 +1,136 @@
+"""Files of chosen class offsets: what choose_offsets writes, and what opens a model with offsets reads.
+
+Imports nothing heavy: tables of remedies read these files too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, ValidationError
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.core.settings import Closed
+from gfscore.networks.model_source import Manifest
+from gfscore.networks.offset_settings import OffsetSettings
+
+
+class OffsetRound(Closed):
+    """One round of attack and adjustment (see gfscore.remedies.offsets.Round)."""
+
+    offsets: list[float] = Field(description="Number added to each logit; they sum to 0.")
+    values: list[float] = Field(description="Robust accuracy of each class on the choosing images.")
+    clean_accuracy: list[float] = Field(description="Accuracy of each class on the undisturbed images.")
+    mean: float = Field(description="Mean of the values by the class weights.")
+    objective: float = Field(description="How well the values serve the objective; higher is better.")
+    standard_error: float
+    reached: bool = Field(description="Whether every class is above the floor; true without one.")
+    step: float | None = Field(description="Length of the steps that led here; null for the first round.")
+    attacked: int = Field(description="Images attacked.")
+    forwards: int = Field(description="Forward passes, counted by image.")
+    backwards: int = Field(description="Backward passes.")
+
+
+class OffsetFile(Closed):
+    """Offsets of one model and how they were chosen."""
+
+    model: dict[str, str] = Field(description="Dataset that they were chosen on, threat and model.")
+    measure: str = Field(description="Measure whose attacks they were chosen under.")
+    settings: OffsetSettings
+    classes: list[str] = Field(description="Names of the K classes.")
+    offsets: list[float] = Field(description="Chosen number for each logit; they sum to 0.")
+    chosen: int = Field(description="Number of the round that was chosen.")
+    reached: bool = Field(description="Whether every class reached the floor; true without one.")
+    trail: list[OffsetRound] = Field(min_length=1)
+    made_from: dict[str, str] = Field(description="Data, network and software, as the identity of values names them.")
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Offsets of a file; raises InputError for one that choose_offsets did not write."""
+        try:
+            return cls.model_validate(read_json(path))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            key = ".".join(map(str, fault["loc"]))
+            raise InputError(
+                f"{path}: not as choose_offsets writes it ({key}: {fault['msg']}); delete it and run the workflow again"
+            ) from error
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes of all rounds, counted by image."""
+        return sum(attempt.forwards for attempt in self.trail)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the chosen offsets."""
+        return hashlib.sha256(json.dumps(self.offsets).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """Offsets of one model: their file, and what a job makes of them.
+
+    Parameters
+    ----------
+    offsets : path
+        File that choose_offsets wrote.
+    strength : float
+        Share of the offsets that is added.
+    threat, model : str
+        Name of the model with offsets.
+    """
+
+    offsets: Path | str
+    strength: float
+    threat: str
+    model: str
+
+    @classmethod
+    def from_snakemake(cls, job: Any) -> Self | None:
+        """Offsets of a job's model; None for a model without."""
+        offsets = job.input.get("offsets")
+        if not offsets:
+            return None
+        return cls(offsets, job.params.strength, job.wildcards.threat, job.wildcards.model)
+
+
+@dataclass(frozen=True)
+class AddedOffsets:
+    """Offsets that are added to the logits of a network.
+
+    Attributes
+    ----------
+    numbers : list of float
+        One for each class.
+    manifest : mapping
+        That of the network, with the name of the model with offsets and `offsets` in words.
+    """
+
+    numbers: list[float]
+    manifest: Manifest
+
+
+def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
+    """Offsets of a model, and its manifest, from that of the network.
+
+    Raises
+    ------
+    InputError
+        For offsets that were chosen for another network.
+    """
+    chosen = OffsetFile.read(adjustment.offsets)
+    chosen_for = chosen.made_from["checkpoint_sha256"]
+    if chosen_for != manifest["sha256"]:
+        raise InputError(
+            f"{adjustment.offsets}: chosen for a network of digest {chosen_for[:12]}, but the model has "
+            f"{manifest['sha256'][:12]}; delete that file and run the workflow again"
+        )
+    words = f"{adjustment.strength:g} x {chosen.digest[:16]}, chosen for {chosen.settings.objective}"
+    adjusted = {**manifest, "threat": adjustment.threat, "model": adjustment.model, "offsets": words}
+    return AddedOffsets([adjustment.strength * number for number in chosen.offsets], adjusted)
