@@ -65,7 +65,7 @@ def score_models(
     identity = {"audit": audit, "dataset_digest": manifest["digest"]}
     write_scores(
         outputs["scores"],
-        scored.parts,
+        scored.samples,
         identity={**identity, "classes": manifest["classes"], "logits": scored.identities},
     )
     write_table(outputs["sweeps"], SWEEPS, scored.sweeps, identity=identity)

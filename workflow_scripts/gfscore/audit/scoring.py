@@ -63,7 +63,7 @@ class Scored:
     Parameters
     ----------
     checks : dict of ModelName to CheckedModel
-    parts : list of (ModelName, str, DataFrame)
+    samples : list of (ModelName, str, DataFrame)
         Samples tables of the accepted models: model, measure, table.
     sweeps, sensitivity : DataFrame
         The tables of these names, of the accepted models.
@@ -72,7 +72,7 @@ class Scored:
     """
 
     checks: dict[ModelName, CheckedModel]
-    parts: list[tuple[ModelName, str, pd.DataFrame]]
+    samples: list[tuple[ModelName, str, pd.DataFrame]]
     sweeps: pd.DataFrame
     sensitivity: pd.DataFrame
     identities: dict[str, Mapping[str, Any]]
@@ -115,7 +115,7 @@ def score(
 
     results = {}
     identities = {}
-    parts = []
+    samples = []
     sweeps = []
     sensitivity = []
     # One model after the other, so that logits stand in memory once.
@@ -131,7 +131,7 @@ def score(
         for measure in measures:
             columns = measure.kind.load()(evidence.logits, evidence.labels, settings=measure.settings)
             frame = pd.DataFrame({"sample_id": evidence.sample_id, "label": evidence.labels, **columns})
-            parts.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
+            samples.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
 
         made_of = {"logits": sha256_of_file(path), "model": model.columns()}
         if subject.calibrated_measure is not None:
@@ -150,7 +150,7 @@ def score(
 
     return Scored(
         checks=results,
-        parts=parts,
+        samples=samples,
         sweeps=stacked(SWEEPS, sweeps),
         sensitivity=with_places(sensitivity),
         identities=identities,

@@ -612,12 +612,15 @@ def require_one_network(values: Sequence[SampleValues], audit_values: AuditValue
             _refuse_networks(reference, item, audit_values, changed=changed, compared=len(second))
 
 
-def _refuse_networks(reference, item, files, *, changed, compared):
-    paths = [files.path(each.model, each.measure.name) for each in (reference, item)]
-    outdated_files = [
-        f"results/logits/{each.model.path}.parquet" if each.measure.from_logits else str(path)
-        for each, path in zip((reference, item), paths, strict=True)
-    ]
+def _refuse_networks(reference, item, audit_values, *, changed, compared):
+    paths = []
+    outdated_files = []
+    for values in (reference, item):
+        path = audit_values.path(values.model, values.measure.name)
+        paths.append(path)
+        if values.measure.from_logits:
+            path = f"results/logits/{values.model.path}.parquet"
+        outdated_files.append(str(path))
     raise InputError(
         f"{item.model.label}: {reference.measure.name} and {item.measure.name} are not of one network: for {changed} "
         f"of {compared} undisturbed samples the predictions in {paths[0]} and {paths[1]} differ, more than rounding "

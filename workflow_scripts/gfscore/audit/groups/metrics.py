@@ -195,9 +195,11 @@ def _positive_alone(frame: pd.DataFrame, class_names: Sequence[str], positive: o
 def _both_forms(counts: GroupCounts) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     # Metrics as differences, and as the paper prints them, each (K + 2,): classes, macro, worst.
     rates = group_rates(counts)
-    values = {name: np.append(value, over_classes(value)) for name, value in group_metrics(rates).items()}
-    printed = {name: np.append(value, over_classes(value)) for name, value in group_metrics_as_printed(rates).items()}
-    return values, printed
+    return _with_summaries(group_metrics(rates)), _with_summaries(group_metrics_as_printed(rates))
+
+
+def _with_summaries(by_class: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    return {name: np.append(values, over_classes(values)) for name, values in by_class.items()}
 
 
 def _smallest_cells(counts: GroupCounts) -> dict[str, NDArray[np.float64]]:

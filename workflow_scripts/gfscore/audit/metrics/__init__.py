@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 
     from gfscore.statistics.classes import ClassValues
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in sorted(
-        required_declarations(__name__, iter_modules(__path__), Metric),
-        key=lambda metric: (metric.order, metric.name),
-    )
-}
+_declared = required_declarations(__name__, iter_modules(__path__), Metric)
+_declared.sort(key=lambda metric: (metric.order, metric.name))
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _declared}
 """All metrics by name, in the order of tables and pages."""
 
 FIRST = tuple(metric for metric in METRICS.values() if metric.columns == "first")

@@ -447,4 +447,7 @@ def _of_remedies(tables: AuditTables) -> Iterator[Finding]:
 
 def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
     # Numbers of numpy as numbers of Python.
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers.items()}
+    plain = {}
+    for name, value in numbers.items():
+        plain[name] = value.item() if isinstance(value, np.generic) else value
+    return plain

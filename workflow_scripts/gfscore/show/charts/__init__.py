@@ -11,13 +11,10 @@ from gfscore.audit.findings.words import SENTENCES
 from gfscore.core.discovery import required_declarations
 from gfscore.show.charts.declaration import Chart
 
-CHARTS: dict[str, Chart] = {
-    chart.name: chart
-    for chart in sorted(
-        required_declarations(__name__, iter_modules(__path__), Chart),
-        key=lambda chart: chart.place,
-    )
-}
+_declared = required_declarations(__name__, iter_modules(__path__), Chart)
+_declared.sort(key=lambda chart: chart.place)
+
+CHARTS: dict[str, Chart] = {chart.name: chart for chart in _declared}
 """Every chart by its name, section after section of the page."""
 
 for _chart in CHARTS.values():

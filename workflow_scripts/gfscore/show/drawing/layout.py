@@ -362,8 +362,10 @@ def _title_lines(title, width):
     lines = wrapped(title, room, weight="bold")
     if len(lines) > MOST_TITLE_LINES:
         lines[MOST_TITLE_LINES - 1 :] = [" ".join(lines[MOST_TITLE_LINES - 1 :])]
-    letters = int(room / LETTER_BOLD)
-    return [line if width_of(line, weight="bold") <= room else shortened(line, letters) for line in lines]
+    for index, line in enumerate(lines):
+        if width_of(line, weight="bold") > room:
+            lines[index] = shortened(line, int(room / LETTER_BOLD))
+    return lines
 
 
 def box_of(figure: Figure) -> tuple[float, float, float, float]:

@@ -182,7 +182,10 @@ def _temperatures(tables: AuditTables, curves: list[ScoreCurves]) -> NDArray[np.
     # Within the sweeps of all models.
     low = max(curve.temperatures[0] for curve in curves)
     high = min(curve.temperatures[-1] for curve in curves)
-    optima = [result["t_star"] for result in tables.calibration_results.values() if result["t_star"] is not None]
+    optima = []
+    for result in tables.calibration_results.values():
+        if result["t_star"] is not None:
+            optima.append(result["t_star"])
     grid = np.geomspace(low, high, STEPS)
     grid[0] = low
     grid[-1] = high

@@ -197,11 +197,11 @@ class Recomputed:
             "classes": self._manifest["classes"],
             "logits": scoring.identities,
             "dataset_digest": self._manifest["digest"],
-            "parts": [[model.label, measure] for model, measure, _ in scoring.parts],
+            "parts": [[model.label, measure] for model, measure, _ in scoring.samples],
         }
         stored_identity = {name: file.identity.get(name) for name in identity}
         yield from differences(f"scores/{audit}.parquet", stored_identity, identity)
-        for model, measure, frame in scoring.parts:
+        for model, measure, frame in scoring.samples:
             stored = file.read(model, measure)[list(frame.columns)]
             expected = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
             yield from different_rows(f"scores/{audit}.parquet ({model.label}, {measure})", stored, expected)

@@ -72,10 +72,15 @@ def sections_of(contents: Contents) -> list[Section]:
         if controls not in ("which.html", "sure.html"):
             picture = _first_chart(charts, contents.measure)
         details = _chart_details([chart for chart in charts if chart is not picture])
-        details += [detail for detail in DETAILS[name](contents) if detail is not None]
+        for detail in DETAILS[name](contents):
+            if detail is not None:
+                details.append(detail)
 
         findings = [finding for finding in contents.verdict.findings if finding.section == name]
-        sentences = [words for words in sentences_beside(picture, findings) if words not in contents.screen_sentences]
+        sentences = []
+        for sentence in sentences_beside(picture, findings):
+            if sentence not in contents.screen_sentences:
+                sentences.append(sentence)
         undrawn = [chart.sentence for chart in contents.undrawn if chart.chart.section == name]
         if details or picture or controls or undrawn:
             sentences = sentences[:MOST_SENTENCES] + undrawn
