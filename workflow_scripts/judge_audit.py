@@ -1,6 +1,6 @@
 """The verdict on an audit, with its findings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.tables import AuditTables, read_audit_tables
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.audit.verdicts.gate_rules import parsed_rules
+from gfscore.audit.verdicts.gate_rules import RuleSettings, parsed_rules
 from gfscore.workflow.jobs import logged_job
 
 
@@ -21,14 +21,42 @@ def judge_audit(
     *,
     tables: AuditTables,
     measures: Mapping[str, Mapping[str, Any]],
-    **settings: Any,
+    rules: Sequence[RuleSettings],
+    intervals: IntervalSettings,
+    label_error_rates: Sequence[float] | None,
+    fp_lambda: float,
 ) -> None:
-    """Write verdict.json: the judgement of AuditValues by the paths `files` and its settings, and the findings.
+    """Write verdict.json: the judgement of an audit, and its findings.
 
-    `tables` are AuditTables of all `measures`, whose settings these are. Succeeds whatever the verdict, which the rule
-    `gate` turns into an exit status.
+    Succeeds whatever the verdict, which the rule `gate` turns into an exit status.
+
+    Parameters
+    ----------
+    audit_values : AuditValues
+        Values of the measures that the rules judge.
+    files : mapping of str to path
+        Those of `judgement`.
+    path_to_verdict : path
+        File to write.
+    tables : AuditTables
+        Tables of all measures.
+    measures : mapping
+        Settings of all measures by name.
+    rules : sequence of RuleSettings
+    intervals : IntervalSettings
+    label_error_rates : sequence of K float, or None
+        Shares of wrong labels; None if labels are assumed right.
+    fp_lambda : float
+        Lambda of FP.
     """
-    verdict = judgement(audit_values, files, **settings)
+    verdict = judgement(
+        audit_values,
+        files,
+        rules=rules,
+        intervals=intervals,
+        label_error_rates=label_error_rates,
+        fp_lambda=fp_lambda,
+    )
     with_findings(verdict, tables, measures).write(path_to_verdict)
 
 
