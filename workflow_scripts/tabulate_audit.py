@@ -27,7 +27,7 @@ def tabulate_audit(
     audit_values : AuditValues
         Values of the audit.
     files : mapping of str to path
-        Manifests, attributes, projections and sweeps, as `tabulate` takes them.
+        Manifests, attributes, projections and sweeps: those of `tabulate`.
     written : mapping of str to path
         Files to write: tables by name, calibration_json and comparison_json.
     audit : str

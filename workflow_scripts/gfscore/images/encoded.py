@@ -133,7 +133,7 @@ def from_files(
     names : sequence of str
         Paths of the N images in it.
     labels, sample_id, preprocessing, class_names, where
-        As those of from_encoded.
+        Those of from_encoded.
 
     Raises
     ------

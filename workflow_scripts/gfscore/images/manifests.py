@@ -45,7 +45,7 @@ def open_and_describe(
     Parameters
     ----------
     entry, path, classes
-        As those of `open_images`.
+        Those of `open_images`.
     dataset : str
         Name of the dataset.
     pinned : str or None

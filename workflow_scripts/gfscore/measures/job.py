@@ -258,10 +258,8 @@ class Batches:
         Seed of each image, (N,) uint64.
     classifier : Classifier
         On its device.
-    measure_batch : callable
-        As that of `measure_in_batches`.
-    of_samples : callable
-        As that of `measure_in_batches`.
+    measure_batch, of_samples : callable
+        Those of `measure_in_batches`.
     table : Table
         Columns of a batch.
     weights : path

@@ -50,7 +50,7 @@ def name_of(entry: Mapping[str, Any]) -> str:
 
 
 def entry_named(name: str) -> dict[str, Any] | None:
-    """Entry of the measure whose name, as `name_of` makes it, contains all settings; None for any other name."""
+    """Entry of the measure that `name_of` gives this name, which contains all its settings; None for any other name."""
     # The longest first, so that no kind takes the name of another that begins with its name.
     for kind in sorted(KINDS.values(), key=lambda kind: -len(kind.name)):
         if name != kind.name and not name.startswith(f"{kind.name}-"):

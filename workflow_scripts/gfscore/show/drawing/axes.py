@@ -272,7 +272,7 @@ def name_points(
 
 
 def name_lines(axes: Axes, frame: DataFrame, *, x: str, y: str, line: str, bold: str, most: int = MOST_NAMED) -> None:
-    """Name each line right of the plot, or of more than `most` those that stand out; takes what `curves` takes."""
+    """Name each line right of the plot, or of more than `most` those that stand out; columns are those of `curves`."""
     straight = axes.get_yscale() == "linear" and not axes.yaxis_inverted()
     ends = line_ends(frame, x, y, line, apart=straight)
     if len(ends) > most:
