@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,9 @@ from gfscore.audit.settings import TrainedModel
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
+from gfscore.measures.probabilistic import Probabilistic
 from gfscore.statistics.classes import class_means, worst_class_trade
-from gfscore.statistics.error_rates import error_rate, threshold
+from gfscore.statistics.error_rates import threshold
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
@@ -119,19 +120,17 @@ def share_frame(
         Confidence of the corrected bounds, which allow for the rate at which the test errs; the printed ones take it
         at its level, as the paper does.
     """
-    settings = measure.entry()
-    rate = error_rate(settings)
+    settings = cast(Probabilistic, measure.settings)
+    rate = measure.description.error_rate
     shares = class_shares(
         samples["state"],
         samples["label"],
         class_names,
-        alpha=settings["alpha"],
+        alpha=settings.alpha,
         alpha_test=rate,
         alpha_ci=1 - confidence,
     )
-    return shares.assign(
-        confidence=confidence, kappa=threshold(settings["kappa"]), alpha=settings["alpha"], error_rate=rate
-    )
+    return shares.assign(confidence=confidence, kappa=threshold(settings.kappa), alpha=settings.alpha, error_rate=rate)
 
 
 def training_method_table(
@@ -196,10 +195,11 @@ def _shares_of_method(
         "attack_failure_rate": common["adversarial"]["value"].mean(),
     }
     if "probabilistic" in measures:
-        settings = measures["probabilistic"].entry()
-        rate = error_rate(settings)
+        probabilistic = measures["probabilistic"]
+        settings = cast(Probabilistic, probabilistic.settings)
+        rate = probabilistic.description.error_rate
         row |= robust_shares(
-            common["probabilistic"]["state"], alpha=settings["alpha"], alpha_test=rate, alpha_ci=1 - confidence
+            common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=rate, alpha_ci=1 - confidence
         )
         row |= {"confidence": confidence, "error_rate": rate}
     return row
