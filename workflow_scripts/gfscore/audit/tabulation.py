@@ -42,6 +42,7 @@ from gfscore.audit.projections.tasks import (
     read_projections,
     read_tasks,
 )
+from gfscore.audit.remedies.reading import read_remedies
 from gfscore.audit.remedies.tables import MeasuredRemedy, remedy_tables
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.table_names import TABULATED
@@ -185,6 +186,7 @@ class Tabulation:
             ),
             grouping=grouping,
             projections=projections,
+            remedies=read_remedies(settings.remedies, files, audit_values),
         )
 
     def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[TableGroup]:

@@ -1,4 +1,4 @@
-"""The page of an audit, report.html: verdict, picture and findings on its first screen, then six sections."""
+"""The page of an audit, report.html: verdict, picture and findings, then a section for each question."""
 
 from pydantic import Field
 

@@ -1,0 +1,133 @@
+"""Values of remedies from the files of their steps: original and adjusted models on the judging half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
+from gfscore.audit.remedies.tables import Choice, MeasuredRemedy
+from gfscore.audit.samples import SampleList
+from gfscore.audit.settings import RemedyParameters
+from gfscore.audit.values import AuditSubject, AuditValues
+from gfscore.core.identity import ModelName
+from gfscore.measures import named_measures
+from gfscore.networks.offset_files import OffsetFile
+from gfscore.statistics.margins import predictions
+from gfscore.tables.parquet_tables import read_logits
+
+PASSES = "steps"
+"""Column of samples under attack with the forward passes that each took."""
+
+
+@dataclass(frozen=True)
+class RemedyFiles:
+    """Files of one remedy: the judging half, its offsets, and logits and samples model by model.
+
+    Parameters
+    ----------
+    dataset : path
+        Table `dataset` of the judging half.
+    offsets : path
+        What choose_offsets wrote.
+    logits : sequence of path
+        Logits of the original and of the adjusted model of the largest strength.
+    samples : sequence of path
+        Samples tables of the original and of the adjusted models by ascending strength.
+    """
+
+    dataset: Path | str
+    offsets: Path | str
+    logits: Sequence[Path | str]
+    samples: Sequence[Path | str]
+
+
+def read_remedies(
+    parameters: Sequence[RemedyParameters], files: Mapping[str, Any], values: AuditValues
+) -> list[MeasuredRemedy]:
+    """Remedies of an audit, of the models that take part in it.
+
+    Parameters
+    ----------
+    parameters : sequence of RemedyParameters
+        Models and measure of each remedy.
+    files : mapping of str to list of path
+        `remedy_datasets` and `remedy_offsets`, one for each remedy, `remedy_logits` and `remedy_samples`, one after the
+        other those of RemedyFiles.
+    values : AuditValues
+        Values of the audit.
+
+    Raises
+    ------
+    InputError
+        For a file that is missing, damaged or of another model, measure or dataset.
+    """
+    logits = iter(files.get("remedy_logits") or ())
+    samples = iter(files.get("remedy_samples") or ())
+    participants = {model.label for model in values.included}
+    remedies = []
+    for place, remedy in enumerate(parameters):
+        remedy_files = RemedyFiles(
+            dataset=files["remedy_datasets"][place],
+            offsets=files["remedy_offsets"][place],
+            logits=[next(logits), next(logits)],
+            samples=[next(samples) for _ in range(1 + len(remedy.adjusted))],
+        )
+        if ModelName.from_columns(remedy.original).label in participants:
+            remedies.append(_read_remedy(remedy, remedy_files, values))
+    return remedies
+
+
+def _read_remedy(remedy: RemedyParameters, files: RemedyFiles, audit_values: AuditValues) -> MeasuredRemedy:
+    original = ModelName.from_columns(remedy.original)
+    adjusted = {strength: ModelName.from_columns(columns) for strength, columns in sorted(remedy.adjusted.items())}
+    values = AuditValues(
+        subject=AuditSubject(
+            models=(original, *adjusted.values()), measures=named_measures({remedy.measure: remedy.entry})
+        ),
+        selection=audit_values.selection,
+        dataset=files.dataset,
+        samples=files.samples,
+    )
+    chosen = OffsetFile.read(files.offsets)
+    original_values = values.sample_values(original, remedy.measure)
+    return MeasuredRemedy(
+        original=original_values,
+        adjusted={strength: values.sample_values(model, remedy.measure) for strength, model in adjusted.items()},
+        clean=_clean_outcomes(
+            values.listed, (original, adjusted[max(adjusted)]), files.logits, classes=len(chosen.offsets)
+        ),
+        choice=Choice(
+            offsets=np.array(chosen.offsets),
+            reference=ReferenceClasses(
+                before=np.array(chosen.trail[0].values), after=np.array(chosen.trail[chosen.chosen].values)
+            ),
+            objective=chosen.settings.objective,
+            class_weights=chosen.settings.class_weights,
+            forwards=chosen.forwards,
+        ),
+        audit_forwards=_passes_of_audit(original, remedy.measure, audit_values),
+    )
+
+
+def _clean_outcomes(
+    listed: SampleList, models: tuple[ModelName, ModelName], paths: Sequence[Path | str], *, classes: int
+) -> PairedOutcomes:
+    right = []
+    for model, path in zip(models, paths, strict=True):
+        _, labels, logits = read_logits(path, expect=model.columns())
+        right.append((predictions(logits, labels) == labels)[listed.counted])
+    before, after = right
+    return PairedOutcomes.decided(before, after, listed.labels[listed.counted], classes=classes)
+
+
+def _passes_of_audit(model: ModelName, measure: str, audit_values: AuditValues) -> int | None:
+    # Forward passes of the audit's own measurement of the model, on its whole dataset.
+    if measure not in audit_values.subject.measures:
+        return None
+    samples = audit_values.table(ModelName(audit_values.included[0].dataset, model.threat, model.classifier), measure)
+    return int(samples[PASSES].sum())
