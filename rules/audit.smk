@@ -87,7 +87,7 @@ rule tabulate_audit:
         runtime=by_attempt(120),
     params:
         subject=of_audit(PlannedAudit.subject),
-        settings=of_audit(PlannedAudit.table_settings),
+        settings=of_audit(lambda audit: audit.table_settings().model_dump()),
     script:
         "../workflow_scripts/tabulate_audit.py"
 

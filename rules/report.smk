@@ -75,7 +75,7 @@ rule build_report:
     params:
         title=of_audit(lambda audit: audit.title),
         measures=of_audit(PlannedAudit.measure_entries),
-        models=of_audit(PlannedAudit.described_models),
+        models=of_audit(lambda audit: [model.model_dump() for model in audit.described_models()]),
         published_samples=of_audit(lambda audit: audit.dataset.entry["published_accuracy"]),
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=config["report"]["contact"],

@@ -9,7 +9,7 @@ from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
+from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
 from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditSubject, AuditValues
@@ -148,7 +148,7 @@ def _page(audit):
         audit=AUDIT,
         title=audit.title,
         measures=audit.measure_entries(),
-        models=audit.described_models(),
+        models=[model.model_dump() for model in audit.described_models()],
         published_samples=None,
         fp_lambda=config["disparity"]["fp_lambda"],
         contact=None,
@@ -181,7 +181,7 @@ def _steps(audit):
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
     given |= {"checkpoints": audit.fetched_manifests()}
     values = AuditValues.from_params(audit.subject(), given)
-    tabulate_audit(values, given, tables, audit=AUDIT, settings=TableSettings(**audit.table_settings()))
+    tabulate_audit(values, given, tables, audit=AUDIT, settings=audit.table_settings())
     configuration = f"{folder}/config.yaml"
     judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
     judge_audit(

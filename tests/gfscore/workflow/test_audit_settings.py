@@ -75,7 +75,7 @@ def test_copies_belong_to_the_images_and_a_dataset_without_them_is_what_it_was(c
     settings = audit.dataset.image_settings()["corrupted"]
     assert settings == {**COPIES, "corruptions": None, "severities": None, "preprocessing": {"method": "none"}}
     assert "corrupted" not in run.datasets["digits-train"].image_settings()
-    assert audit.table_settings()["corruption_baseline"] == "none/ERM"
+    assert audit.table_settings().corruption_baseline == "none/ERM"
     assert any("nowhere/C: there is no such file or folder" in message for message in missing_files([audit]))
 
 

@@ -108,11 +108,11 @@ def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
     logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
     logs = [log.replace("{MODEL}", MODEL_PATH).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
     known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
-    records = run.audits["digits"].cost_records()
-    assert {record["step"] for record in records} > {"train_model", "extract_logits", "project_attributes"}
-    assert {record["step"] for record in records if record["measure"] == "clean"} == {FROM_LOGITS}
+    records = run.audits["digits"].job_records()
+    assert {record.step for record in records} > {"train_model", "extract_logits", "project_attributes"}
+    assert {record.step for record in records if record.measure == "clean"} == {FROM_LOGITS}
     for record in records:
-        if record["step"] == FROM_LOGITS:
+        if record.step == FROM_LOGITS:
             continue
-        path = record["path"].removeprefix("results/costs/").removesuffix(".json")
+        path = record.path.removeprefix("results/costs/").removesuffix(".json")
         assert any(re.fullmatch(pattern, path) for pattern in known), path

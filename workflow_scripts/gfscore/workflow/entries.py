@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from gfscore.audit.settings import TrainedModel
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import PlainSettings
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
@@ -138,14 +139,14 @@ class PlannedModel:
         own = {"method", "coefficients"}
         return self.settings.training.model_dump(exclude=own) == model.settings.training.model_dump(exclude=own)
 
-    def description(self) -> dict[str, str | None]:
-        """Name, training `method` and trained `architecture`; None for what the workflow did not train."""
+    def description(self) -> TrainedModel:
+        """The model and how the workflow trained it."""
         training = self.settings.training if isinstance(self.settings, Trained) else None
-        return {
+        return TrainedModel(
             **self.name.columns(),
-            "method": training.method if training else None,
-            "architecture": training.architecture if training else None,
-        }
+            method=training.method if training else None,
+            architecture=training.architecture if training else None,
+        )
 
     # ---- files in results/ ----
 

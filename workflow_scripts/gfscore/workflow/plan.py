@@ -9,7 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-from gfscore.audit.settings import ATTACK_DISTANCE
+from gfscore.audit.settings import (
+    ATTACK_DISTANCE,
+    GroupSettings,
+    JobRecord,
+    SearchParameters,
+    TableSettings,
+    TaskSettings,
+    TrainedModel,
+)
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
@@ -664,8 +672,8 @@ class PlannedAudit:
                 digests[model.logits] = digest(model.logits)
         return digests
 
-    def described_models(self) -> list[Params]:
-        """Names of the models with their training method and architecture."""
+    def described_models(self) -> list[TrainedModel]:
+        """Models with their training method and architecture, as far as the workflow trains them."""
         return [model.description() for model in self.models]
 
     def training_baselines(self) -> dict[str, str]:
@@ -677,97 +685,89 @@ class PlannedAudit:
                 baselines[model.label] = candidates[0]
         return baselines
 
-    def table_settings(self) -> Params:
+    def table_settings(self) -> TableSettings:
         """Settings of the tables."""
         settings = self.run.settings
         baseline = self.settings.corruption_baseline
-        return {
-            "intervals": settings.intervals.model_dump(),
-            "disparity": settings.disparity.model_dump(),
-            "comparison": settings.comparison.model_dump(),
-            "confusions": settings.confusions.model_dump(),
-            "calibration": self._calibration_settings(),
-            # As threat/model, or None.
-            "corruption_baseline": baseline and baseline.partition("/")[2],
-            "groups": self._group_settings(self.dataset),
-            "tasks": [self._task_settings(task) for task in self.tasks],
-            "label_error_rate": self.dataset.settings.label_error_rate,
-            "published": [model.published for model in self.models],
-            "methods": self.described_models(),
-            "baselines": self.training_baselines(),
-            **self._remedy_settings(),
-            "costs": self.cost_records(),
-        }
+        return TableSettings(
+            intervals=settings.intervals,
+            disparity=settings.disparity,
+            comparison=settings.comparison,
+            confusions=settings.confusions,
+            calibration=self._temperature_search(),
+            corruption_baseline=baseline and baseline.partition("/")[2],
+            groups=self._groups_of(self.dataset),
+            tasks=[self._task_settings(task) for task in self.tasks],
+            label_error_rate=self.dataset.settings.label_error_rate,
+            published=[model.published for model in self.models],
+            methods=self.described_models(),
+            baselines=self.training_baselines(),
+            costs=self.job_records(),
+            remedies=[remedy.parameters() for remedy in self.remedies],
+            gate=[rule.model_dump(by_alias=True) for rule in self.rules] if self.remedies else [],
+        )
 
-    def _remedy_settings(self) -> Params:
-        if not self.remedies:
-            return {}
-        return {
-            "remedies": [remedy.parameters() for remedy in self.remedies],
-            "gate": [rule.model_dump(by_alias=True) for rule in self.rules],
-        }
-
-    def _calibration_settings(self) -> Params | None:
+    def _temperature_search(self) -> SearchParameters | None:
         calibration = self.settings.calibration
         if calibration is None:
             return None
         great = self.run.settings.great
-        return {
-            "temperatures": great.temperatures.model_dump(),
-            "stability_window": great.stability_window,
-            "resampling": great.resampling.model_dump(),
-            "objectives": calibration.objectives,
-            "split": calibration.split.model_dump() if calibration.split else None,
-            "distances": self.calibrating_distances,
-        }
+        return SearchParameters(
+            temperatures=great.temperatures,
+            stability_window=great.stability_window,
+            resampling=great.resampling,
+            objectives=list(calibration.objectives or ()),
+            split=calibration.split,
+            distances=self.calibrating_distances,
+        )
 
-    def _group_settings(self, task: PlannedDataset) -> Params | None:
+    def _groups_of(self, task: PlannedDataset) -> GroupSettings | None:
         groups = self.settings.groups
         if groups is None:
             return None
-        return {**groups.model_dump(), "positive": self.positive_class(task)}
+        return groups.model_copy(update={"positive": self.positive_class(task)})
 
-    def _task_settings(self, task: PlannedDataset) -> Params:
-        return {
-            "models": [model.name.columns() for model in self.models_on(task)],
-            "label_attribute": task.label_attribute,
-            "groups": self._group_settings(task),
-        }
+    def _task_settings(self, task: PlannedDataset) -> TaskSettings:
+        return TaskSettings(
+            models=[model.name.columns() for model in self.models_on(task)],
+            label_attribute=task.label_attribute,
+            groups=self._groups_of(task),
+        )
 
-    def cost_records(self) -> list[Params]:
-        """Path of the cost record of every job, with step, model and measure, in order."""
+    def job_records(self) -> list[JobRecord]:
+        """Every job of the audit that is about one model, and the file with its cost, in order."""
         records = []
         for model in self.task_models:
             fitted_by = model.network.source.fitted_by
             if fitted_by:
-                records.append(_cost_record(fitted_by, model, f"{fitted_by}/{model.network.zoo_path}"))
+                records.append(_job_record(fitted_by, model, f"{fitted_by}/{model.network.zoo_path}"))
             if model.offsets:
-                records.append(_cost_record("choose_offsets", model, f"choose_offsets/{model.offsets.path}"))
+                records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.path}"))
             if model.source.name not in VALUES:
-                records.append(_cost_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+                records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
             if model.name.dataset == self.dataset.name:
                 for measure in self.measures.values():
                     step = "import_samples" if model.source.name == "samples" else step_of(measure)
                     path = f"{step}/{measure.name}/{model.name.path}"
-                    records.append(_cost_record(step, model, path, measure=measure.name))
+                    records.append(_job_record(step, model, path, measure=measure.name))
             for mapper in self.mappers:
                 path = f"project_attributes/{mapper.name}/{model.name.path}"
-                records.append(_cost_record("project_attributes", model, path))
+                records.append(_job_record("project_attributes", model, path))
         for remedy in self.remedies:
-            records += _cost_records_of(remedy)
+            records += _job_records_of(remedy)
         return records
 
 
-def _cost_records_of(remedy: PlannedRemedy) -> list[Params]:
+def _job_records_of(remedy: PlannedRemedy) -> list[JobRecord]:
     name, offsets = remedy.measure.name, remedy.planned_offsets
-    records = [_cost_record("choose_offsets", offsets.model, f"choose_offsets/{offsets.path}", measure=name)]
+    records = [_job_record("choose_offsets", offsets.model, f"choose_offsets/{offsets.path}", measure=name)]
     for model in (remedy.original, remedy.judged):
-        records.append(_cost_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+        records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
     for model in remedy.models:
-        records.append(_cost_record("measure_model", model, f"measure_model/{name}/{model.name.path}", measure=name))
+        records.append(_job_record("measure_model", model, f"measure_model/{name}/{model.name.path}", measure=name))
     return records
 
 
-def _cost_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> Params:
-    # The path of the cost record is that of the log of the job.
-    return {"step": step, **model.name.columns(), "measure": measure, "path": f"results/costs/{path}.json"}
+def _job_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> JobRecord:
+    # The path of the file is that of the log of the job.
+    return JobRecord(step=step, **model.name.columns(), measure=measure, path=f"results/costs/{path}.json")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
+from gfscore.audit.settings import RemedyParameters
 from gfscore.core.settings import Half, Name, PlainSettings, Positive, Text, Unique, refusal
 from gfscore.measures import NamedMeasure
 from gfscore.networks.offset_settings import OffsetSettings
@@ -128,11 +129,11 @@ class PlannedRemedy:
         """Samples tables of the measure, of all models."""
         return [model.samples(self.measure.name) for model in self.models]
 
-    def parameters(self) -> PlainSettings:
-        """Models and measure as plain values: params of the tables."""
-        return {
-            "original": self.original.name.columns(),
-            "adjusted": {strength: model.name.columns() for strength, model in self.adjusted.items()},
-            "measure": self.measure.name,
-            "entry": self.measure.entry(),
-        }
+    def parameters(self) -> RemedyParameters:
+        """Models and measure, as the tables need them."""
+        return RemedyParameters(
+            original=self.original.name.columns(),
+            adjusted={strength: model.name.columns() for strength, model in self.adjusted.items()},
+            measure=self.measure.name,
+            entry=self.measure.entry(),
+        )

@@ -102,7 +102,7 @@ def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
 
 def cost_files(audit: PlannedAudit) -> Files:
     """Records of what its jobs cost; records that are missing are missing in the table as well."""
-    paths = [record["path"] for record in audit.cost_records()]
+    paths = [record.path for record in audit.job_records()]
     return {name_of(path): path for path in paths}
 
 

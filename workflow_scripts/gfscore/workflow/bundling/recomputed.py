@@ -26,7 +26,7 @@ from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
-from gfscore.audit.settings import LogitChanges, TableSettings
+from gfscore.audit.settings import LogitChanges
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
@@ -250,15 +250,16 @@ class Recomputed:
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
         settings = self.audit.table_settings()
-        for record in settings["costs"]:
-            name = name_of(record["path"])
-            record["path"] = str(self.bundle.folder / name) if name in self.bundle.digests else ""
+        for record in settings.costs:
+            name = name_of(record.path)
+            record.path = str(self.bundle.folder / name) if name in self.bundle.digests else ""
+        if not self.has_logits:
+            settings.calibration = None
         values = self._values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
-        parsed_settings = TableSettings(**settings)
-        for group in tabulate(values, self._files, audit=self.audit.name, settings=parsed_settings):
+        for group in tabulate(values, self._files, audit=self.audit.name, settings=settings):
             for name, content in group.documents.items():
                 if lacks_temperatures and name == "calibration":
                     continue
@@ -330,7 +331,7 @@ class Recomputed:
             audit=audit.name,
             title=audit.title,
             measures=audit.measure_entries(),
-            models=audit.described_models(),
+            models=[model.model_dump() for model in audit.described_models()],
             published_samples=audit.dataset.settings.published_accuracy,
             fp_lambda=audit.run.settings.disparity.fp_lambda,
             contact=audit.run.settings.report.contact,
