@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from gfscore.core.errors import InputError, nearest, unknown
-from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, PlainSettings, never
+from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, Entry, PlainSettings, never
 from gfscore.workflow.config_files import DEFAULT, KeyPath, Marked, listed, mark_of, shown
 
 NAMES_MAY = "may contain only letters, digits and . _ + - and must not start with . or -"
@@ -44,6 +44,10 @@ class Declaration(Protocol):
     @property
     def name(self) -> str:
         """Value of `kind` or `source` in entries."""
+
+    @property
+    def settings(self) -> type[Entry]:
+        """Class of the settings of its entries."""
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -180,6 +184,16 @@ class State:
             self.add_mistake(unknown(key, name, choice), *key_path, key)
             return None
         return choice[name]
+
+    def explicit(
+        self, key: str, entry: PlainSettings, choice: Mapping[str, D], key_path: KeyPath
+    ) -> dict[str, Any] | None:
+        """All settings of an entry as plain values; None where it has mistakes. Parameters as of `choose`."""
+        declared = self.choose(key, entry, choice, key_path)
+        if declared is None:
+            return None
+        settings = self.parsed(declared.settings, entry, key_path)
+        return None if settings is None else settings.explicit()
 
 
 def message_of(mistakes: list[ConfigMistake], written: Marked) -> str:

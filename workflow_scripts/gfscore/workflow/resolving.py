@@ -83,7 +83,7 @@ def resolve(written: Marked) -> Resolution:
     for name, entry in state.entries("measures"):
         state.config["measures"][name] = _measure(state, entry, ("measures", name))
     for name, entry in state.entries("mappers"):
-        state.config["mappers"][name] = _mapper(state, entry, ("mappers", name))
+        state.config["mappers"][name] = state.explicit("kind", entry, mapper_kinds(), ("mappers", name))
     require_adjustable(state)
     state.stop_at_mistakes()
 
@@ -98,15 +98,7 @@ def resolve(written: Marked) -> Resolution:
 
 
 def _measure(state: State, entry: Marked, key_path: KeyPath) -> PlainSettings | None:
-    kind = state.choose("kind", entry, KINDS, key_path)
-    settings = state.parsed(kind.settings, entry, key_path) if kind else None
-    return settings.explicit() if settings else None
-
-
-def _mapper(state: State, entry: Marked, key_path: KeyPath) -> PlainSettings | None:
-    kind = state.choose("kind", entry, mapper_kinds(), key_path)
-    settings = state.parsed(kind.settings, entry, key_path) if kind else None
-    return settings.explicit() if settings else None
+    return state.explicit("kind", entry, KINDS, key_path)
 
 
 # ---- datasets ----
@@ -155,9 +147,7 @@ def _attributes(state: State, dataset: str) -> PlainSettings | None:
     key_path = ("datasets", dataset, "attributes")
     state.require_mapping(*key_path)
     entry = state.written["datasets"][dataset]["attributes"]
-    source = state.choose("source", entry, attribute_sources(), key_path)
-    settings = state.parsed(source.settings, entry, key_path) if source else None
-    return settings.explicit() if settings else None
+    return state.explicit("source", entry, attribute_sources(), key_path)
 
 
 # ---- models ----
