@@ -1,8 +1,16 @@
 """Files as a user has them, made once."""
 
+import io
+import json
+import sys
+from pathlib import Path
+
 import pytest
 
+from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.workflow.new_audit import command, inspection
+from gfscore.workflow.new_audit.request import Inspection
 from helpers import own_files
 
 
@@ -24,3 +32,22 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "architectures"))
     return tmp_path
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """The look runs in this process, whose libraries are loaded already."""
+
+    def inspected(request):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(request.text()))
+        reply = Path("reply.json")
+        with monkeypatch.context() as patched:
+            patched.setenv(FOLDER_VARIABLE, "replaced by the look")
+            inspection.main(reply)
+        values = json.loads(reply.read_text(encoding="utf-8"))
+        reply.unlink()
+        if "error" in values:
+            raise InputError(values["error"])
+        return Inspection(**values)
+
+    monkeypatch.setattr(command, "inspected", inspected)

@@ -1,8 +1,5 @@
 """Inputs as people bring them: each leads to the numbers of plain code, or is refused in words that help."""
 
-import io
-import json
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +9,13 @@ import pytest
 import yaml
 
 import gfscore
-from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
-from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.new_audit import command, inspection, shown_images
-from gfscore.workflow.new_audit.request import Inspection
+from gfscore.workflow.new_audit import shown_images
 from gfscore.workflow.plan import Run
 from helpers import inputs_of_people as people
 
@@ -306,25 +300,6 @@ def folder(real, project, monkeypatch):
     # Times of a pass are no matter here.
     monkeypatch.setattr(shown_images, "MEASURING", 0.02)
     return project
-
-
-@pytest.fixture
-def in_this_process(monkeypatch):
-    """The look runs in this process, whose libraries are loaded already."""
-
-    def inspected(request):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(request.text()))
-        reply = Path("reply.json")
-        with monkeypatch.context() as patched:
-            patched.setenv(FOLDER_VARIABLE, "replaced by the look")
-            inspection.main(reply)
-        values = json.loads(reply.read_text(encoding="utf-8"))
-        reply.unlink()
-        if "error" in values:
-            raise InputError(values["error"])
-        return Inspection(**values)
-
-    monkeypatch.setattr(command, "inspected", inspected)
 
 
 def audited(case, capsys):

@@ -24,6 +24,7 @@ def audit(*arguments):
     return main(["audit", *map(str, arguments), "--dry-run"])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_second_call_runs_what_stands_and_another_one_shows_what_would_change(own, project, capsys, monkeypatch):
     assert audit(own / "net.onnx", own / "images.npz") == 0
     written = project / "audits/net.yaml"
@@ -43,6 +44,7 @@ def test_a_second_call_runs_what_stands_and_another_one_shows_what_would_change(
     assert "adversarial-linf-4of255" in written.read_text()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_file_of_an_architecture_is_copied_and_no_other_is_overwritten(own, project, capsys):
     (project / "architectures/my_networks.py").unlink()
     arguments = (own / "weights.pth", own / "images.npz", "--architecture", f"{own}/my_networks.py:marabou")
@@ -56,6 +58,7 @@ def test_the_file_of_an_architecture_is_copied_and_no_other_is_overwritten(own, 
     assert copied.read_text() == "# of somebody else\n" and not (project / "audits/weights.yaml").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch):
     with_blank = project / "my net.onnx"
     os.link(own / "net.onnx", with_blank)

@@ -45,6 +45,7 @@ def refusal(capsys, *arguments):
     return said
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("sign", BREAKS.values(), ids=BREAKS)
 def test_a_line_break_in_a_name_begins_no_line_of_the_file(project, logits, sign, capsys, monkeypatch):
     values, labels = logits
@@ -62,6 +63,7 @@ def test_a_line_break_in_a_name_begins_no_line_of_the_file(project, logits, sign
     assert audit(name, "--name", "odd") == 0
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_names_that_yaml_reads_as_numbers_or_truth_are_names(project, logits):
     values, labels = logits
     for name in ("1", "no", "1e5", "null"):
@@ -71,6 +73,7 @@ def test_names_that_yaml_reads_as_numbers_or_truth_are_names(project, logits):
         assert list(written["audits"]) == [name] == list(written["models"][name]["Linf"])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_file_that_would_be_read_otherwise_than_meant_is_not_written(project, logits, capsys, monkeypatch):
     values, labels = logits
     np.savez(project / "net.npz", logits=values, labels=labels)
@@ -94,6 +97,7 @@ def test_a_command_on_one_line_is_read_back_by_bash(word):
     assert done.stdout.decode() == word
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("what", ["model", "data", "class folder"])
 def test_a_name_that_is_no_utf_8_is_refused_by_name(project, own, what, capsys):
     odd = os.fsdecode(b"caf\xe9")
@@ -116,6 +120,7 @@ def test_a_name_that_is_no_utf_8_is_refused_by_name(project, own, what, capsys):
 OBJECTS = np.array([{"no": "number"}] * 200, dtype=object)
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("array", ["logits", "labels", "x", "y"])
 def test_an_array_of_objects_is_refused_by_file_and_array(project, own, logits, array, capsys):
     values, labels = logits
@@ -128,6 +133,7 @@ def test_an_array_of_objects_is_refused_by_file_and_array(project, own, logits, 
     assert "odd.npz" in said and f"array {array} " in said and "astype" in said
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_labels_of_objects_without_images_are_refused(project, logits, capsys):
     np.savez(project / "net.npz", logits=logits[0])
     np.save(project / "labels.npy", OBJECTS)
@@ -145,6 +151,7 @@ def test_an_exception_of_a_users_code_is_told_in_one_line_with_the_file(project,
     assert not (project / "audits").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_function_that_its_file_does_not_define_is_refused_by_both_names(project, own, capsys):
     (project / "mine.py").write_text("def small():\n    pass\n")
     said = refusal(capsys, own / "weights.pth", own / "images.npz", "--architecture", "mine.py:large")
@@ -152,6 +159,7 @@ def test_a_function_that_its_file_does_not_define_is_refused_by_both_names(proje
     assert not (project / "audits").exists() and not list((project / "architectures").glob("mine.py"))
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_network_whose_answers_depend_on_the_batch_is_refused_at_the_look(project, own, capsys):
     module = (own / "my_networks.py").read_text() + (
         "\n\nclass Centred(nn.Sequential):\n"
