@@ -21,7 +21,7 @@ from helpers.networks import place_generator
 from helpers.processes import observations, observing, step_of
 from workflow.conftest import TWO_MODELS
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(160)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(290)]
 
 OPTIONS = ("--configfile", "config.yaml", "configs/digits-generated.yaml", TWO_MODELS)
 ONLY = ("--config", "run=[digits]")

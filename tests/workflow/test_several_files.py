@@ -7,7 +7,7 @@ from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_identity
 from helpers import own_files
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(50)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
 
 
 @pytest.fixture(scope="module")

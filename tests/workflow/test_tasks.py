@@ -18,7 +18,7 @@ from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.real_audits import FACES
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(150)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(180)]
 
 AUDIT = "fairface-tasks"
 CONFIG = f"configs/{AUDIT}.yaml"

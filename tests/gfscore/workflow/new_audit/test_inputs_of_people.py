@@ -19,7 +19,7 @@ from gfscore.workflow.new_audit import shown_images
 from gfscore.workflow.plan import Run
 from helpers import inputs_of_people as people
 
-pytestmark = pytest.mark.seconds(60)
+pytestmark = pytest.mark.seconds(40)
 
 IMAGE_FOLDER = "--image-folder"
 """Option that says where the files of a list are."""
