@@ -65,10 +65,21 @@ def test_columns_agree_with_the_status(columns):
     assert np.isnan(lower[refuted]).all()
     assert not (lower[status == "open"] > 0).any()
     assert [value is None for value in columns["decided_by"]] == (status == "open").tolist()
-    assert set(columns["decided_by"][refuted]) <= {"attack", "prediction"}
-    assert (columns["evaluations"][refuted] == 0).all()
+    assert set(columns["decided_by"][refuted]) <= {"attack", "prediction", "branches"}
+    by_branches = columns["decided_by"] == "branches"
+    assert (columns["evaluations"][refuted & ~by_branches] == 0).all()
     # Points that attacks found are broken by more than rounding errors.
     assert (status == "refuted").any() and not (status == "refuted_float32").any()
+
+
+def test_without_an_attack_branches_refute(digits):
+    network, images, labels = digits
+    settings = Proven(eps=EPS, budget=5000, attacks=[])
+    alone = measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+    by_branches = (alone["status"] == "refuted") & (alone["decided_by"] == "branches")
+    assert by_branches.any()
+    # The point that refutes is classified otherwise.
+    assert (alone["prediction"][by_branches] != labels[by_branches]).all()
 
 
 def test_a_larger_budget_proves_no_less(digits, columns):

@@ -111,4 +111,6 @@ def test_the_budget_ends_branch_and_bound():
     for proof in proofs_of(network, images, labels, eps=0.3, budget=4000):
         # A round of 128 parts is finished.
         assert proof.evaluations < 4000 + 128 * 2 * 13
-        assert proof.proven == (proof.decided_by != "")
+        decided = proof.proven or proof.counterexample is not None
+        assert decided == (proof.decided_by != "")
+        assert (proof.certificate is not None) == proof.proven

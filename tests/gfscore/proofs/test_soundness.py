@@ -142,3 +142,8 @@ def test_branch_and_bound_decides_what_all_signs_decide(seed):
             continue
         (proof,) = prove(layers, image.numpy()[None], np.array([label]), norm="linf", eps=eps, budget=20_000)
         assert proof.proven == robust
+        if not robust:
+            logits = graph.logits(torch.from_numpy(proof.counterexample)[None].double())[0]
+            others = [j for j in range(3) if j != label]
+            assert logits[label] <= logits[others].max() + 1e-6
+            assert np.abs(proof.counterexample - image.numpy()).max() <= eps * (1 + 1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,9 @@ from torch import Tensor
 
 from gfscore.proofs.relaxation import Branches, Functions, Relaxation
 from gfscore.proofs.slopes import as_numbers, improved, rounded
+
+POINTS = 16
+"""Parts of a round at whose lowest points the network is evaluated."""
 
 CANDIDATES = 3
 """Units whose split is tried before one is chosen."""
@@ -158,10 +162,14 @@ class BranchAndBound:
         One per margin.
     batch : int
         Parts that are split at once.
+    margins_at : callable
+        From pixels (n, d) to the network's smallest margin at each (n,).
     lower : ndarray
         (n,) float64: the smallest bound of the leaves of each margin.
     evaluations : int
         Bounds of single functions that were computed.
+    counterexample : Tensor or None
+        Pixels (d,) of the ball with a margin that is not positive in float32, which end the search.
     """
 
     relaxation: Relaxation
@@ -170,15 +178,17 @@ class BranchAndBound:
     exact_functions: Functions
     trees: list[Tree]
     batch: int
+    margins_at: Callable[[Tensor], Tensor]
     lower: NDArray[np.float64] = field(init=False)
     evaluations: int = 0
+    counterexample: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Start without leaves."""
         self.lower = np.full(len(self.trees), np.inf)
 
     def run(self, branches: Branches, lower: Tensor, losses: Tensor, budget: int) -> OpenParts:
-        """Split the whole ball for every margin until all parts are proven or the budget is used up.
+        """Split the whole ball for every margin until all parts are proven, one is refuted or the budget is used up.
 
         Parameters
         ----------
@@ -199,13 +209,26 @@ class BranchAndBound:
         while len(parts.lower) and self.evaluations < budget:
             worst = torch.argsort(parts.lower, stable=True)
             batch, rest = parts.columns(worst[: self.batch]), parts.columns(worst[self.batch :])
-            if bool((self._splittable(batch.branches).sum(0) == 0).any()):
-                # Nothing is left to split: a bound on this part will not become better.
+            self._look_for_counterexample(batch)
+            if self.counterexample is not None or bool((self._splittable(batch.branches).sum(0) == 0).any()):
+                # Where nothing is left to split, a bound will not become better.
                 return batch.joined(rest)
             children = self._children(batch, self._chosen(batch))
             children = children.columns(self._unproven(children))
             parts = rest.joined(children)
         return parts
+
+    def _look_for_counterexample(self, parts: OpenParts) -> None:
+        # Where a linear bound is least, the network itself may be wrong.
+        worst = slice(0, POINTS)
+        functions = self.functions.columns(parts.functions[worst])
+        bound = self.relaxation.lower(functions, parts.branches.columns(worst), exact=False)
+        self.evaluations += len(bound.lower)
+        pixels = self.relaxation.ball.lowest(bound.image).T
+        margins = self.margins_at(pixels)
+        lowest = int(margins.argmin())
+        if float(margins[lowest]) <= 0:
+            self.counterexample = pixels[lowest]
 
     def _splittable(self, branches: Branches) -> Tensor:
         splits = torch.zeros(len(branches.slopes), 1, dtype=torch.bool, device=branches.slopes.device)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gfscore.proofs.balls import Ball, ball
 from gfscore.proofs.branching import BranchAndBound, Tree
@@ -45,14 +46,16 @@ class Proof:
     lower : float
         Lower bound of z_y - z_j over the ball and all other classes j, whatever is proven.
     decided_by : str
-        "prediction" for a wrong one; "ibp", "crown", "alpha" or "branches" for the method that proved the last class;
-        empty where the sample is open.
+        "prediction" for a wrong one; "ibp", "crown", "alpha" or "branches" for the method that proved the last class,
+        "branches" also where they found a counterexample; empty where the sample is open.
     branches : int
         Parts that the ball was split into.
     evaluations : int
         Bounds of single functions that were computed.
     certificate : Certificate or None
         None where nothing is proven.
+    counterexample : ndarray or None
+        Pixels (C, H, W) float32 in the ball, up to their rounding, that are not classified as the label in float32.
     """
 
     proven: bool
@@ -61,6 +64,7 @@ class Proof:
     branches: int
     evaluations: int
     certificate: Certificate | None
+    counterexample: NDArray[np.float32] | None = None
 
 
 def prove(
@@ -170,6 +174,7 @@ class _Search:
     trees: dict[int, Tree] = field(default_factory=dict)
     slopes: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     evaluations: int = 0
+    counterexample: NDArray[np.float32] | None = None
 
     def run(self, image: NDArray[np.float32], budget: int, device: str) -> Proof:
         with torch.no_grad():
@@ -231,6 +236,7 @@ class _Search:
             exact_functions=functions.to(torch.float64, device),
             trees=[Tree(int(rival)) for rival in self.rivals[places]],
             batch=BATCHES.get(kind, BATCHES["cuda"]),
+            margins_at=self._margins_at,
         )
         spent = self.evaluations + tightening.evaluations
         branch_and_bound.run(search.branches, search.lower, search.losses, budget - spent)
@@ -239,17 +245,26 @@ class _Search:
             self.trees[int(place)] = tree
             if tree.complete:
                 self.lower[place] = max(self.lower[place], lower)
+        if branch_and_bound.counterexample is not None:
+            point = branch_and_bound.counterexample.cpu().numpy().astype(np.float32)
+            self.counterexample = point.reshape(self.network.graph.image_shape)
+            return self._proof("branches", tightening)
         if len(self._open()):
             return self._proof("", tightening)
         split = any(len(tree.units) > 1 for tree in self.trees.values())
         return self._proof("branches" if split else "alpha", tightening)
 
+    def _margins_at(self, pixels: Tensor) -> Tensor:
+        logits = self.network.graph.logits(pixels.reshape(-1, *self.network.graph.image_shape))
+        label, rivals = self.claim.label, torch.from_numpy(self.rivals)
+        return logits[:, label] - logits[:, rivals.to(logits.device)].amax(1)
+
     def _proof(self, decided_by: str, tightening: Tightening | None) -> Proof:
-        proven = decided_by not in ("", "prediction")
+        proven = decided_by not in ("", "prediction") and self.counterexample is None
         evaluations = self.evaluations + (tightening.evaluations if tightening else 0)
         parts = sum(len(tree.units) // 2 + 1 for tree in self.trees.values() if len(tree.units) > 1)
         certificate = self._certificate(tightening) if proven and tightening else None
-        return Proof(proven, float(self.lower.min()), decided_by, parts, evaluations, certificate)
+        return Proof(proven, float(self.lower.min()), decided_by, parts, evaluations, certificate, self.counterexample)
 
     def _certificate(self, tightening: Tightening) -> Certificate:
         layers, places = [], []

@@ -63,16 +63,14 @@ def measure_batch(
     points, fooled = _attacked(
         classifier, network, x, y, right, settings=settings, seeds=seeds, classes=logits.shape[1]
     )
-    logits = torch.where(fooled[:, None], logits_of(network, points), logits)
-
     assert classifier.network is not None
     layers = _layers(classifier.network, images.shape[1:])
-    refuted = (~right | fooled).cpu().numpy()
-    inside = _inside(points.cpu().numpy(), images, settings)
-    surely = np.zeros(len(labels), dtype=bool)
-    surely[refuted] = surely_misclassified(layers, inside[refuted], labels[refuted])
-    status = np.where(surely, "refuted", "refuted_float32").astype(object)
-    decided_by = np.where(fooled.cpu().numpy(), "attack", "prediction").astype(object)
+    fooled_rows = fooled.cpu().numpy()
+    refuted = ~right.cpu().numpy() | fooled_rows
+    decided_by = np.full(len(labels), None, dtype=object)
+    decided_by[refuted] = np.where(fooled_rows, "attack", "prediction")[refuted]
+    status = np.where(refuted, "refuted", "open").astype(object)
+    refuting = points.cpu().numpy()
     lower = np.full(len(labels), np.nan)
     branches = np.zeros(len(labels), dtype=np.int64)
     evaluations = np.zeros(len(labels), dtype=np.int64)
@@ -88,11 +86,21 @@ def measure_batch(
         device=classifier.device,
     )
     for row, proof in zip(standing, proofs, strict=True):
-        status[row] = "proven" if proof.proven else "open"
-        decided_by[row] = proof.decided_by if proof.proven else None
-        lower[row] = proof.lower
+        decided_by[row] = proof.decided_by or None
         branches[row] = proof.branches
         evaluations[row] = proof.evaluations
+        if proof.counterexample is not None:
+            status[row] = "refuted"
+            refuting[row] = proof.counterexample
+            continue
+        lower[row] = proof.lower
+        if proof.proven:
+            status[row] = "proven"
+
+    refuted = status == "refuted"
+    certain = surely_misclassified(layers, _inside(refuting[refuted], images[refuted], settings), labels[refuted])
+    status[np.flatnonzero(refuted)[~certain]] = "refuted_float32"
+    logits = logits_of(network, torch.from_numpy(refuting).to(x))
     return {
         "prediction": predictions(logits.cpu().numpy(), labels),
         "value": (status == "proven").astype(np.float64),
