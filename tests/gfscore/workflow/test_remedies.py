@@ -131,7 +131,7 @@ def test_a_model_with_offsets_may_be_written(small):
         ({"measure": "far"}, "remedy: measure: measure of the audit of kind adversarial 'far' is unknown"),
         ({"objective": "floor"}, "remedy: floor: is missing"),
         ({"floor": 0.3}, "remedy: floor: objective worst_class has no floor"),
-        ({"strengths": [0.5]}, "remedy: strengths: the offsets themselves"),
+        ({"strengths": []}, "remedy: strengths: [] is too short"),
         ({"class_weights": [1, 2]}, "remedy: class_weights: 2 weights for 10 classes"),
         ({"objective": "fair"}, "remedy: objective: value 'fair' is unknown"),
     ],

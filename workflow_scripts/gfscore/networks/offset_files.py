@@ -66,10 +66,10 @@ class OffsetFile(Closed):
         """Forward passes of all rounds, counted by image."""
         return sum(attempt.forwards for attempt in self.trail)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the chosen offsets."""
-        return hashlib.sha256(json.dumps(self.offsets).encode()).hexdigest()
+    def words(self, strength: float) -> str:
+        """Share of the offsets, the start of their SHA-256, and their objective, for the identity of values."""
+        digest = hashlib.sha256(json.dumps(self.offsets).encode()).hexdigest()
+        return f"{strength:g} x {digest[:16]}, chosen for {self.settings.objective}"
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,10 @@ def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
             f"{adjustment.offsets}: chosen for a network of digest {chosen_for[:12]}, but the model has "
             f"{manifest['sha256'][:12]}; delete that file and run the workflow again"
         )
-    words = f"{adjustment.strength:g} x {chosen.digest[:16]}, chosen for {chosen.settings.objective}"
-    adjusted = {**manifest, "threat": adjustment.threat, "model": adjustment.model, "offsets": words}
+    adjusted = {
+        **manifest,
+        "threat": adjustment.threat,
+        "model": adjustment.model,
+        "offsets": chosen.words(adjustment.strength),
+    }
     return AddedOffsets([adjustment.strength * number for number in chosen.offsets], adjusted)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gfscore.audit.settings import RemedyParameters
-from gfscore.core.settings import Half, Name, PlainSettings, Positive, Text, Unique, refusal
+from gfscore.core.settings import Half, Name, PlainSettings, Positive, Text, Unique
 from gfscore.measures import NamedMeasure
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.sources.adjusted import SOURCE
@@ -32,15 +32,8 @@ class RemedySettings(OffsetSettings):
     strengths: Unique[Positive] = Field(
         [0.25, 0.5, 0.75, 1],
         min_length=1,
-        description="Shares of the chosen offsets that are measured, for the curve of mean and worst class; 1 is among "
-        "them.",
+        description="Shares of the chosen offsets that are measured; the largest is the remedy.",
     )
-
-    @model_validator(mode="after")
-    def _whole_offsets_are_judged(self) -> RemedySettings:
-        if 1 not in self.strengths or max(self.strengths) > 1:
-            raise refusal("the offsets themselves, 1, are judged; name 1 as the largest strength", "strengths")
-        return self
 
     @property
     def choosing(self) -> OffsetSettings:

@@ -5,8 +5,9 @@ import pytest
 from gfscore import InputError
 from gfscore.audit.remedies.reading import read_remedies
 from gfscore.audit.settings import RemedyParameters
-from gfscore.core.files import write_json
+from gfscore.core.files import read_json, write_json
 from gfscore.measures.samples import table_of
+from gfscore.networks.offset_files import OffsetFile
 from gfscore.tables.parquet_tables import write_logits, write_table
 from helpers.steps import audit_inputs, models_named, write_dataset
 
@@ -30,10 +31,19 @@ def round_of(values, offsets, forwards):
 @pytest.fixture
 def files(tmp_path):
     write_dataset(tmp_path / "judging.parquet", pd.DataFrame({"sample_id": NAMES, "label": LABELS}))
+    offsets = tmp_path / "offsets.json"
+    trail = [round_of([0.2, 0.7], [0.0, 0.0], 100), round_of([0.6, 0.5], [1.5, -1.5], 40)]
+    chosen = {"model": {"dataset": "choosing", "threat": "none", "model": "M"}, "measure": MEASURE, "settings": {}}
+    chosen |= {"classes": ["a", "b"], "offsets": [1.5, -1.5], "chosen": 1, "reached": True, "trail": trail}
+    write_json(offsets, chosen | {"made_from": {"checkpoint_sha256": "c"}})
+    words = OffsetFile.read(offsets).words
+
     samples, logits = [], []
     for strength, robust in SHARES.items():
         name = "M" if strength == 0 else f"M-{strength:g}"
         model = {"dataset": "judging", "threat": "none", "model": name}
+        if strength:
+            model["offsets"] = words(strength)
         value = (np.tile(np.arange(4), 2) < np.take(robust, LABELS)).astype(float)
         frame = pd.DataFrame({"sample_id": NAMES, "label": LABELS, "value": value, "censored": False})
         samples.append(tmp_path / f"{name}.parquet")
@@ -46,11 +56,6 @@ def files(tmp_path):
             logits.append(tmp_path / f"logits-{name}.parquet")
             write_logits(logits[-1], sample_id=NAMES, label=LABELS, logits=values, identity=model)
 
-    offsets = tmp_path / "offsets.json"
-    trail = [round_of([0.2, 0.7], [0.0, 0.0], 100), round_of([0.6, 0.5], [1.5, -1.5], 40)]
-    chosen = {"model": {"dataset": "choosing", "threat": "none", "model": "M"}, "measure": MEASURE, "settings": {}}
-    chosen |= {"classes": ["a", "b"], "offsets": [1.5, -1.5], "chosen": 1, "reached": True, "trail": trail}
-    write_json(offsets, chosen | {"made_from": {"checkpoint_sha256": "c"}})
     return {
         "remedy_datasets": [tmp_path / "judging.parquet"],
         "remedy_offsets": [offsets],
@@ -93,4 +98,12 @@ def test_a_model_that_takes_no_part_in_the_audit_has_no_remedy(files, tmp_path):
 def test_samples_of_another_model_are_refused(files, tmp_path):
     files["remedy_samples"].reverse()
     with pytest.raises(InputError):
+        read_remedies(parameters(), files, audit_values(tmp_path))
+
+
+def test_values_of_other_offsets_are_refused(files, tmp_path):
+    path = files["remedy_offsets"][0]
+    content = read_json(path)
+    write_json(path, content | {"offsets": [1, -1]})
+    with pytest.raises(InputError, match="not of the offsets in"):
         read_remedies(parameters(), files, audit_values(tmp_path))

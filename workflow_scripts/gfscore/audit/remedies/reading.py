@@ -14,11 +14,12 @@ from gfscore.audit.remedies.tables import Choice, MeasuredRemedy
 from gfscore.audit.samples import SampleList
 from gfscore.audit.settings import RemedyParameters
 from gfscore.audit.values import AuditSubject, AuditValues
+from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
 from gfscore.networks.offset_files import OffsetFile
 from gfscore.statistics.margins import predictions
-from gfscore.tables.parquet_tables import read_logits
+from gfscore.tables.parquet_tables import read_identity, read_logits
 
 PASSES = "steps"
 """Column of samples under attack with the forward passes that each took."""
@@ -64,7 +65,7 @@ def read_remedies(
     Raises
     ------
     InputError
-        For a file that is missing, damaged or of another model, measure or dataset.
+        For a file that is missing, damaged or of another model, measure, dataset or offsets.
     """
     logits = iter(files.get("remedy_logits") or ())
     samples = iter(files.get("remedy_samples") or ())
@@ -94,6 +95,9 @@ def _read_remedy(remedy: RemedyParameters, files: RemedyFiles, audit_values: Aud
         samples=files.samples,
     )
     chosen = OffsetFile.read(files.offsets)
+    for strength, path in zip(adjusted, files.samples[1:], strict=True):
+        _require_offsets(path, chosen.words(strength), files.offsets)
+    _require_offsets(files.logits[1], chosen.words(max(adjusted)), files.offsets)
     original_values = values.sample_values(original, remedy.measure)
     return MeasuredRemedy(
         original=original_values,
@@ -112,6 +116,15 @@ def _read_remedy(remedy: RemedyParameters, files: RemedyFiles, audit_values: Aud
         ),
         audit_forwards=_passes_of_audit(original, remedy.measure, audit_values),
     )
+
+
+def _require_offsets(path: Path | str, words: str, path_to_offsets: Path | str) -> None:
+    # Values of other offsets than those of the file, or of none.
+    if read_identity(path).get("offsets") != words:
+        raise InputError(
+            f"{path}: not of the offsets in {path_to_offsets} ({words}); make it again by adding -R {path} to the "
+            "command"
+        )
 
 
 def _clean_outcomes(
