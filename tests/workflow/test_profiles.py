@@ -220,7 +220,7 @@ def test_steps_of_an_audit_share_one_job_on_a_cluster():
     of_audits = {name: text for name, text in rules().items() if '"results/audits/{audit}/' in text}
     for name in ("score_models", "write_configuration"):
         assert "submitted_with" not in of_audits.pop(name)
-    assert len(of_audits) >= 6
+    assert {"tabulate_audit", "judge_audit", "build_report"} <= set(of_audits)
     assert [name for name, text in of_audits.items() if 'submitted_with("audit")' not in text] == []
 
 
