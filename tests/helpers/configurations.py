@@ -28,9 +28,11 @@ CONDITIONAL = {"kind": "conditional", "train_on": "digits-train", "evaluate_on":
 def shipped_configuration(**more):
     """Every shipped audit in one complete configuration that a test may change; it runs the demo.
 
-    Takes sections with what is in no shipped file.
+    Takes sections with what is in no shipped file. Without remedies, whose halves of the data and models would have to
+    follow each change.
     """
-    asked = read_configuration(FILES, {"run": ["digits"], "mappers": {"digits-conditional": CONDITIONAL}, **more})
+    added = {"run": ["digits"], "mappers": {"digits-conditional": CONDITIONAL}, "audits": {"digits": {"remedy": None}}}
+    asked = read_configuration(FILES, {**added, **more})
     return resolve(asked).config
 
 
