@@ -144,7 +144,7 @@ def test_autoattack_is_composed_as_documented():
 
 def test_settings_that_cannot_work_are_refused():
     for name, classes, remedy in (("apgd-dlr", 2, "use apgd-ce$"), ("apgd-targeted", 3, "apgd-ce or apgd-dlr")):
-        with pytest.raises(InputError, match=f"'{name}' needs at least .* here are {classes}.*{remedy}"):
+        with pytest.raises(InputError, match=f"'{name}' needs at least .* {classes}.*{remedy}"):
             members([entry(name)], classes)
         members([entry(name)], classes + 1)
     for attacks, message in (

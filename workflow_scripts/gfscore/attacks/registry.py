@@ -1,4 +1,4 @@
-"""Every attack, discovered by its file, and lists of attacks as the configuration holds them.
+"""Attacks found in the files of this folder, and the lists of attacks in settings of measures.
 
 Imports nothing heavy, because the configuration is checked with it.
 """
@@ -18,27 +18,27 @@ ATTACKS: dict[str, Attack] = {attack.name: attack for attack in declarations("gf
 """Every attack by its name."""
 
 BALL_ATTACKS: dict[str, Form] = {name: attack.in_ball for name, attack in ATTACKS.items() if attack.in_ball}
-"""How attacks search within a ball, by their name."""
+"""Attacks that search within a ball: their form for it, by name."""
 
 MINIMAL_ATTACKS: dict[str, Form] = {name: attack.nearest for name, attack in ATTACKS.items() if attack.nearest}
-"""How attacks look for the nearest misclassified point, by their name."""
+"""Attacks that look for the nearest misclassified point: their form for it, by name."""
 
 if TYPE_CHECKING:
     BallAttack = AttackSettings
     MinimalAttack = AttackSettings
 else:
 
-    def _any_of(forms):
-        # Settings of any of the attacks, told apart by their name.
+    def _union_of_settings(forms):
+        # Type of an entry in a list of attacks; its `name` decides which attack's settings it has.
         classes = [form.settings for form in forms.values()]
         return Annotated[reduce(or_, classes), Field(discriminator="name")]
 
-    BallAttack = _any_of(BALL_ATTACKS)
-    MinimalAttack = _any_of(MINIMAL_ATTACKS)
+    BallAttack = _union_of_settings(BALL_ATTACKS)
+    MinimalAttack = _union_of_settings(MINIMAL_ATTACKS)
 
 
 def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackSettings:
-    """Settings of an entry of a list of attacks, with their defaults.
+    """Settings of an attack from its entry in a list; settings that the entry lacks get their defaults.
 
     Parameters
     ----------
@@ -58,22 +58,24 @@ def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackS
     try:
         return forms[name].settings.model_validate(dict(entry))
     except ValidationError as error:
-        first = error.errors()[0]
-        setting = ".".join(map(str, first["loc"]))
-        raise InputError(f"attack {name!r}: {setting}: {first['msg']}; got {first['input']!r}") from error
+        mistake = error.errors()[0]
+        setting = ".".join(map(str, mistake["loc"]))
+        raise InputError(f"attack {name!r}: {setting}: {mistake['msg']}; got {mistake['input']!r}") from error
 
 
 def expand(attacks: Iterable[AttackSettings], classes: float) -> list[dict[str, Any]]:
-    """Attacks within a ball in the order in which they run, an attack that is a list replaced by its members.
+    """Attacks within a ball in the order in which they run; an ensemble such as AutoAttack gives its members.
+
+    With few classes, a member whose loss needs more gives way to the attack that its declaration names for fewer
+    classes (`with_fewer`), or is left out where the ensemble has that attack already: with 3 classes AutoAttack runs
+    apgd-dlr in place of apgd-targeted, with 2 neither.
 
     Parameters
     ----------
     attacks : iterable of AttackSettings
         Settings of attacks of BALL_ATTACKS.
     classes : float
-        Number K of classes of the data; infinite where it is unknown. Limits targets to K - 1. A member of a list that
-        needs more classes is replaced by the attack that it declares for fewer, or left out where that is a member
-        already: with 3 classes AutoAttack runs apgd-dlr in place of apgd-targeted, with 2 neither.
+        Number K of classes of the data; infinite where it is unknown. Limits targets to K - 1.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def expand(attacks: Iterable[AttackSettings], classes: float) -> list[dict[str, 
     Raises
     ------
     InputError
-        For an attack that needs more classes.
+        For an attack of the list itself that needs more classes.
     """
     expanded = []
     for attack in attacks:
@@ -109,12 +111,12 @@ def _members(attack: AttackSettings, classes: float) -> list[dict[str, Any]]:
             continue
         substitutes = _substitutes(member["name"], classes)
         if substitutes and substitutes[0] not in names:
-            members.append(_with_settings_of(member, substitutes[0]))
+            members.append(_replaced(member, substitutes[0]))
     return members
 
 
-def _with_settings_of(member: Mapping[str, Any], substitute: str) -> dict[str, Any]:
-    # The substitute, with the settings that both attacks have.
+def _replaced(member: Mapping[str, Any], substitute: str) -> dict[str, Any]:
+    # The substitute takes over the member's values of the settings that both attacks have.
     entry = {"name": substitute}
     for key in BALL_ATTACKS[substitute].settings.model_fields:
         if key in member and key != "name":
@@ -123,7 +125,7 @@ def _with_settings_of(member: Mapping[str, Any], substitute: str) -> dict[str, A
 
 
 def _substitutes(name: str, classes: float) -> list[str]:
-    # Attacks that the declarations name for fewer classes and that this number is enough for, the nearest first.
+    # Follows `with_fewer` from attack to attack; of those passed, the ones that run with this number of classes.
     names = []
     name = ATTACKS[name].with_fewer
     while name:
@@ -142,13 +144,13 @@ def _require_classes(name: str, classes: float) -> None:
     if substitutes:
         remedy = f"use {' or '.join(reversed(substitutes))}"
     raise InputError(
-        f"attack {name!r} needs at least {needed} classes, and here are {classes}: its loss compares that many logits; "
-        f"{remedy}"
+        f"attack {name!r} needs at least {needed} classes, and the data has {classes}: its loss compares that many "
+        f"logits; {remedy}"
     )
 
 
 def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> tuple[str, ...]:
-    """Modules that declare the attacks of a list, their members, and the substitutes of these for few classes."""
+    """Modules that declare the attacks of a list, the members of ensembles, and the substitutes for few classes."""
     names = dict.fromkeys(attack.name for attack in attacks)
     for attack in attacks:
         list_members = forms[attack.name].members
@@ -159,10 +161,10 @@ def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> 
     return tuple(ATTACKS[name].module for name in names)
 
 
-def other_norms(attacks: Sequence[AttackSettings], norm: str) -> Iterator[str]:
-    """Yield what is wrong with attacks that do not search in a norm, with the remedy."""
+def norm_mistakes(attacks: Sequence[AttackSettings], norm: str) -> Iterator[str]:
+    """Yield a message with the remedy for each attack that does not search in a norm."""
     for attack in attacks:
-        searched = ATTACKS[attack.name].norms
-        if norm not in searched:
-            names = ", ".join(searched)
+        norms = ATTACKS[attack.name].norms
+        if norm not in norms:
+            names = ", ".join(norms)
             yield f"{attack.name} searches in {names} only; leave it out, or set norm: {names}"

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks.apgd_ce import ApgdCe
 from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words, beyond_white
-from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
+from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, norm_mistakes
 from gfscore.attacks.square import Square
 from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
@@ -55,7 +55,7 @@ def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> I
         for attack in settings.attacks:
             for key, words in beyond_white(attack.model_dump(), ("step_size",)):
                 yield Mistake(("attacks", attack.name, key), words)
-    for words in other_norms(settings.attacks, settings.norm):
+    for words in norm_mistakes(settings.attacks, settings.norm):
         yield Mistake(("attacks",), words)
     try:
         expand(settings.attacks, classes)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks.declaration import NORMS, Distance, Norm, attack_passes, beyond_white
 from gfscore.attacks.fmn import Fmn
-from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, other_norms
+from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, norm_mistakes
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
@@ -71,7 +71,7 @@ def find_mistakes(settings: Minimal, *, classes: float, thorough: bool) -> Itera
     if settings.norm == "linf":
         for key, words in beyond_white({"largest_distance": settings.largest_distance}, ("largest_distance",)):
             yield Mistake((key,), words)
-    for words in other_norms(settings.attacks, settings.norm):
+    for words in norm_mistakes(settings.attacks, settings.norm):
         yield Mistake(("attacks",), words)
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks.apgd_ce import ApgdCe
 from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words, beyond_white
-from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, other_norms
+from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, norm_mistakes
 from gfscore.core.errors import InputError
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
@@ -60,7 +60,7 @@ def find_mistakes(settings: Proven, *, classes: float, thorough: bool) -> Iterat
     if settings.norm == "linf":
         for key, words in beyond_white({"eps": settings.eps}, ("eps",)):
             yield Mistake((key,), words)
-    for words in other_norms(settings.attacks, settings.norm):
+    for words in norm_mistakes(settings.attacks, settings.norm):
         yield Mistake(("attacks",), words)
     try:
         expand(settings.attacks, classes)
