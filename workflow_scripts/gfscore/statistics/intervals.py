@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core.errors import InputError
 
 BLOCK = 1 << 22
-"""Draws at a time, so that memory does not grow with the number of classes."""
+"""Values drawn at a time; bounds the memory of many draws of large samples."""
 
 
 def hoeffding_half_width(n: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
@@ -46,7 +46,8 @@ def hoeffding_half_width(n: ArrayLike, *, classes: int, alpha: float, width: flo
 def rdi_bound(n_min: ArrayLike, *, classes: int, alpha: float, width: float) -> NDArray[np.float64] | np.float64:
     """Bound of |observed RDI - true RDI| with confidence at least 1 - alpha (GF-Score, Eq. 12).
 
-    Twice the half-width of `hoeffding_half_width` for the class with the fewest samples, `n_min`.
+    RDI is the largest minus the smallest class value, and the interval of neither is wider than that of the class with
+    the fewest samples, `n_min`: the bound is twice its half-width.
     """
     return 2 * hoeffding_half_width(n_min, classes=classes, alpha=alpha, width=width)
 
@@ -82,12 +83,13 @@ def empirical_bernstein_half_width(
     """
     n = np.asarray(n, dtype=np.float64)
     variance = np.asarray(variance, dtype=np.float64)
-    log = math.log(4 * classes / alpha)
+    log_term = math.log(4 * classes / alpha)
 
     half_width = np.full(np.broadcast(n, variance).shape, np.inf)
-    several = n > 1
-    spread = np.sqrt(2 * variance[several] * log / n[several])
-    half_width[several] = spread + 7 * width * log / (3 * (n[several] - 1))
+    estimable = n > 1
+    variance_term = np.sqrt(2 * variance[estimable] * log_term / n[estimable])
+    range_term = 7 * width * log_term / (3 * (n[estimable] - 1))
+    half_width[estimable] = variance_term + range_term
     return half_width
 
 
@@ -124,8 +126,9 @@ def samples_for_half_width(half_width: float, *, classes: int, alpha: float, wid
     require_alpha(alpha)
     if half_width <= 0:
         raise InputError(f"half-width must be positive, got {half_width}")
+    solution = width**2 * math.log(2 * classes / alpha) / (2 * half_width**2)
     # Start one below, since rounding may shift the ceiling by one.
-    n = max(1, math.ceil(width**2 * math.log(2 * classes / alpha) / (2 * half_width**2)) - 1)
+    n = max(1, math.ceil(solution) - 1)
     while hoeffding_half_width(n, classes=classes, alpha=alpha, width=width) > half_width:
         n += 1
     return n
@@ -154,7 +157,7 @@ def correct_for_label_errors(
     Returns
     -------
     low, high : ndarray of shape (K,), float64
-        Bounds of the class values, with the confidence of the given ones.
+        Bounds of the class values, with the same confidence as the bounds of the observed means.
 
     Raises
     ------
@@ -175,9 +178,9 @@ def correct_for_label_errors(
 def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
     """Lower bound of the mean over all samples when a share of each class's labels may be wrong.
 
-    If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The worst case
-    has the largest possible d in the classes with the largest eta. With one rate for all classes the bound is that of
-    `correct_for_label_errors`.
+    If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The bound is the
+    worst split of the observed deficit 1 - `low` over the classes: as much of it as possible in the classes with the
+    largest eta. With one rate for all classes the bound is that of `correct_for_label_errors`.
 
     Parameters
     ----------
@@ -199,12 +202,13 @@ def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> 
         For a rate outside [0, 1).
     """
     eta = _require_rate(error_rate)
-    order = np.argsort(-eta)
-    right = 1 - eta[order]
-    # Weight of the correctly labelled samples of each class, filled up from the class with the largest eta.
-    room = n[order] / n.sum() * right
-    lacking = np.clip(1 - low - (np.cumsum(room) - room), 0, room)
-    return float(np.clip(1 - (lacking / right).sum(), 0, 1))
+    worst_first = np.argsort(-eta)
+    correct_share = 1 - eta[worst_first]
+    # A class can lack no more than the weight of its correctly labelled samples; the rest falls to the next class.
+    largest_deficit = n[worst_first] / n.sum() * correct_share
+    deficit_before = np.cumsum(largest_deficit) - largest_deficit
+    deficit = np.clip(1 - low - deficit_before, 0, largest_deficit)
+    return float(np.clip(1 - (deficit / correct_share).sum(), 0, 1))
 
 
 def _require_rate(error_rate):
@@ -214,7 +218,7 @@ def _require_rate(error_rate):
     return eta
 
 
-# ---- the bound of RDI, tried on draws ----
+# ---- deviations of RDI in random subsamples ----
 
 
 def rdi_deviations(
@@ -227,8 +231,8 @@ def rdi_deviations(
 ) -> NDArray[np.float64]:
     """Deviations of the RDI when each class is estimated from fewer samples, for comparison with `rdi_bound`.
 
-    The samples serve as the population, so its RDI is known exactly and draws, with replacement, are independent:
-    Eq. 12 of the GF-Score paper must hold for them at every size.
+    All samples together serve as the population, whose RDI is thus known exactly. Draws from it, with replacement, are
+    independent, so Eq. 12 of the GF-Score paper must hold for them at every size.
 
     Parameters
     ----------
@@ -266,11 +270,12 @@ def rdi_deviations(
 
 
 def _drawn_means(members, size, draws, rng):
-    step = max(1, BLOCK // size)
+    block_draws = max(1, BLOCK // size)
     means = np.empty(draws)
-    for start in range(0, draws, step):
-        count = min(step, draws - start)
-        means[start : start + count] = members[rng.integers(len(members), size=(count, size))].mean(axis=1)
+    for start in range(0, draws, block_draws):
+        count = min(block_draws, draws - start)
+        indices = rng.integers(len(members), size=(count, size))
+        means[start : start + count] = members[indices].mean(axis=1)
     return means
 
 

@@ -152,7 +152,7 @@ def test_copies_of_a_sample_count_as_one_sample(data):
     twice = (np.tile(column, 2) for column in (group, labels, predictions))
     copies = group_counts(*twice, groups=groups, classes=3, shares=np.full(2 * len(labels), 0.5))
     once = counts(group, labels, predictions, groups=groups, classes=3)
-    for name in ("members", "taken", "recognised"):
+    for name in ("members", "predicted", "recognised"):
         assert getattr(copies, name) == pytest.approx(getattr(once, name))
 
 

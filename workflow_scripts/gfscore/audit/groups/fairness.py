@@ -1,6 +1,7 @@
 """Fairness metrics between groups of samples: dependence of predictions and their errors on an attribute.
 
-Notation: Y true class, R predicted class, A group; G groups, K classes. Each class is considered against the rest.
+Notation: Y true class, R predicted class, A group; G groups, K classes. Every class is in turn the positive
+one, the others together the negative one.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """Counts of samples by group and class. Copies of a sample count as fractions.
+    """Counts of samples by group and class. Each of m perturbed copies of a sample counts 1/m.
 
     Parameters
     ----------
     members : array of float64, shape (G, K)
         Samples of the group in the class.
-    taken : array of float64, shape (G, K)
+    predicted : array of float64, shape (G, K)
         Samples of the group predicted as the class.
     recognised : array of float64, shape (G, K)
         Samples of the group in the class and predicted as it.
     """
 
     members: NDArray[np.float64]
-    taken: NDArray[np.float64]
+    predicted: NDArray[np.float64]
     recognised: NDArray[np.float64]
 
     @property
@@ -43,7 +44,10 @@ class GroupCounts:
 
     @property
     def smallest_cell(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Smallest denominators of the rates in EOpp, and of those in EOdd: two arrays (K,)."""
+        """Samples behind the least certain rate in EOpp, and in EOdd and AOdd: two arrays (K,).
+
+        The smallest number of positives over the groups; the smallest number of positives or negatives.
+        """
         positive = self.members.min(axis=-2)
         negative = (self.total - self.members).min(axis=-2)
         return positive, np.minimum(positive, negative)
@@ -69,25 +73,27 @@ def group_counts(
     groups, classes : int
         Numbers G and K.
     shares : array of float, shape (R,), optional
-        Weights of the rows, of which those of a sample sum to 1. By default each row is a sample.
+        Weights of the rows; those of one sample sum to 1. By default each row is a sample.
     """
     weights = np.ones(len(group)) if shares is None else shares
-    right = labels == predictions
+    correct = labels == predictions
 
-    def counted(classes_of_rows: NDArray[np.int64], rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-        cells = group[rows] * classes + classes_of_rows[rows]
+    def counts_by_class(row_classes: NDArray[np.int64], rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        cells = group[rows] * classes + row_classes[rows]
         counts = np.bincount(cells, weights=weights[rows], minlength=groups * classes)
         return counts.astype(np.float64).reshape(groups, classes)
 
     every_row = np.ones(len(group), dtype=bool)
     return GroupCounts(
-        members=counted(labels, every_row), taken=counted(predictions, every_row), recognised=counted(labels, right)
+        members=counts_by_class(labels, every_row),
+        predicted=counts_by_class(predictions, every_row),
+        recognised=counts_by_class(labels, correct),
     )
 
 
 @dataclass(frozen=True)
 class GroupRates:
-    """Rates of G groups for each of K classes against the rest, each in 0..1, NaN for an empty cell.
+    """Rates of G groups for each of K classes against the rest, each in 0..1, NaN where its denominator is 0.
 
     Parameters
     ----------
@@ -108,9 +114,9 @@ def group_rates(counts: GroupCounts) -> GroupRates:
     """Rates of groups from their counts."""
     negatives = counts.total - counts.members
     return GroupRates(
-        selection=_share(counts.taken, np.broadcast_to(counts.total, counts.taken.shape)),
+        selection=_share(counts.predicted, np.broadcast_to(counts.total, counts.predicted.shape)),
         true_positive=_share(counts.recognised, counts.members),
-        false_positive=_share(counts.taken - counts.recognised, negatives),
+        false_positive=_share(counts.predicted - counts.recognised, negatives),
     )
 
 
@@ -131,13 +137,13 @@ def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
     Returns
     -------
     dict
-        Arrays (K,) in 0..1 for each of METRICS; 0 if groups are treated equally, NaN if a cell is empty (where
-        fairlearn has the rate 0), and for a single group.
+        Arrays (K,) in 0..1 for each of METRICS; 0 if groups are treated equally. NaN for a single group, and where a
+        group has no sample to compute a rate from (fairlearn takes that rate as 0).
 
         - ``dp`` largest difference between groups of P(R = class | A)
-        - ``eopp`` that of the true positive rate (equal to that of the false negative rate)
-        - ``eodd`` the larger of the differences of the true and the false positive rate
-        - ``aodd`` their mean
+        - ``eopp`` largest difference of the true positive rate, which is also that of the false negative rate
+        - ``eodd`` the larger of the largest differences of the true and of the false positive rate
+        - ``aodd`` the mean of these two differences
 
     References
     ----------
@@ -165,9 +171,9 @@ def spread(rates: NDArray[np.float64]) -> NDArray[np.float64]:
 def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
     """Metrics as the projection paper prints them.
 
-    There EOdd is the largest and AOdd the mean of P(R = class | Y, A) over both values of Y and all groups, without
-    differences, so a perfect classifier gets 1 and .5, a constant one 1 and 1 or 0 and 0. dp and eopp are those of
-    group_metrics.
+    Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups; no
+    difference is taken. A perfect classifier therefore gets EOdd 1 and AOdd 0.5. A constant one gets 1 for both in the
+    class that it always predicts, and 0 for both in every other. dp and eopp are those of group_metrics.
 
     Parameters
     ----------
@@ -191,7 +197,7 @@ def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]
 
 
 def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and largest of the defined values of classes.
+    """Mean and largest of the class values that are not NaN.
 
     Parameters
     ----------
@@ -200,7 +206,7 @@ def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     Returns
     -------
     macro, worst : array of float64, shape (...)
-        NaN if no value is defined.
+        NaN if every class value is NaN.
     """
     defined = ~np.isnan(values)
     any_defined = defined.any(axis=-1)
@@ -211,9 +217,9 @@ def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
 
 
 def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:
-    """Random part of the samples in which all groups have the size of the smallest one.
+    """Rows of a random subsample in which all groups have the size of the smallest one.
 
-    Drawn without replacement, depending only on `group` and `seed`.
+    Drawn without replacement; depends only on `group` and `seed`.
 
     Parameters
     ----------
@@ -232,12 +238,15 @@ def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     if len(present) == 0:
         return np.zeros(0, dtype=np.int64)
     rng = np.random.default_rng(seed)
-    drawn = [rng.permutation(np.flatnonzero(group == index))[: counts.min()] for index in present]
+    drawn = []
+    for index in present:
+        members = rng.permutation(np.flatnonzero(group == index))
+        drawn.append(members[: counts.min()])
     return np.sort(np.concatenate(drawn))
 
 
 def wilson(rate: NDArray[np.float64], n: NDArray[np.float64], *, alpha: float) -> Ends:
-    """Wilson score interval of binomial proportions: approximate.
+    """Wilson score interval of binomial proportions; its confidence holds approximately.
 
     Parameters
     ----------
@@ -260,18 +269,19 @@ def wilson(rate: NDArray[np.float64], n: NDArray[np.float64], *, alpha: float) -
     """
     z2 = NormalDist().inv_cdf(1 - alpha / 2) ** 2
     n = np.where(np.asarray(n) > 0, n, np.nan)
-    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    scale = 1 + z2 / n
+    centre = (rate + z2 / (2 * n)) / scale
+    half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / scale
     return np.clip(centre - half_width, 0, 1), np.clip(centre + half_width, 0, 1)
 
 
 def wilson_metrics(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
-    """Intervals of all metrics from Wilson intervals of their cells.
+    """Intervals of all metrics from Wilson intervals of the rates that they are made of.
 
-    The cells of a class divide its alpha (G cells for dp and eopp, 2G for eodd and aodd), and the ends are the extremes
-    over the box of their intervals, which is wide for many groups. The last two entries are for the mean and the
-    largest over classes, for which the K classes divide alpha so that all boxes hold simultaneously; a bootstrap would
-    be biased, since differences between groups are never negative.
+    A metric of a class needs G rates (dp, eopp) or 2G (eodd, aodd). Alpha is divided among them, so that all their
+    intervals hold together; the ends are the smallest and the largest value of the metric with each rate anywhere in
+    its interval, which is wide for many groups. For the mean and the largest over classes alpha is first divided among
+    the K classes. A bootstrap would be biased, since differences between groups are never negative.
 
     Parameters
     ----------
@@ -283,16 +293,19 @@ def wilson_metrics(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
     Returns
     -------
     dict
-        For each of METRICS low and high, each (K + 2,).
+        For each of METRICS low and high, each (K + 2,): the K classes, then the mean and the largest over classes.
     """
     classes = counts.members.shape[1]
-    single = _wilson_of_classes(counts, alpha=alpha)
-    simultaneous = _wilson_of_classes(counts, alpha=alpha / classes)
+    single_class = _wilson_of_classes(counts, alpha=alpha)
+    all_classes = _wilson_of_classes(counts, alpha=alpha / classes)
     intervals = {}
     for name in METRICS:
-        low = np.append(single[name][0], over_classes(simultaneous[name][0]))
-        high = np.append(single[name][1], over_classes(simultaneous[name][1]))
-        intervals[name] = low, high
+        low, high = single_class[name]
+        simultaneous_low, simultaneous_high = all_classes[name]
+        intervals[name] = (
+            np.append(low, over_classes(simultaneous_low)),
+            np.append(high, over_classes(simultaneous_high)),
+        )
     return intervals
 
 
@@ -302,8 +315,9 @@ def _wilson_of_classes(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
     negatives = counts.total - counts.members
     totals = np.broadcast_to(counts.total, counts.members.shape)
 
-    def difference(rate: NDArray[np.float64], n: NDArray[np.float64], cells: int) -> Ends:
-        return _spread_over_box(*wilson(rate, n, alpha=alpha / cells))
+    def difference(rate: NDArray[np.float64], n: NDArray[np.float64], intervals: int) -> Ends:
+        low, high = wilson(rate, n, alpha=alpha / intervals)
+        return _spread_ends(low, high)
 
     true_low, true_high = difference(rates.true_positive, counts.members, 2 * groups)
     false_low, false_high = difference(rates.false_positive, negatives, 2 * groups)
@@ -315,10 +329,12 @@ def _wilson_of_classes(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
     }
 
 
-def _spread_over_box(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
-    # Smallest and largest difference of two different groups; NaN if a group has no interval, and for a single group.
-    different = ~np.eye(len(low), dtype=bool)[:, :, None]
-    at_least = np.where(different, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
-    at_most = np.where(different, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
-    unknown = np.isnan(low).any(axis=0) | (len(low) < 2)
-    return np.where(unknown, np.nan, np.maximum(0, at_least)), np.where(unknown, np.nan, np.maximum(0, at_most))
+def _spread_ends(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
+    # Smallest and largest spread of rates in their intervals; NaN if a group has none, and for a single group.
+    two_groups = ~np.eye(len(low), dtype=bool)[:, :, None]
+    smallest = np.where(two_groups, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
+    largest = np.where(two_groups, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
+    undefined = np.isnan(low).any(axis=0) | (len(low) < 2)
+    smallest = np.where(undefined, np.nan, np.maximum(0, smallest))
+    largest = np.where(undefined, np.nan, np.maximum(0, largest))
+    return smallest, largest
