@@ -14,7 +14,7 @@ MOMENTUM = (0.5, 0.999)
 
 
 class ConditionalNetwork(MapperNetwork):
-    """Codes are the A conditions, each in [0, 1], which are moved, followed by the output of the encoder."""
+    """Codes are the A conditions, each in [0, 1], followed by the output of the encoder; only conditions are moved."""
 
     limits = (0.0, 1.0)
 
@@ -58,7 +58,7 @@ class ConditionalNetwork(MapperNetwork):
         self.critic = nn.Sequential(encoder(image_shape, features, width=width), nn.Linear(features, 1 + count))
 
     def encode(self, images: Tensor, conditions: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Codes, and the whole range of each attribute in place of a posterior standard deviation."""
+        """Codes, and 1, the length of a condition's range, in place of each posterior standard deviation."""
         assert conditions is not None  # this kind declares them
         residue = torch.tanh(self.residue(self.encoder(images)))
         return torch.cat([conditions, residue], dim=1), torch.ones_like(conditions)
@@ -73,16 +73,28 @@ class ConditionalNetwork(MapperNetwork):
 
 
 class ConditionalTrainer:
-    """Adam on the losses of AttGAN (He et al. 2019) with a hinge adversarial loss."""
+    """Training by Adam with the losses of AttGAN (He et al. 2019); the adversarial loss is a hinge loss."""
 
     losses = ("reconstruction", "discriminator", "attributes")
 
     def __init__(self, network: ConditionalNetwork, learning_rate: float, generator: Generator) -> None:
-        """Create the optimisers; `generator` draws on the CPU."""
+        """Create the optimisers.
+
+        Parameters
+        ----------
+        network : ConditionalNetwork
+        learning_rate : float
+            That of both optimisers.
+        generator : Generator
+            On the CPU; draws whose attributes a decoded image gets.
+        """
         self.network = network
         self.generator = generator
-        mapper = [value for name, value in network.named_parameters() if not name.startswith("critic.")]
-        self.mapper_optimiser = torch.optim.Adam(mapper, lr=learning_rate, betas=MOMENTUM)
+        mapper_parameters = []
+        for name, parameter in network.named_parameters():
+            if not name.startswith("critic."):
+                mapper_parameters.append(parameter)
+        self.mapper_optimiser = torch.optim.Adam(mapper_parameters, lr=learning_rate, betas=MOMENTUM)
         self.critic_optimiser = torch.optim.Adam(network.critic.parameters(), lr=learning_rate, betas=MOMENTUM)
 
     @property
@@ -94,29 +106,34 @@ class ConditionalTrainer:
         """One step of the discriminator, then one of encoder and decoder; a missing condition is NaN."""
         present = ~torch.isnan(conditions)
         attributes = torch.where(present, conditions, UNKNOWN)
-        # Attributes of another sample, so that their combinations are realistic.
+        # Edited images get all attributes of another sample, so that their combinations are realistic.
         order = torch.randperm(len(images), generator=self.generator).to(images.device)
         codes, _ = self.network.encode(images, attributes)
         residue = codes[:, attributes.shape[1] :]
-        decoded = self.network.decode(torch.cat([attributes[order], residue], dim=1))
+        edited = self.network.decode(torch.cat([attributes[order], residue], dim=1))
 
-        real = self.network.critic(images)
-        fake = self.network.critic(decoded.detach())
-        discriminator = functional.relu(1 - real[:, 0]).mean() + functional.relu(1 + fake[:, 0]).mean()
-        on_real = _attribute_loss(real[:, 1:], attributes, present)
+        # Column 0 of the critic tells real from edited images; the others are logits of the attributes.
+        real_outputs = self.network.critic(images)
+        edited_outputs = self.network.critic(edited.detach())
+        hinge_real = functional.relu(1 - real_outputs[:, 0]).mean()
+        hinge_edited = functional.relu(1 + edited_outputs[:, 0]).mean()
+        discriminator_loss = hinge_real + hinge_edited
+        classifier_loss = _attribute_loss(real_outputs[:, 1:], attributes, present)
         self.critic_optimiser.zero_grad()
-        (discriminator + on_real).backward()
+        (discriminator_loss + classifier_loss).backward()
         self.critic_optimiser.step()
 
-        criticised = self.network.critic(decoded)
-        misfit = functional.binary_cross_entropy(self.network.decode(codes), images)
-        on_decoded = _attribute_loss(criticised[:, 1:], attributes[order], present[order])
-        realism = criticised[:, 0].mean()
-        loss = misfit - self.network.adversarial_weight * realism + self.network.attribute_weight * on_decoded
+        # The critic has changed, and now gradients reach the decoder.
+        edited_outputs = self.network.critic(edited)
+        reconstruction_loss = functional.binary_cross_entropy(self.network.decode(codes), images)
+        attribute_loss = _attribute_loss(edited_outputs[:, 1:], attributes[order], present[order])
+        adversarial_loss = -edited_outputs[:, 0].mean()
+        loss = reconstruction_loss + self.network.adversarial_weight * adversarial_loss
+        loss = loss + self.network.attribute_weight * attribute_loss
         self.mapper_optimiser.zero_grad()
         loss.backward()
         self.mapper_optimiser.step()
-        return misfit.item(), discriminator.item(), on_decoded.item()
+        return reconstruction_loss.item(), discriminator_loss.item(), attribute_loss.item()
 
 
 def _attribute_loss(logits: Tensor, conditions: Tensor, present: Tensor) -> Tensor:
