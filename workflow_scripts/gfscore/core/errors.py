@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 MOST_LISTED = 12
-"""Names that a message lists beside the nearest one."""
+"""Most choices that a message lists after it has named the nearest one."""
 
 
 class InputError(ValueError):
@@ -12,12 +12,12 @@ class InputError(ValueError):
 
 
 def unknown(what: str, name: object, choices: Collection[object]) -> str:
-    """Error message for an unknown name.
+    """Message that a name is unknown.
 
     Parameters
     ----------
     what : str
-        What the name should be of, such as "attack".
+        Kind of thing that the name should belong to, such as "attack".
     name : object
         The unknown name.
     choices : collection
@@ -26,20 +26,20 @@ def unknown(what: str, name: object, choices: Collection[object]) -> str:
     Returns
     -------
     str
-        The name, the nearest of the choices, and the others where they are few.
+        With the nearest choice, and with all of them where none is near or they are few.
     """
-    listed = f"known: {', '.join(map(str, choices)) or 'none'}"
-    close = nearest(name, choices)
-    if close is None:
-        return f"{what} {name!r} is unknown; {listed}"
-    message = f"{what} {name!r} is unknown; did you mean {close!r}?"
+    names = ", ".join(map(str, choices)) or "none"
+    nearest_choice = nearest(name, choices)
+    if nearest_choice is None:
+        return f"{what} {name!r} is unknown; known: {names}"
+    message = f"{what} {name!r} is unknown; did you mean {nearest_choice!r}?"
     if 1 < len(choices) <= MOST_LISTED:
-        message += f" ({listed})"
+        message += f" (known: {names})"
     return message
 
 
 def nearest(name: object, choices: Collection[object]) -> str | None:
-    """The choice that is most like a name, None where none is like it."""
+    """The choice that is spelt most like a name; None where none is similar."""
     matches = get_close_matches(str(name), [str(choice) for choice in choices], n=1, cutoff=0.4)
     return matches[0] if matches else None
 

@@ -1,5 +1,6 @@
-"""Names of measures that the configuration does not name: made of their settings, so that different settings never
-share files.
+"""Names of measures that the configuration leaves unnamed.
+
+A name is made of the measure's settings, so that measures with different settings never share files.
 
 Imports nothing heavy, because names are made whenever a run is planned.
 """
@@ -17,17 +18,17 @@ from gfscore.measures import KINDS, complete
 from gfscore.measures.declaration import Kind
 
 SHORT = 4
-"""Characters of a number that stands in a name as it is; a longer one as its share of white, where it is one."""
+"""Most characters of a number that a name shows as it is; 0.0313725... is shown as 8of255 instead."""
 
 Value = str | float
-"""A setting that a measure is named by."""
+"""Value of a setting that stands in a name."""
 
 
 def name_of(entry: Mapping[str, Any]) -> str:
-    """Name of a measure by its settings, "adversarial-linf-8of255".
+    """Name of a measure made of its settings, such as "adversarial-linf-8of255".
 
-    It consists of the kind and the settings that the kind is named by; where other settings differ from their defaults,
-    four characters of the digest of all settings follow.
+    It consists of the kind and the values of the settings in `Kind.named_by`. Where other settings differ from their
+    defaults, four characters of the digest of all settings follow.
 
     Raises
     ------
@@ -36,22 +37,27 @@ def name_of(entry: Mapping[str, Any]) -> str:
     """
     kind = KINDS[entry["kind"]]
     settings = complete(entry)
-    naming: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for key in kind.named_by:
         value = _value_at(settings, key)
         if value is not None:
-            naming[key] = value
+            values[key] = value
 
-    name = "-".join([kind.name, *map(_text_of, naming.values())])
-    if settings == complete(_entry_of(kind.name, naming)):
+    texts = [_text_of(value) for value in values.values()]
+    name = "-".join([kind.name, *texts])
+    entry_of_name = _entry_of(kind.name, values)
+    if settings == complete(entry_of_name):
         return name
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     return f"{name}-{digest[:4]}"
 
 
 def entry_named(name: str) -> dict[str, Any] | None:
-    """Entry of the measure that `name_of` gives this name, which contains all its settings; None for any other name."""
-    # The longest first, so that no kind takes the name of another that begins with its name.
+    """Entry of the measure with a name made by `name_of`.
+
+    None for a name that some settings are missing from (it ends in a digest), and for any that `name_of` never makes.
+    """
+    # The longest first, since the name of one kind may begin with the name of another.
     for kind in sorted(KINDS.values(), key=lambda kind: -len(kind.name)):
         if name != kind.name and not name.startswith(f"{kind.name}-"):
             continue
@@ -65,16 +71,17 @@ def entry_named(name: str) -> dict[str, Any] | None:
 
 
 def usual_names() -> list[str]:
-    """Names of every kind of measure by its defaults, and by each choice of the first setting that it is named by."""
+    """Names of every kind with its defaults, and with each choice of the first setting in its name."""
     names = []
     for kind in KINDS.values():
         names.append(name_of({"kind": kind.name}))
-        for choice in _choices(kind):
+        for choice in _first_choices(kind):
             names.append(name_of({"kind": kind.name, kind.named_by[0]: choice}))
     return list(dict.fromkeys(names))
 
 
-def _choices(kind: Kind[Any]) -> tuple[Any, ...]:
+def _first_choices(kind: Kind[Any]) -> tuple[Any, ...]:
+    # Values of the first setting in the name, where its type lists them.
     if not kind.named_by:
         return ()
     field = kind.settings.model_fields.get(kind.named_by[0])
@@ -84,12 +91,13 @@ def _choices(kind: Kind[Any]) -> tuple[Any, ...]:
 
 
 def _entries(kind: Kind[Any], text: str) -> Iterator[dict[str, Any]]:
-    # Entries that the settings in a name may stand for: of any of the keys that the kind is named by, in their order.
+    # Entries that may have this text after the kind in their name. A setting without a value is left out of a name, so
+    # that the text does not tell which keys its values belong to: every choice of keys is tried, in their order.
     for count in range(len(kind.named_by) + 1):
         texts = _split(text, count)
         if len(texts) != count:
             continue
-        values = list(map(_value_of, texts))
+        values = [_value_of(text) for text in texts]
         for keys in combinations(kind.named_by, count):
             yield _entry_of(kind.name, dict(zip(keys, values, strict=True)))
 
@@ -102,7 +110,7 @@ def _split(text: str, count: int) -> list[str]:
 
 
 def _entry_of(kind: str, values: Mapping[str, Value]) -> dict[str, Any]:
-    # Keys as in "smoothing.sigma".
+    # A key such as "smoothing.sigma" is the setting sigma in the section smoothing.
     entry: dict[str, Any] = {"kind": kind}
     for key, value in values.items():
         *sections, setting = key.split(".")
@@ -115,10 +123,10 @@ def _entry_of(kind: str, values: Mapping[str, Value]) -> dict[str, Any]:
 
 def _value_at(settings: Mapping[str, Any], key: str) -> Value | None:
     value: Any = settings
-    for step in key.split("."):
+    for name in key.split("."):
         if not isinstance(value, Mapping):
             return None
-        value = value.get(step)
+        value = value.get(name)
     return value
 
 
@@ -126,16 +134,16 @@ def _text_of(value: Value) -> str:
     if isinstance(value, str):
         return value
     text = f"{value:g}"
-    steps = round(value * WHITE)
-    if len(text) > SHORT and steps / WHITE == value:
-        return f"{steps}of{WHITE}"
+    pixel_steps = round(value * WHITE)
+    if len(text) > SHORT and pixel_steps / WHITE == value:
+        return f"{pixel_steps}of{WHITE}"
     return text if float(text) == value else repr(float(value))
 
 
 def _value_of(text: str) -> Value:
-    steps, _, white = text.partition("of")
-    if steps.isdigit() and white == str(WHITE):
-        return int(steps) / WHITE
+    pixel_steps, _, white = text.partition("of")
+    if pixel_steps.isdigit() and white == str(WHITE):
+        return int(pixel_steps) / WHITE
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Images listed in a CSV file with the label of each."""
+"""Images and their labels listed in a CSV file."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ class ImageCsv(DatasetSettings):
 
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t"}
-"""What stands between cells, by the values of `separator`."""
+"""Characters between cells, by the value of the setting `separator`."""
 
 SOURCE = DatasetSource(name="image_csv", settings=ImageCsv)
 
 
 def open_source(settings: ImageCsv, path: Path | str) -> ImageSet:
-    """Images of a CSV file, in its order, see `open_images_of_csv`; identifiers are their names in it."""
+    """Images in the order of the CSV file; a sample's identifier is the name of its image there."""
     from gfscore.images.listing import open_images_of_csv
 
+    folder = Path(settings.images) if settings.images else Path(path).parent
     return open_images_of_csv(
         path,
-        root=Path(settings.images) if settings.images else Path(path).parent,
+        root=folder,
         image=settings.image,
         label=settings.label,
         separator=SEPARATORS[settings.separator or "comma"],
