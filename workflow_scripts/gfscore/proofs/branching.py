@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ CANDIDATES = 3
 
 STEPS = 8
 """Steps by which slopes and multipliers of a new part are optimised."""
+
+LAST_STEPS = 200
+"""Steps for parts in which nothing is left to split."""
 
 RATE = 0.1
 """Size of these steps."""
@@ -210,25 +213,58 @@ class BranchAndBound:
             worst = torch.argsort(parts.lower, stable=True)
             batch, rest = parts.columns(worst[: self.batch]), parts.columns(worst[self.batch :])
             self._look_for_counterexample(batch)
-            if self.counterexample is not None or bool((self._splittable(batch.branches).sum(0) == 0).any()):
-                # Where nothing is left to split, a bound will not become better.
-                return batch.joined(rest)
+            if self.counterexample is not None:
+                return parts
+            whole = self._splittable(batch.branches).any(0)
+            if not bool(whole.all()):
+                last = self._polished(batch.columns(~whole))
+                if len(last.lower):
+                    return last.joined(batch.columns(whole)).joined(rest)
+                parts = batch.columns(whole).joined(rest)
+                continue
             children = self._children(batch, self._chosen(batch))
             children = children.columns(self._unproven(children))
             parts = rest.joined(children)
         return parts
 
-    def _look_for_counterexample(self, parts: OpenParts) -> None:
-        # Where a linear bound is least, the network itself may be wrong.
+    def _polished(self, parts: OpenParts) -> OpenParts:
+        # Parts in which nothing is left to split: their bounds are as good as slopes and multipliers are.
+        functions = self.functions.columns(parts.functions)
+        search = improved(self.relaxation, functions, parts.branches, steps=LAST_STEPS, rate=RATE)
+        self.evaluations += search.evaluations
+        parts = replace(parts, lower=search.lower, branches=search.branches)
+        self._look_for_counterexample(parts, descent=True)
+        return parts.columns(self._unproven(parts))
+
+    def _look_for_counterexample(self, parts: OpenParts, *, descent: bool = False) -> None:
+        # Where a linear bound is least, the network itself may be wrong, or not far from there.
         worst = slice(0, POINTS)
         functions = self.functions.columns(parts.functions[worst])
         bound = self.relaxation.lower(functions, parts.branches.columns(worst), exact=False)
         self.evaluations += len(bound.lower)
         pixels = self.relaxation.ball.lowest(bound.image).T
+        if descent and self.relaxation.ball.norm == "linf":
+            pixels = self._descended(pixels)
         margins = self.margins_at(pixels)
         lowest = int(margins.argmin())
         if float(margins[lowest]) <= 0:
             self.counterexample = pixels[lowest]
+
+    def _descended(self, pixels: Tensor) -> Tensor:
+        # The pixels (n, d) of smallest margin on a descent in the box, with steps that become shorter.
+        low, high = self.relaxation.ball.low.T, self.relaxation.ball.high.T
+        best = pixels
+        smallest = self.margins_at(pixels)
+        for step in range(LAST_STEPS):
+            points = pixels.requires_grad_()
+            margins = self.margins_at(points)
+            better = margins.detach() < smallest
+            best = torch.where(better[:, None], points.detach(), best)
+            smallest = torch.where(better, margins.detach(), smallest)
+            (gradient,) = torch.autograd.grad(margins.sum(), points)
+            share = 0.25 * (1 - step / LAST_STEPS)
+            pixels = (points.detach() - share * (high - low) * gradient.sign()).clamp(low, high)
+        return best.detach()
 
     def _splittable(self, branches: Branches) -> Tensor:
         splits = torch.zeros(len(branches.slopes), 1, dtype=torch.bool, device=branches.slopes.device)
