@@ -10,7 +10,7 @@ from gfscore.show.drawing.saving import page_markup, save_figure
 from helpers.pages import OVERLAPS
 from helpers.synthetic_audits import full_subject
 
-pytestmark = pytest.mark.seconds(40)
+pytestmark = pytest.mark.seconds(70)
 
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(6)]
