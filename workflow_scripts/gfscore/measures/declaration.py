@@ -1,4 +1,4 @@
-"""What a kind of measure declares: its settings, what a value means, and what computing it takes.
+"""What a kind of measure declares: its settings, the meaning of its values, and how they are computed.
 
 Imports nothing heavy: declarations are read whenever a run is planned.
 """
@@ -17,11 +17,11 @@ CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed c
 
 
 class Settings(Entry):
-    """Settings of a measure; each kind adds its own, among them `kind`, a literal."""
+    """Settings of a measure. Each kind adds its own, and `kind`, a literal with its name."""
 
 
 class NetworkSettings(Settings):
-    """Settings that every measure has which shows images to a network."""
+    """Settings of a measure that shows images to a network."""
 
     last = ("subset", "seed")
 
@@ -30,7 +30,7 @@ class NetworkSettings(Settings):
 
 
 class Column(NamedTuple):
-    """Column of a samples table: its name, its Arrow type by name ("float64") and its meaning."""
+    """Column of a samples table: its name, the name of its Arrow type ("float64") and its meaning."""
 
     name: str
     type: str
@@ -41,38 +41,38 @@ CLEAN_PREDICTION = Column("clean_prediction", "int32", "predicted class of the u
 
 
 class Mistake(NamedTuple):
-    """What is wrong with settings: the path of the key, and a sentence with the value and the remedy."""
+    """A mistake in settings: the path of the wrong key, and a sentence with the value and the remedy."""
 
     key: tuple[str, ...]
     words: str
 
     def __str__(self) -> str:
-        """In one line, "smoothing: sandwich: ..."."""
+        """One line, such as "smoothing: sandwich: ..."."""
         return ": ".join([*self.key, self.words])
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What every consumer of a measure needs to know of it. Every measure is oriented so that higher is better.
+    """Meaning of the values of a measure, for tables, intervals and pages. Higher values are always better.
 
     Parameters
     ----------
     title : str
         For axes and tables.
     value_range : tuple of float
-        Lowest and highest value of a sample; intervals rely on it.
+        Lowest and highest possible value of a sample; confidence intervals are valid only if it holds.
     unit : str
         For axes.
     explanation : str
         What a value means, in full sentences.
     binary : bool
-        Whether a value is one end of the range or the other, nothing between.
+        Whether a value can only be one of the two ends of the range.
     test : mapping, optional
         Settings of the test or certification behind each value; None without one.
     several_copies : bool
         Whether the samples table holds several disturbed copies of each sample, whose mean is the sample's value.
     undecided : bool
-        Whether a censored value may be any up to the upper end of the range.
+        Whether a censored value is a lower bound: the true one may lie anywhere between it and the end of the range.
     """
 
     title: str
@@ -88,9 +88,9 @@ class Measure:
 
     @property
     def error_rate(self) -> float:
-        """Largest probability that a sample's value is wrong because the test behind it errs, 0 without a test.
+        """Largest probability that the test behind a sample's value errs, so that the value is wrong; 0 without a test.
 
-        Computed at every access. Raises InputError where it is not below 0.5.
+        Computed at every access. Raises InputError for a probability of 0.5 or more.
         """
         if self.test is None:
             return 0.0
@@ -107,59 +107,59 @@ class Kind(Generic[S]):
     name: str
     """Value of `kind` in the configuration, and name of the file that declares it."""
     settings: type[S]
-    """Its settings, a closed pydantic model with defaults."""
+    """Class of its settings, a pydantic model that refuses unknown keys."""
     describe: Callable[[S], Measure]
-    """The Measure that settings describe."""
+    """describe(settings): meaning of the values that are measured with these settings."""
     needs: Literal["logits", "network"]
-    """What it is computed from: the logits of a model, or a network that images are shown to."""
+    """Whether it is computed from the logits of a model, or by showing images to its network."""
     function: str
-    """What computes it, "module:name", and returns columns of its samples table.
+    """Function that computes it, "module:name", and returns columns of its samples table.
 
-    From logits it is called as function(logits, labels, settings=...), with all N samples; of a network as
-    function(classifier, images, labels, settings=..., seeds=...), batch by batch (see
-    gfscore.measures.job.measure_in_batches). `settings` is an object of its class.
+    A measure from logits is called once for all N samples, function(logits, labels, settings=...); one of a network
+    batch by batch, function(classifier, images, labels, settings=..., seeds=...): see
+    gfscore.measures.job.measure_in_batches. `settings` is an object of the class above.
     """
     value: str
     """What the value of a sample is, for the documentation."""
     passes: str
-    """How many passes of a sample through the network it takes, for the documentation."""
+    """How often a sample passes through the network, for the documentation."""
     named_by: tuple[str, ...] = ()
-    """Settings of which the name of an unnamed measure is made, such as "smoothing.sigma" (gfscore.measures.names)."""
+    """Settings that make the name of a measure without one, such as "smoothing.sigma" (gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()
-    """Columns of its samples table, without those of every measure and of every measure of a network."""
+    """Columns of its samples table beyond those that all measures have, or all measures of a network."""
     table_version: int = 1
-    """Raised when the meaning of a column changes."""
+    """Increase it when the meaning of a column changes."""
     version: int = 1
-    """Raised when values change: those of a network are not computed again because of an edit of the code."""
+    """Increase it when an edit of the code changes values; without that, measures of a network are not run again."""
     random_draws: bool = False
     """Whether values depend on random draws, which the seed of each sample decides."""
     gradients: Callable[[S], bool] = never
-    """Whether the network is differentiated."""
+    """gradients(settings): whether it needs gradients of the network."""
     attacks: bool = False
-    """Whether an adversary looks for what the classifier gets wrong."""
+    """Whether an adversary searches for images that the classifier gets wrong."""
     fast_search: bool = False
     """Whether its attacks search in the arithmetic of the setting `inference: search`, `classifier.search`."""
     attack_modules: Callable[[S], tuple[str, ...]] = lambda settings: ()
-    """Modules that declare the attacks of its settings."""
+    """attack_modules(settings): modules that declare the attacks in them."""
     predicts: bool = False
-    """Whether its predictions are the classifier's answers to the images shown, so that confusions are counted."""
+    """Whether its predictions are the classifier's answers to the images shown; these count in tables of confusions."""
     copies: bool = False
-    """Whether its function takes `copies`, the corrupted copies of a dataset that brings them."""
+    """Whether its function takes `copies`, corrupted copies of the images that the dataset contains."""
     elsewhere: Callable[[S], bool] | None = None
-    """Whether the values were computed elsewhere; None for a kind whose settings do not say so."""
+    """elsewhere(settings): whether another program computed the values; None for a kind that imports none."""
     imported: str = ""
-    """What makes columns of imported certified predictions and radii, "module:name"; empty for no import."""
+    """Function that makes columns from imported certified predictions and radii, "module:name"; empty for no import."""
     hint: str = ""
-    """What to do where a model does not give what is needed."""
+    """Remedy for a model that does not give what the kind is computed from."""
     find_mistakes: Callable[..., Iterator[Mistake]] = lambda settings, **_: iter(())
-    """find_mistakes(settings, classes=..., thorough=...): what settings can be wrong in beyond their types."""
+    """find_mistakes(settings, classes=..., thorough=...): mistakes in settings whose types are right."""
     forward_passes: Callable[[S, int], float] = lambda settings, classes: 1
-    """Forward passes of a sample that it makes at most, a gradient counted as two more, of a network of K classes.
+    """forward_passes(settings, K): most forward passes of a sample, each gradient counted as two more.
 
-    A GPU is used where they save more time than it takes to start (gfscore.networks.device_choice).
+    A GPU is used where it saves more time on them than it takes to start (gfscore.networks.device_choice).
     """
     copies_at_once: Callable[[S], int] = lambda settings: 1
-    """Disturbed copies that are classified at a time; 1 for a kind that shows the batch of images as it is."""
+    """copies_at_once(settings): disturbed copies of a sample that are classified at a time; 1 for a kind without."""
     mem_mb: int = 4000
     """Memory of a job for one (model, dataset), in megabytes."""
     runtime: int = 480
@@ -174,15 +174,15 @@ class Kind(Generic[S]):
 
     @property
     def kind_columns(self) -> tuple[Column, ...]:
-        """Columns of its samples table, without those of every measure."""
+        """Columns of its samples table beyond those that all measures have."""
         if self.needs == "logits":
             return self.columns
         return (CLEAN_PREDICTION, *self.columns)
 
     def version_with(self, search: str) -> str:
-        """Version, with the setting `inference: search` where the attacks of the kind follow it.
+        """Version, followed by the setting `inference: search` where it may change what attacks find.
 
-        "auto" is left out: where a job runs is no reason to measure again.
+        "auto" adds nothing: it depends on the machine, and another machine is no reason to measure again.
         """
         if search == "auto" or not self.fast_search:
             return str(self.version)
@@ -193,16 +193,16 @@ class Kind(Generic[S]):
         return self.settings.model_validate(dict(entry))
 
     def mistakes(self, settings: S, *, classes: float | None = None, thorough: bool = False) -> Iterator[Mistake]:
-        """Yield what is wrong with settings that the schema accepts.
+        """Yield the mistakes in settings that the schema accepts.
 
         Parameters
         ----------
         settings : Settings
             Parsed settings.
         classes : float, optional
-            Number of classes of the data that they are for; None where unknown.
+            Number of classes of the data; None where unknown.
         thorough : bool
-            Whether to look for what takes a second to find, too.
+            Whether to make the checks that take a second, too.
         """
         number = float("inf") if classes is None else classes
         return self.find_mistakes(settings, classes=number, thorough=thorough)
@@ -210,12 +210,13 @@ class Kind(Generic[S]):
     def load(self) -> Callable[..., dict[str, Any]]:
         """Import the function that computes it, which takes parsed settings.
 
-        That of a network raises InputError where a pass gave NaN or infinity (see gfscore.networks.passes).
+        The function of a measure of a network raises InputError where a pass gave NaN or infinity (see
+        gfscore.networks.passes).
         """
         function = resolve_name(self.function)
         if self.needs == "logits":
             return function
-        # The watch is of networks, which measures from logits run without.
+        # Imported only now, since measures from logits run without networks.
         from gfscore.networks.passes import refusing_nan
 
         return refusing_nan(function)
