@@ -1,4 +1,7 @@
-"""Callables that a configuration may name as an architecture: networks listed by four packages, and project files."""
+"""Callables that a configuration may name as an architecture.
+
+Classifiers and layers of torchvision, timm, torch.nn and RobustBench, and what the project's own files define.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from gfscore.networks.model_source import Arguments
 from gfscore.networks.number_types import in_float32_unless_other
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+"""Name of an architecture, package.module:callable."""
 
 ROBUSTBENCH = "robustbench.model_zoo.architectures."
 """Package in which RobustBench defines its networks."""
@@ -30,12 +34,13 @@ ALLOWED = (
     f"the classes of torch.nn and of the modules {ROBUSTBENCH}*, and what a file in {PACKAGE}/ defines "
     f"({PACKAGE}.<file>:<callable>): put a function there that builds what you need"
 )
+"""Architectures that a configuration may name, for messages."""
 
 PRETRAINED = ("pretrained", "weights", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay")
 """Arguments that make an architecture download weights."""
 
 ARGUMENTS_OF_AN_AUDIT = "(gfscore audit: by a function FILE.py:NAME that gives them)"
-"""Remedy for users of the command, which has no option for arguments."""
+"""How users of `gfscore audit` set arguments: the command has no option for them."""
 
 Builder = Callable[..., Any]
 """A class or a function that builds a network."""
@@ -51,13 +56,13 @@ def build_architecture(name: str, arguments: Arguments, *, any_number_type: bool
     arguments : mapping
         Keyword arguments of the callable.
     any_number_type : bool
-        Weights become float32; with this only unless most of them are made in another type of real numbers.
+        Whether a network with most weights in another number type than float32 keeps it. All others become float32.
 
     Raises
     ------
     InputError
-        Naming the callable and the remedy: for one that is not allowed (see `resolve`), for arguments that it does not
-        accept or that would download weights, and if the result is no torch module.
+        For a callable that is not allowed (see `resolve`), for arguments that it does not accept or that would
+        download weights, and for a result that is no torch module; names the callable and the remedy.
     """
     for argument in PRETRAINED:
         if arguments.get(argument):
@@ -77,14 +82,15 @@ def build_architecture(name: str, arguments: Arguments, *, any_number_type: bool
         raise InputError(
             f"architecture {name} returns a {type(network).__name__}; name one that returns a torch.nn.Module"
         )
-    network = in_float32_unless_other(network) if any_number_type else network.float()
-    return network.eval()
+    if any_number_type:
+        return in_float32_unless_other(network).eval()
+    return network.float().eval()
 
 
 def resolve(name: str) -> Builder:
     """Class or function named by an architecture `package.module:callable`.
 
-    Raises InputError for all but those described in ALLOWED; modules of other packages are not imported.
+    Raises InputError for architectures other than those in ALLOWED, and imports no module of another package.
     """
     if not FORM.fullmatch(str(name)):
         raise InputError(
@@ -94,7 +100,7 @@ def resolve(name: str) -> Builder:
     if module_name.split(".")[0] == PACKAGE:
         return _project_callable(module_name, attribute, name)
     target = _listed_callable(module_name, attribute)
-    # `module_name` may be the full name of the defining module or a parent package.
+    # `module_name` may be the module that defines the target, or any package above it.
     if target is None or not f"{target.__module__}.".startswith(f"{module_name}."):
         raise _not_allowed(name)
     return target
@@ -111,8 +117,8 @@ def _project_callable(module_name: str, attribute: str, name: str) -> Builder:
     target = getattr(_project_module(module_name, name), attribute, None)
     if target is None:
         file = source_file_of(name)
-        where = file.name if file else module_name
-        raise InputError(f"architecture {name}: {where} defines no {attribute}; {ALLOWED}")
+        place = file.name if file else module_name
+        raise InputError(f"architecture {name}: {place} defines no {attribute}; {ALLOWED}")
     # Only what the file defines itself, not what it imports, such as subprocess.
     if not inspect.isclass(target) and not inspect.isfunction(target):
         raise _not_allowed(name)
@@ -141,7 +147,7 @@ def _project_module(module_name: str, name: str) -> ModuleType:
 
 
 def _register_package() -> None:
-    # Registered explicitly, so that no other package of this name on the search path is imported instead.
+    # Registered before any import, so that no other package of this name on Python's search path is taken instead.
     search_path = [str(folder().resolve())]
     if getattr(sys.modules.get(PACKAGE), "__path__", None) == search_path:
         return
@@ -158,23 +164,26 @@ def _register_package() -> None:
 
 
 def _listed_callable(module_name: str, attribute: str) -> Builder | None:
-    # Callable that one of the packages lists under this name, None for any other. The name itself is not imported.
+    # The callable where one of the packages lists it; None for any other. `module_name` is compared, never imported.
     package = module_name.partition(".")[0]
     if package == "torch" and attribute in nn.modules.__all__:
         return getattr(torch.nn, attribute)
     if package == "torchvision":
         models = import_torchvision().models
         # Only classifiers: models of the submodules (detection, segmentation, ...) also download weights.
-        return models.get_model_builder(attribute) if attribute in models.list_models(models) else None
+        if attribute in models.list_models(models):
+            return models.get_model_builder(attribute)
     if package == "timm":
         version_of("timm")
         import_torchvision()
         # Only now, since timm imports torchvision.
         import timm
 
-        return timm.model_entrypoint(attribute) if timm.is_model(attribute) else None
+        if timm.is_model(attribute):
+            return timm.model_entrypoint(attribute)
     if module_name.startswith(ROBUSTBENCH):
         import_robustbench()
-        value = getattr(sys.modules.get(module_name), attribute, None)
-        return value if inspect.isclass(value) and issubclass(value, nn.Module) else None
+        network_class = getattr(sys.modules.get(module_name), attribute, None)
+        if inspect.isclass(network_class) and issubclass(network_class, nn.Module):
+            return network_class
     return None
