@@ -1,4 +1,7 @@
-"""ONNX files with offsets: an operator behind the logits, before the head where the graph ends in one."""
+"""ONNX files with offsets: an operator that is inserted into the graph adds them to the logits.
+
+It follows the operator that makes the logits, and stands before the head (softmax, sigmoid) of a graph that has one.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ from gfscore.networks.onnx_sessions import INPUTS, GraphLogits, opened_session, 
 from gfscore.networks.outputs import probe_images
 
 NUMBER_TYPES = {name: TensorProto.DataType.Value(onnx_name) for onnx_name, name in WEIGHTS.items()}
-"""ONNX's numbers of the types of logits, by name."""
+"""Codes of ONNX for the number types that logits may have, by the name of the type."""
 
-OPERATORS_INSIDE = 1024
-"""Bytes from which the values of a tensor are stored in the file of weights, where there is one."""
+LEAST_EXTERNAL_BYTES = 1024
+"""Size from which a tensor is written to the separate file of weights, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,11 @@ class LogitsTensor:
     Attributes
     ----------
     logits : GraphLogits
-        Its name, and what the logits are made of.
+        Its name, and how logits are computed from it.
     shape : tuple of int
-        Its shape without the images.
+        Its shape for one image.
     number_type : int
-        Its type, as ONNX numbers them.
+        ONNX's code of its number type.
     """
 
     logits: GraphLogits
@@ -55,20 +58,21 @@ def write_adjusted(
     image_shape: Sequence[int],
     classes: int,
 ) -> AdjustedFiles:
-    """Write an ONNX file whose logits have offsets; weights in another file go to one beside `target`.
+    """Write an ONNX file whose logits have offsets.
 
-    Whatever the graph makes of the logits (a head, a second output) it makes of the adjusted ones. Of probabilities
-    without a head that can be removed, those of the adjusted logits are taken.
+    Weights that the original keeps in a separate file go to one beside `target`. All that follows the logits in the
+    graph (a head, a second output) is computed from the adjusted logits. Where the output holds probabilities and the
+    graph has no head to insert an operator before, they become the probabilities of the adjusted logits.
 
     Parameters
     ----------
     settings, path, offsets, target, image_shape, classes
-        As gfscore.networks.adjusted_files describes them.
+        See gfscore.networks.adjusted_files; the last two are not needed for a graph.
 
     Raises
     ------
     InputError
-        Naming file and remedy, where the logits come from no operator of the main graph.
+        Where the logits are made by no operator of the main graph; names the file and the remedy.
     """
     del image_shape, classes
     model = read_model(path)
@@ -83,11 +87,13 @@ def write_adjusted(
     if model.data:
         location = f"{target.name}.data"
         onnx.save_model(
-            graph, str(target), save_as_external_data=True, location=location, size_threshold=OPERATORS_INSIDE
+            graph, str(target), save_as_external_data=True, location=location, size_threshold=LEAST_EXTERNAL_BYTES
         )
     else:
         target.write_bytes(serialized(graph, path))
-    place = f"before its {tensor.logits.head}" if tensor.logits.head else f"behind its output {tensor.logits.output}"
+    place = f"behind its output {tensor.logits.output}"
+    if tensor.logits.head:
+        place = f"before its {tensor.logits.head}"
     return AdjustedFiles({**settings, "path": str(target)}, f"an operator {place}")
 
 
@@ -95,7 +101,7 @@ def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
     number_type = weights_type(model.graph)
     session = session_in(number_type, model, 1)
     if session is None:
-        # Names and shapes are those of the copy in float32, which onnxruntime can run.
+        # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
         copy = in_float32(model.whole_graph())
         session = opened_session(serialized(copy, model.path), 1, model.path)
         graph, logits = session_for_logits(session, copy, settings, 1, model.path)
@@ -108,9 +114,12 @@ def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
 
 
 def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.float64], *, where: Path | str) -> None:
-    # The tensor keeps its name, so that all that reads it reads the adjusted values; the original gets another.
+    # The original logits get a new name and the adjusted ones their old name, so that later operators read the latter.
     name = tensor.logits.tensor
-    makers = [number for number, node in enumerate(graph.graph.node) if name in node.output]
+    makers = []
+    for index, node in enumerate(graph.graph.node):
+        if name in node.output:
+            makers.append(index)
     if not makers:
         raise InputError(
             f"{where}: its logits {name!r} come from no operator of the graph; export the network again, with its last "
@@ -121,47 +130,55 @@ def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.floa
     maker = graph.graph.node[position]
     maker.output[list(maker.output).index(name)] = original
 
+    shift = shift.reshape(tensor.shape)
     if tensor.logits.logarithms:
-        operators = _shifted_probabilities(original, shift.reshape(tensor.shape), tensor)
+        operators = _shifted_probabilities(original, shift, tensor)
     else:
-        constant = _constant(f"{original}.offsets", shift.reshape(tensor.shape), tensor)
-        operators = [constant, helper.make_node("Add", [original, f"{original}.offsets"], [name])]
-    for further, operator in enumerate(operators, start=1):
-        graph.graph.node.insert(position + further, operator)
+        offsets = f"{original}.offsets"
+        operators = [_constant(offsets, shift, tensor), helper.make_node("Add", [original, offsets], [name])]
+    for index, operator in enumerate(operators, start=position + 1):
+        graph.graph.node.insert(index, operator)
 
 
 def _shifted_probabilities(original: str, shift: NDArray[np.float64], tensor: LogitsTensor) -> list[onnx.NodeProto]:
-    # p exp(b), divided by the sum over the classes.
-    factors, raised, ones, total = (f"{original}.{word}" for word in ("factors", "raised", "ones", "total"))
+    # Adding b to the logits turns probabilities p into p exp(b), divided by their sum over the classes.
+    factors = f"{original}.factors"
+    weighted = f"{original}.weighted"
+    ones = f"{original}.ones"
+    total = f"{original}.total"
     operators = [
         _constant(factors, np.exp(shift), tensor),
-        helper.make_node("Mul", [original, factors], [raised]),
+        helper.make_node("Mul", [original, factors], [weighted]),
     ]
     if tensor.logits.one_column:
-        rest = f"{original}.rest"
+        # The only column is the probability of class 1; that of class 0 has no factor.
+        complement = f"{original}.complement"
         operators += [
             _constant(ones, np.ones_like(shift), tensor),
-            helper.make_node("Sub", [ones, original], [rest]),
-            helper.make_node("Add", [rest, raised], [total]),
+            helper.make_node("Sub", [ones, original], [complement]),
+            helper.make_node("Add", [complement, weighted], [total]),
         ]
     else:
         # A product with ones, since the operators of sums differ between versions of ONNX.
         operators += [
             _constant(ones, np.ones((shift.size, 1)), tensor),
-            helper.make_node("MatMul", [raised, ones], [total]),
+            helper.make_node("MatMul", [weighted, ones], [total]),
         ]
-    return [*operators, helper.make_node("Div", [raised, total], [tensor.logits.tensor])]
+    operators.append(helper.make_node("Div", [weighted, total], [tensor.logits.tensor]))
+    return operators
 
 
 def _constant(name: str, values: NDArray[np.float64], tensor: LogitsTensor) -> onnx.NodeProto:
-    # An operator, since weights of files of early versions have to be inputs too.
+    # A Constant operator rather than a weight: files of early ONNX versions must list every weight as an input, too.
     value = helper.make_tensor(name, tensor.number_type, values.shape, values.ravel().tolist())
     return helper.make_node("Constant", [], [name], value=value)
 
 
 def _free_name(graph: onnx.ModelProto, name: str) -> str:
-    # A network may be adjusted twice.
-    names = {output for node in graph.graph.node for output in node.output}
+    # A network that is adjusted twice has the name already.
+    names: set[str] = set()
+    for node in graph.graph.node:
+        names.update(node.output)
     while name in names:
         name += "."
     return name
