@@ -1,6 +1,6 @@
 """An audit as a Workflow Run RO-Crate: workflow, configuration, inputs, outputs and versions, to deposit and to cite.
 
-Sources: RO-Crate 1.1; Process Run Crate, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0, the profiles it conforms to.
+Sources: RO-Crate 1.1, and the profiles Process Run Crate 0.5, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0.
 """
 
 from __future__ import annotations
@@ -38,8 +38,17 @@ CONFIG = "config-of-this-run.json"
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
 LICENSE = "https://spdx.org/licenses/MIT"
 PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
-QUERY = re.compile(r"""https?://[^\s"'?]+\?(?:(?![,}\]]*(?:\s|$))[^\s"'])+""")
-"""Addresses with a query in a text, without the signs of YAML that may follow them."""
+URL_WITH_QUERY = re.compile(
+    r"""
+    https?://[^\s"'?]+\?      # up to the question mark
+    (?:
+        (?![,}\]]*(?:\s|$))   # a comma or bracket at the end of a word is YAML's
+        [^\s"']
+    )+
+    """,
+    re.VERBOSE,
+)
+"""A URL with a query in a text of YAML."""
 
 MEDIA_TYPES = {
     ".csv": "text/csv",
@@ -70,34 +79,34 @@ def write_crate(
 ) -> None:
     """Write a crate: copies of the files, and ro-crate-metadata.json.
 
-    The bytes depend on nothing but the arguments, the installed versions and the commit of this package. Queries of a
-    `url` are not written, since they may hold keys.
+    The bytes depend on nothing but the arguments, the installed versions and the commit of this package. The query of
+    a URL may hold an access key and is never written; `?...` stands in its place.
 
     Parameters
     ----------
     folder : path
         Folder of the crate.
     root : path
-        Folder that every path is relative to, in the crate as well.
+        Folder of the run, which all other paths are relative to; files have the same relative paths in the crate.
     workflow : sequence of path
-        The Snakefile, first, and the files that it is made of.
+        The Snakefile, then the files that it includes and reads.
     config : mapping
         Configuration of the run, plain data.
     inputs : collection of path
-        Manifests with the digests of what was measured.
+        Manifests with the digests of datasets and models that were measured.
     outputs : iterable of path
         Files and folders of the audit.
     audit, title : str
         Name and title of the audit.
     sentence : str
-        Verdict on it.
+        Verdict of the audit, in a sentence.
     finished : float
-        Time of the run's end, seconds since 1970.
+        Time when the run ended, seconds since 1970.
 
     Raises
     ------
     InputError
-        If queries cannot be left out.
+        If a file holds a query that cannot be replaced; names the file and the remedy.
     """
     from rocrate.rocrate import ROCrate
 
@@ -105,7 +114,7 @@ def write_crate(
     ended = datetime.fromtimestamp(int(finished), tz=UTC).isoformat()
     crate = ROCrate(version="1.1")
     _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, ended=ended)
-    main = _add_workflow(crate, root, workflow)
+    main_workflow = _add_workflow(crate, root, workflow)
 
     text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
     properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
@@ -116,16 +125,16 @@ def write_crate(
     objects += [_add_file(crate, root, Path(path)) for path in inputs]
     results = [_add_file(crate, root, path) for path in _files(root, outputs)]
 
-    main["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
+    main_workflow["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
     parameters = []
     for entity in results:
         file = Path(entity.id)
         if file.suffix == ".parquet":
             parameters.append(_add_parameter(crate, file.stem, entity, file.name))
-    main["output"] = parameters
+    main_workflow["output"] = parameters
 
     action = crate.add_action(
-        main,
+        main_workflow,
         identifier=f"#run-of-{audit}",
         object=objects,
         result=results,
@@ -217,7 +226,7 @@ def _add_entity(crate: ROCrate, identifier: str, kind: str, **properties: object
 def _add_file(crate: ROCrate, root: Path, path: Path) -> Entity:
     source: Path | io.StringIO = root / path
     if path == Path("config.yaml") or path.parent == Path("configs"):
-        text = _without_keys(root / path, path)
+        text = _text_without_queries(root / path, path)
         source = io.StringIO(text)
         size = len(text.encode())
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -233,15 +242,16 @@ def _add_file(crate: ROCrate, root: Path, path: Path) -> Entity:
     return crate.add_file(source, path.as_posix(), properties=properties)
 
 
-def _without_keys(source: Path, path: Path) -> str:
-    # As it is, comments and entries that the command line replaced included, but for what addresses may tell.
-    written = source.read_text(encoding="utf-8")
-    text = QUERY.sub(lambda match: without_query(match[0]), written)
-    # YAML has more ways to write an address than a pattern knows.
+def _text_without_queries(source: Path, path: Path) -> str:
+    # The configuration file as the user wrote it, comments included, with only the queries of its URLs replaced.
+    original = source.read_text(encoding="utf-8")
+    text = URL_WITH_QUERY.sub(lambda match: without_query(match[0]), original)
+    # YAML has ways to write a URL that the pattern does not match, so the parsed entries are checked as well.
     try:
         entries = yaml.safe_load(text)
     except yaml.YAMLError:
-        entries = yaml.safe_load(written)
+        # The replacement broke the syntax.
+        entries = yaml.safe_load(original)
     _require_without_queries(path, entries)
     return text
 
@@ -255,7 +265,7 @@ def _require_without_queries(path: Path | str, data: object) -> None:
 
 
 def _files(root: Path, paths: Iterable[str | Path]) -> Iterator[Path]:
-    # Folders stand for every file in them, in a fixed order; Snakemake's own marks are left out.
+    # The files of folders in a fixed order, without hidden ones, which Snakemake leaves as marks.
     for path in paths:
         full_path = root / path
         files = [full_path]
