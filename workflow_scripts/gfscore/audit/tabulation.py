@@ -1,4 +1,4 @@
-"""Every table of an audit, from values per sample that are read once."""
+"""All tables of an audit, made of the values of its samples, which are read once."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class TableGroup:
     frames : dict
         Tables by name.
     documents : dict
-        Contents of the JSON files that belong to them, by name: calibration, comparison.
+        Contents of the JSON files beside them, by name: calibration, comparison.
     identities : dict
-        Metadata of each table's file, by name.
+        Metadata in each table's file, by the table's name.
     """
 
     frames: dict[str, pd.DataFrame]
@@ -77,14 +77,14 @@ class TableGroup:
 def tabulate(
     audit_values: AuditValues, files: Mapping[str, Any], *, audit: str, settings: TableSettings
 ) -> Iterator[TableGroup]:
-    """Make the tables of TABULATED.
+    """Make every table that TABULATED lists.
 
     Parameters
     ----------
     audit_values : AuditValues
         Values of the audit.
     files : mapping of str to path
-        Those of Tabulation.read, and the table `sweeps`.
+        The table `sweeps` (scores over the temperature), and the files that Tabulation.read lists.
     audit : str
         Name of the audit.
     settings : TableSettings
@@ -92,13 +92,13 @@ def tabulate(
     Yields
     ------
     TableGroup
-        Some tables at a time. Those that the audit has no measure for come last: they have no rows, and their identity
-        says so (`measured`).
+        Tables as soon as they are made. Last come the tables that the audit has no measure for: they have no rows, and
+        their identity has `measured` False.
     """
     manifest = read_json(files["manifest"])
     tabulation = Tabulation.read(audit_values, files, manifest["classes"], settings)
     identity = {"audit": audit, "dataset_digest": manifest["digest"], "measured": True}
-    # What another audit must share for its numbers to be compared with these stands with the table.
+    # Settings and files behind the numbers: two audits may be compared only where these agree.
     identities: dict[str, dict[str, Any]] = {
         "class_scores": {"made_from": audit_values.sources()},
         "model_summary": {"measures": audit_values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
@@ -111,16 +111,17 @@ def tabulate(
         measured_tables |= set(group.frames)
         yield group
 
-    absent = [name for name in TABULATED if name not in measured_tables]
-    yield TableGroup(
-        frames={name: typed_frame(TABLES[name], []) for name in absent},
-        identities={name: identity | {"measured": False} | identities.get(name, {}) for name in absent},
-    )
+    unmeasured = TableGroup({})
+    for name in TABULATED:
+        if name not in measured_tables:
+            unmeasured.frames[name] = typed_frame(TABLES[name], [])
+            unmeasured.identities[name] = identity | {"measured": False} | identities.get(name, {})
+    yield unmeasured
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tabulation:
-    """What the tables of an audit are made of.
+    """Everything that the tables of an audit are made of, read from its files, and the order in which they are made.
 
     Parameters
     ----------
@@ -128,11 +129,11 @@ class Tabulation:
     class_names : sequence of K str
     settings : TableSettings
     accuracies : mapping
-        Accuracies of each model, from accuracies_of.
+        Accuracies of each model (see accuracies_of).
     label_error_rates : sequence of K float, or None
-        None if labels are assumed right.
+        Shares of wrong labels by class; None if labels are assumed right.
     grouping : Grouping or None
-        Groups of the samples, of an audit that compares groups.
+        Groups of the samples; None for an audit that compares no groups.
     projections : sequence of Projections
         Empty for an audit without mappers.
     remedies : sequence of MeasuredRemedy
@@ -152,15 +153,15 @@ class Tabulation:
     def read(
         cls, audit_values: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: TableSettings
     ) -> Tabulation:
-        """Tabulation of an audit with what stands in its files.
+        """Read all files but the values of samples.
 
         Parameters
         ----------
         audit_values : AuditValues
         files : mapping of str to path
-            The `manifest` of the dataset and the `manifests` of trained checkpoints; where there are any, the manifest
-            of the `generator`, `attributes`, `projections` with the manifests of their `mappers`, and the files of
-            other tasks.
+            Always: `manifest` of the dataset, `manifests` of trained checkpoints. Where the audit has them: the
+            manifest of the `generator`, `attributes`, `projections` with the manifests of their `mappers`, the files
+            of further tasks of the projections, those of remedies.
         class_names : sequence of K str
         settings : TableSettings
         """
@@ -190,20 +191,20 @@ class Tabulation:
         )
 
     def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[TableGroup]:
-        """Make one table after the other, without identities.
+        """Yield the tables that the audit has measures for, without identities.
 
         Parameters
         ----------
         curves : mapping
-            Score of each model over the temperature, by label.
+            Score of each model over the temperature, by the model's label.
         """
         evidence = self._evidence(curves)
         uncalibrated = list(self.audit_values.uncalibrated())
-        # All files have been read, so that both only compute: the search takes about as long as these tables.
+        # The search takes about as long as the tables that do not depend on it; neither reads a file.
         with ThreadPoolExecutor(1) as pool:
-            searching = pool.submit(self._calibration, evidence)
+            search = pool.submit(self._calibration, evidence)
             yield from self._tables_without_temperature(uncalibrated)
-            calibration = searching.result()
+            calibration = search.result()
         yield calibration
         calibrations = calibration.documents["calibration"]
         values = self.audit_values.with_calibrated(uncalibrated, calibrations)
@@ -247,7 +248,7 @@ class Tabulation:
         return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)
 
     def _evidence(self, curves: Mapping[str, ScoreCurves]) -> list[ModelEvidence]:
-        # What temperatures are chosen by; none for an audit that searches none.
+        # Evidence by which temperatures are chosen; empty for an audit without calibration.
         search = self.settings.calibration
         if search is None:
             return []
@@ -279,7 +280,7 @@ class Tabulation:
         return TableGroup({"calibration": curves}, {"calibration": entries})
 
     def _tables_without_temperature(self, values):
-        # Tables that no temperature changes.
+        # Tables that do not depend on the temperature.
         settings = self.settings
         names = self.class_names
         comparisons, summary = comparison_tables(
@@ -299,20 +300,20 @@ class Tabulation:
                 baseline=settings.corruption_baseline,
             )
             yield TableGroup({"corruption_errors": errors})
-        yield TableGroup(radius_tables(self.audit_values, names, **self._ranking))
+        yield TableGroup(radius_tables(self.audit_values, names, **self._permutation_test))
         if self.audit_values.subject.of_kind("probabilistic"):
             shares = class_share_table(self.audit_values, names, confidence=settings.intervals.confidence)
             yield TableGroup({"class_shares": shares})
         yield TableGroup(target_tables(self.audit_values, names))
 
     def _agreement(self, scores: pd.DataFrame) -> TableGroup:
-        # Tables that compare the measures of the audit with each other, as far as it has the measures.
+        # Tables that compare measures with each other, each where the audit has the measures for it.
         subject = self.audit_values.subject
         kinds = {measure.kind.name for measure in subject.measures.values()}
         methods = {model.method for model in self.settings.methods} - {None}
         tables = {}
         if len(subject.measures) > 1:
-            tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._ranking)
+            tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._permutation_test)
         if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
                 self.audit_values,
@@ -326,7 +327,8 @@ class Tabulation:
         return TableGroup(tables)
 
     @cached_property
-    def _ranking(self):
+    def _permutation_test(self) -> dict[str, Any]:
+        # Arguments of the tests and intervals of rank correlations.
         disparity = self.settings.disparity
         return {
             "permutations": disparity.permutations,
@@ -335,7 +337,7 @@ class Tabulation:
         }
 
     def _group_tables(self, values: Sequence[SampleValues]) -> TableGroup:
-        # Groups, and projections, which are compared with differences between groups.
+        # Tables of groups, and of projections, whose effects stand beside the differences between groups.
         confidence = self.settings.intervals.confidence
         tables: dict[str, Any] = {}
         differences = {}
@@ -361,7 +363,7 @@ class Tabulation:
         return TableGroup(tables)
 
     def _group_differences(self, metrics):
-        # Differences between groups by task, of which the first one is the audit's dataset.
+        # Differences between groups by task; the first task is the audit's own, whose metrics were made just now.
         kinds = {UNPERTURBED: UNPERTURBED}
         for name, measure in self.audit_values.subject.measures.items():
             kinds[name] = measure.kind.name
