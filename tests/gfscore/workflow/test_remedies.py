@@ -91,6 +91,16 @@ def test_strengths_share_a_choice_that_other_attacks_or_objectives_do_not(small)
     assert len({tuple(paths) for paths in others}) == len(others)
 
 
+def test_halves_of_generated_samples_are_of_one_draw(small):
+    small["datasets"]["drawn"] = {"source": "generated", "fitted_on": "train", "models_of": "zoo"}
+    small["audits"]["a"]["dataset"] = "drawn"
+    for entry in small["models"]["zoo"]["none"].values():
+        entry["evaluate_on"] = "train"
+    audit = Run(completed(small)).audits["a"]
+    assert {half.generated_images for half in audit.halves} == {audit.dataset.generated_images}
+    assert {half.generator_manifest for half in audit.halves} == {audit.dataset.generator_manifest}
+
+
 def test_other_audits_are_as_without_the_remedy(small):
     small["audits"]["b"] = {"dataset": "data", "models": ["zoo/none/*"]}
     small["audits"]["c"] = {"dataset": "data"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -37,6 +38,9 @@ NOT_OF_IMAGES = (
     *("attributes", "digest"),
 )
 """Settings of a dataset that do not determine its images."""
+
+NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_accuracy", "attributes", "corrupted")
+"""Settings of a dataset that do not determine what is drawn for it from a generator."""
 
 
 @dataclass(frozen=True)
@@ -306,10 +310,13 @@ class PlannedDataset:
         Key of the section `datasets`.
     entry : mapping
         Complete settings as plain values, as params and the resolved configuration hold them.
+    whole : str
+        Dataset whose samples are drawn for both halves, of which this is one; empty for others.
     """
 
     name: str
     entry: PlainSettings
+    whole: str = ""
 
     @cached_property
     def source(self) -> DatasetSource:
@@ -364,12 +371,12 @@ class PlannedDataset:
     @property
     def generated_images(self) -> str:
         """Images that the workflow draws from a generator (.npz)."""
-        return f"results/generated/{self.name}.npz"
+        return f"results/generated/{self.whole or self.name}.npz"
 
     @property
     def generator_manifest(self) -> OptionalFile:
         """Manifest of the generator of the samples, with its digest or label error rates; empty without one."""
-        return f"results/generated/{self.name}.json" if self.source.drawn else []
+        return f"results/generated/{self.whole or self.name}.json" if self.source.drawn else []
 
     # ---- images and attributes ----
 
@@ -433,6 +440,28 @@ class PlannedDataset:
         if self.generator is None:
             return []
         return [state(self.generator.path), _code_of(self.generator.architecture)[1]]
+
+
+def planned_datasets(entries: Mapping[str, PlainSettings]) -> dict[str, PlannedDataset]:
+    """Datasets of the configuration's section `datasets`, by name."""
+    datasets = {}
+    for name, entry in entries.items():
+        datasets[name] = PlannedDataset(name, entry, _whole_of(entry, entries))
+    return datasets
+
+
+def _whole_of(entry: PlainSettings, entries: Mapping[str, PlainSettings]) -> str:
+    # Samples of a generator are drawn once, not anew for each half.
+    if "half" not in entry or not dataset_sources()[entry["source"]].drawn:
+        return ""
+    for name, candidate in entries.items():
+        if "half" not in candidate and _drawn_by(candidate) == _drawn_by(entry):
+            return name
+    return ""
+
+
+def _drawn_by(entry: PlainSettings) -> PlainSettings:
+    return {key: value for key, value in entry.items() if key not in NOT_OF_DRAWS}
 
 
 @dataclass(frozen=True)

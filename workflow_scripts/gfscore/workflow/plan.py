@@ -34,6 +34,7 @@ from gfscore.workflow.entries import (
     PlannedModel,
     PlannedOffsets,
     choice_name,
+    planned_datasets,
 )
 from gfscore.workflow.remedies import PlannedRemedy, adjusted_name, half_name
 from gfscore.workflow.user_files import RESULTS, OptionalFile, digest, present
@@ -103,7 +104,7 @@ class Run:
     def __init__(self, config: PlainSettings) -> None:
         """Make the objects; settings are parsed when they are needed."""
         self.config = config
-        self.datasets = {name: PlannedDataset(name, entry) for name, entry in config["datasets"].items()}
+        self.datasets = planned_datasets(config["datasets"])
         self.mappers = {name: PlannedMapper(name, entry) for name, entry in config["mappers"].items()}
         self.audits = {name: PlannedAudit(name, self, entry) for name, entry in config["audits"].items()}
         self._models: dict[tuple[str, str, str, str], PlannedModel] = {}

@@ -97,6 +97,7 @@ def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
         "pictures": [mapper.pictures for mapper in audit.mappers],
         "projections": audit.projection_files(),
         **audit.task_files(),
+        **audit.remedy_files(),
     }
 
 
