@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete, measure_of, named_measures
 from gfscore.measures.samples import table_of
+from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.statistics.draws import seeds_of_samples
 from helpers.networks import broken, predicted
@@ -48,6 +50,17 @@ def measured(name, classifier, images, labels, seed=0):
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
     return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_offsets_count_as_the_bias_of_the_last_layer(name, network, images, labels):
+    offsets = np.random.default_rng(5).normal(scale=0.1, size=CLASSES)
+    biased = deepcopy(network)
+    with torch.no_grad():
+        biased[1].bias += torch.from_numpy(offsets)
+    expected = measured(name, from_network(biased), images, labels)["value"]
+    values = measured(name, with_offsets(from_network(network), offsets), images, labels)["value"]
+    assert np.asarray(values, dtype=float) == pytest.approx(np.asarray(expected, dtype=float), abs=1e-3)
 
 
 def test_each_kind_is_named_as_its_file_and_imports_no_other():
