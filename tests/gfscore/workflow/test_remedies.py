@@ -197,6 +197,13 @@ def test_offsets_are_not_judged_on_the_samples_that_chose_them(small):
     assert "would flatter it; audit the half: judging" in refusal(small)
 
 
+def test_patterns_and_defaults_leave_models_with_offsets_out(small):
+    small["models"]["zoo"]["none"]["Z"] = OFFSETS
+    small["audits"] = {"a": {"dataset": "data", "models": ["zoo/none/*"]}, "b": {"dataset": "data"}}
+    audits = completed(small)["audits"]
+    assert audits["a"]["models"] == audits["b"]["models"] == ["zoo/none/X", "zoo/none/Y"]
+
+
 def test_a_name_that_a_remedy_needs_is_free(small):
     small["datasets"]["data-judging"] = {"source": "digits", "half": "choosing", "models_of": "zoo"}
     assert "datasets: data-judging: a remedy needs this name" in refusal(small)

@@ -65,8 +65,8 @@ class AuditSettings(Closed):
     models: Unique[Text] = Field(
         [],
         min_length=1,
-        description="Models as zoo/threat/name, zoo/threat/* for all of them, or a file that is a model by itself; all "
-        "that have entries in the dataset's zoo where they are left out.",
+        description="Models as zoo/threat/name, zoo/threat/* for all of them but those with offsets, or a file that is "
+        "a model by itself; all that have entries in the dataset's zoo where they are left out.",
     )
     measures: Unique[Text] = Field(
         [],

@@ -551,7 +551,7 @@ def _every_entry(state: State, audit: str, zoo: str) -> list[str]:
     threats = state.config["models"].get(zoo, {})
     models: list[str] = []
     for threat in THREATS:
-        models += [f"{zoo}/{threat}/{name}" for name in threats.get(threat, {})]
+        models += _without_offsets(state, [f"{zoo}/{threat}/{name}" for name in threats.get(threat, {})])
     if not models:
         message = f"is missing, and zoo {zoo!r} has no entries under `models`; name some"
         state.add_mistake(message, "audits", audit, "models")
@@ -567,8 +567,19 @@ def _choice_of_models(state: State, zoo: str) -> dict[str, list[str]]:
         for name in names:
             choice[name] = [name]
         if names:
-            patterns[f"{zoo}/{threat}/{EVERY}"] = names
+            patterns[f"{zoo}/{threat}/{EVERY}"] = _without_offsets(state, names)
     return choice | patterns
+
+
+def _without_offsets(state: State, models: list[str]) -> list[str]:
+    # Models with offsets are named one by one: the data that choose them must not judge them.
+    others = []
+    for model in models:
+        zoo, threat, name = model.split("/")
+        entry = state.config["models"].get(zoo, {}).get(threat, {}).get(name)
+        if entry is None or entry["source"] != adjusted.SOURCE.name:
+            others.append(model)
+    return others
 
 
 def _message_for_unknown(state: State, dataset: str, zoo: str, model: str, choice: list[str]) -> str:
