@@ -89,6 +89,12 @@ def umask() -> int:
     return mask
 
 
+def require_free(path: Path, *, overwrite: bool) -> None:
+    """Raise InputError if a file stands where one is to be written, unless it is to be replaced."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: stands already; add --force to replace it, or --to for another place")
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Write a UTF-8 text file atomically."""
     with atomic(path) as temporary:

@@ -69,7 +69,7 @@ def read_logits_file(
     InputError
         Naming the file.
     """
-    columns = _columns(path, bare="logits", classes=classes)
+    columns = columns_of(path, bare="logits", classes=classes)
     if member is not None:
         columns = _columns_of_member(columns, member, path)
     by_class = set(classes) <= set(columns)
@@ -87,7 +87,7 @@ def read_logits_file(
             "numpy.savez(path, logits=..., labels=...)"
         )
     else:
-        names = _class_columns(columns, classes, path)
+        names = class_columns(columns, classes, path)
         logits = _side_by_side({name: columns[name] for name in names}, path)
     return logits, labels, _sample_ids(sample_id, logits, path)
 
@@ -118,7 +118,7 @@ def read_labels_file(
     InputError
         Naming the file.
     """
-    columns = _columns(path, bare="labels", classes=classes or ())
+    columns = columns_of(path, bare="labels", classes=classes or ())
     name, labels = _take_labels(columns, path)
     if labels is None or name is None:
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
@@ -232,8 +232,23 @@ def _is_number(cell):
         return False
 
 
-def _class_columns(columns: Columns, classes: Sequence[str], path: Path | str) -> Sequence[str]:
-    # Names of the columns of logits, in label order.
+def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) -> Sequence[str]:
+    """Names of the columns of logits, in label order.
+
+    Parameters
+    ----------
+    columns : dict of ndarray
+        Columns of the file but for labels and sample names.
+    classes : sequence of str
+        Names of the K classes.
+    path : Path or str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        For columns that are not one for each class, or whose order is not clear.
+    """
     if set(classes) <= set(columns):
         return classes
     for name in columns:
@@ -297,8 +312,23 @@ def _folded(name):
 # ---- formats ----
 
 
-def _columns(path: Path | str, *, bare: str, classes: Sequence[str]) -> Columns:
-    # Arrays of a file by name; a bare .npy array gets the name `bare`; labels may be names of `classes`.
+def columns_of(path: Path | str, *, bare: str, classes: Sequence[str]) -> Columns:
+    """Arrays of a file by name; nothing is unpickled.
+
+    Parameters
+    ----------
+    path : Path or str
+        File to read.
+    bare : str
+        Name of the array of a .npy file.
+    classes : sequence of str
+        Names of the classes, which labels may be.
+
+    Raises
+    ------
+    InputError
+        Naming the file, for an unknown format and a damaged file.
+    """
     path = Path(path)
     suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), None)
     if suffix is None:

@@ -1,4 +1,4 @@
-"""The command gfscore: an audit of own files, its verdict as an exit status, two audits compared, and bundles."""
+"""The command gfscore: audits of own files, remedies, verdicts as an exit status, audits compared, and bundles."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from gfscore import VERSION
 from gfscore.core.errors import InputError
 from gfscore.core.names import harmless, printable
+from gfscore.workflow.adjusting import command as adjusting
 from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.new_audit import command as new_audit
 
@@ -148,6 +149,11 @@ def _parser() -> argparse.ArgumentParser:
         "audit", help="models and data of your own, audited", description=new_audit.DESCRIPTION, formatter_class=form
     )
     new_audit.add_options(audit)
+    adjust = commands.add_parser(
+        "adjust", help="a network with a remedy for weak classes", description=adjusting.DESCRIPTION,
+        formatter_class=form,
+    )  # fmt: skip
+    adjusting.add_options(adjust)
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")

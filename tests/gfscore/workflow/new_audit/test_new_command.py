@@ -10,16 +10,6 @@ from gfscore.workflow.new_audit import command
 from gfscore.workflow.new_audit.request import Request
 
 
-@pytest.fixture(autouse=True)
-def scripts(project, monkeypatch):
-    """The process that inspects finds the package."""
-    from pathlib import Path
-
-    import gfscore
-
-    monkeypatch.setenv("PYTHONPATH", str(Path(gfscore.__file__).parents[1]))
-
-
 def audit(*arguments):
     return main(["audit", *map(str, arguments), "--dry-run"])
 

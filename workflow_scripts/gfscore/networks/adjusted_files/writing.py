@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import umask
+from gfscore.core.files import require_free, umask
 from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.adjusted_files.shift import AdjustedFiles
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE, folder
@@ -116,12 +116,6 @@ def write_adjusted(
         _move(staged, target, overwrite=overwrite)
     code = target.with_name(files.code.name) if files.code else None
     return AdjustedModel(target, sha256, files.method, code, difference)
-
-
-def require_free(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError if a file stands where one is to be written, unless it is to be replaced."""
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: stands already; add --force to replace it, or --to for another place")
 
 
 def _settings_of(manifest: Manifest) -> dict[str, object]:

@@ -216,6 +216,17 @@ class NewAudit:
         return Inspection(self.name, self.text(), self.sections(), lines, copies or {})
 
 
+def attacked_audits(sections: Settings) -> list[str]:
+    """Audits of a written configuration that measure accuracy under attack."""
+    measures = sections.get("measures") or {}
+    names = []
+    for name, audit in sections["audits"].items():
+        kinds = {(measures.get(measure) or {}).get("kind") for measure in audit.get("measures") or []}
+        if "adversarial" in kinds:
+            names.append(name)
+    return names
+
+
 def _require_paths(section: str, entry: Settings) -> None:
     for mistake in path_mistakes((section,), entry):
         raise InputError(mistake.message)

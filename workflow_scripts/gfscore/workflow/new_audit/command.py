@@ -19,8 +19,9 @@ from gfscore.core.files import write_text
 from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
 from gfscore.core.settings import NAME_FORM, as_number
 from gfscore.images.dataset_source import LARGEST_SIDE
-from gfscore.workflow.config_files import parsed
+from gfscore.workflow.config_files import parsed, read_file
 from gfscore.workflow.jobs import set_job_variables
+from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.request import DEFAULTS, Inspection, Request
 from gfscore.workflow.running import run_workflow
 
@@ -33,9 +34,6 @@ LONGEST = 1e5
 
 LONGEST_LINE = 200
 """Characters of the last line of a process that died."""
-
-WITHOUT_EFFECT = ("files", "run", "of_make", "force", "dry_run", "cores")
-"""Arguments that change nothing in the file of the audit, or stand elsewhere in the command."""
 
 MAKE = {
     "AUDIT": "--name", "ARCHITECTURE": "--architecture", "PREPROCESSING": "--preprocessing", "LABELS": "--labels",
@@ -82,8 +80,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         return run(arguments)
 
     parser.set_defaults(run=run_parsed)
-    parser.add_argument("files", nargs="*", metavar="MODEL ... DATA", help="models, then data")
+    add_request_options(parser)
     parser.add_argument("--of-make", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
+    add_running_options(parser)
+
+
+def add_running_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whether and how an audit is run."""
+    parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
+    parser.add_argument(
+        "--cores", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    )
+
+
+def add_request_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is audited: models, data, and how they are read."""
+    parser.add_argument("files", nargs="*", metavar="MODEL ... DATA", help="models, then data")
     parser.add_argument("--name", help="name of the audit; by default that of the model's file")
     parser.add_argument("--architecture", metavar="WHAT", help="timm:NAME, torchvision:NAME or FILE.py:FUNCTION")
     parser.add_argument(
@@ -128,29 +141,60 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where the models run; by default a GPU where it saves time",
     )  # fmt: skip
     parser.add_argument("--trust-code", action="store_true", help="open TorchScript and .pt2, which are code")
-    parser.add_argument("--force", action="store_true", help="look again, and replace audits/NAME.yaml")
-    parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
-    parser.add_argument(
-        "--cores", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
+    path = written_audit(arguments, force=arguments.force)
+    if arguments.dry_run:
+        print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={path}'])}")
+        return 0
+    status = run_workflow(["--configfile", str(path)], cores=arguments.cores)
+    if status == 0:
+        _print_what_may_help(path, arguments)
+    return status
+
+
+def _print_what_may_help(path: Path, arguments: argparse.Namespace) -> None:
+    # After FAIL, the command that looks for a remedy, where the audit has attacks and no remedy yet.
+    from gfscore.audit.verdicts.verdict import read_verdict
+
+    sections = read_file(path)
+    for name in audit_file.attacked_audits(sections):
+        if "remedy" in sections["audits"][name]:
+            continue
+        if read_verdict(f"results/audits/{name}/verdict.json").verdict == "FAIL":
+            print(f"\nWhat would help? {' '.join(typed_command(arguments, name='adjust'))}")
+
+
+def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
+    """File of the audit that the options of `add_request_options` ask for.
+
+    The one that the same options wrote before, as it stands by now; else, or with `force`, models and data are
+    inspected, and it is written.
+
+    Raises
+    ------
+    InputError
+        For what cannot be audited, and without `force` for another file of this name.
+    """
     if not Path("Snakefile").is_file():
-        raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore audit in the folder of the project")
+        raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore in the folder of the project")
     request = request_of(arguments)
-    command = " ".join(map(shell_word, ["gfscore", "audit", *_typed_words(arguments)]))
-    path = None if arguments.force else _written_before(command)
+    command = " ".join(typed_command(arguments))
+    path = None if force else _written_before(command)
     if path is None:
         inspection = inspected(request)
         for line in inspection.lines:
             print(on_one_line(line), flush=True)
-        path = _write(inspection, command, force=arguments.force)
-    if arguments.dry_run:
-        print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={path}'])}")
-        return 0
-    return run_workflow(["--configfile", str(path)], cores=arguments.cores)
+        path = _write(inspection, command, force=force)
+    return path
+
+
+def typed_command(arguments: argparse.Namespace, *, name: str = "audit") -> list[str]:
+    """Words of a command as they were typed, for a shell, without what changes nothing in the file of the audit."""
+    words = ["gfscore", name, *_typed_words(arguments)]
+    return [shell_word(word) for word in words]
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
@@ -239,7 +283,8 @@ def _typed_words(arguments: argparse.Namespace) -> list[str]:
     # The command as it was typed, without what changes nothing in the file.
     words = list(arguments.files)
     for option, value in vars(arguments).items():
-        if option in WITHOUT_EFFECT or value in (None, False, DEFAULTS.get(option)):
+        # The others change nothing in the file of the audit, or stand elsewhere in the command.
+        if option not in DEFAULTS or value in (None, False, DEFAULTS[option]):
             continue
         words.append(f"--{option.replace('_', '-')}")
         if option == "minutes":
@@ -307,7 +352,10 @@ def _require_no_change(path: Path, text: str) -> None:
         return
     lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0)
     print(harmless("\n".join(lines)))
-    raise InputError(f"{path}: stands already, and would change as shown; add --force (make: FORCE=1), or --name")
+    raise InputError(
+        f"{path}: stands already, and would change as shown; gfscore audit --force (make: FORCE=1) replaces it, and "
+        "--name gives another name"
+    )
 
 
 def _without_comments(text: str) -> list[str]:

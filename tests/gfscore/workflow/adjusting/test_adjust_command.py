@@ -1,0 +1,99 @@
+"""gfscore adjust up to the file of its audit, and what it refuses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
+from gfscore.workflow.adjusting.command import targets_of
+from gfscore.workflow.command import ERROR, main
+
+
+def adjust(*arguments):
+    return main(["adjust", *map(str, arguments), "--dry-run"])
+
+
+def remedy_in(project, name="net"):
+    return yaml.safe_load((project / f"audits/{name}.yaml").read_text())["audits"][name]["remedy"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_audit_of_the_same_files_gets_a_remedy_and_keeps_what_was_edited(own, project):
+    files = (own / "net.onnx", own / "images.npz")
+    assert main(["audit", *map(str, files), "--dry-run"]) == 0
+    path = project / "audits/net.yaml"
+    path.write_text(path.read_text().replace("at_least: 0.3", "at_least: 0.2"))
+    assert adjust(*files) == 0
+    assert remedy_in(project) == {"objective": "worst_class"}
+    assert "at_least: 0.2" in path.read_text()
+    assert adjust(*files, "--objective", "floor", "--floor", "0.25", "--strength", "0.6") == 0
+    assert remedy_in(project) == {"objective": "floor", "floor": 0.25, "strengths": [0.25, 0.5, 0.6, 0.75, 1]}
+    assert "at_least: 0.2" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--objective", "floor"], "--objective floor and --floor belong together"),
+        (["--floor", "0.3"], "--objective floor and --floor belong together"),
+        (["--objective", "floor", "--floor", "1.5"], "--floor 1.5"),
+        (["--strength", "0"], "--strength 0"),
+        (["--strength", "2"], "--strength 2"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_at_once(project, capsys, arguments, message):
+    assert adjust("net.onnx", "images.npz", *arguments) == ERROR
+    assert message in capsys.readouterr().err
+    assert not (project / "audits").exists()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_places_that_do_not_fit_are_refused_before_anything_runs(own, project, capsys):
+    files = (own / "net.onnx", own / "images.npz")
+    assert adjust(*files, "--to", "new.pth") == ERROR
+    assert "--to new.pth: net.onnx is written as a file that ends in .onnx" in capsys.readouterr().err
+    (project / "new.onnx").write_text("mine")
+    assert adjust(*files, "--to", "new.onnx") == ERROR
+    assert "new.onnx: stands already; add --force" in capsys.readouterr().err
+    assert adjust(*files, "--to", "new.onnx", "--force") == 0
+
+
+def test_without_attacks_there_is_nothing_to_choose_offsets_under():
+    sections = {"measures": {"near": {"kind": "minimal"}}, "audits": {"net": {"dataset": "net", "measures": ["near"]}}}
+    with pytest.raises(InputError, match=r"audits/net\.yaml: has no attack, under which offsets could be chosen"):
+        targets_of(sections, "net", None)
+
+
+def test_each_network_goes_to_a_file_of_its_kind_and_a_folder_to_a_folder(tmp_path):
+    hub = tmp_path / "vit"
+    hub.mkdir()
+    (hub / "config.json").touch()
+    sections = {
+        "measures": {"mine": {"kind": "adversarial"}},
+        "models": {"data": {"Linf": {"a": {"path": "a.onnx"}, "vit": {"path": f"{hub}/model.safetensors"}}}},
+        "audits": {"data": {"dataset": "data", "measures": ["mine"]}},
+    }
+    folder = Path("results/adjusted/data")
+    expected = {"Linf/a": folder / "a-adjusted.onnx", "Linf/vit": folder / "vit-adjusted/model.safetensors"}
+    assert targets_of(sections, "data", None) == expected
+    with pytest.raises(InputError, match=r"--to b\.onnx: names one place for 2 models"):
+        targets_of(sections, "data", Path("b.onnx"))
+
+
+def test_offsets_of_a_network_are_added_to_its_logits(project, capsys):
+    logits = np.random.default_rng(0).normal(size=(4, 3))
+    np.savez("net.npz", logits=logits, labels=np.arange(4) % 3)
+    write_json("chosen.json", {"offsets": [1.0, -0.5, -0.5], "classes": ["cat", "dog", "bird"]})
+    command = ("net.npz", "--offsets", "chosen.json", "--strength", "0.5", "--to", "new.npz")
+    assert adjust(*command) == 0
+    with np.load("new.npz") as arrays:
+        np.testing.assert_allclose(arrays["logits"], logits + np.array([0.5, -0.25, -0.25]))
+    assert sha256_of_file("new.npz") in capsys.readouterr().out
+    assert adjust(*command) == ERROR
+    assert "new.npz: stands already" in capsys.readouterr().err
+    assert adjust("net.onnx", "images.npz", "--offsets", "chosen.json") == ERROR
+    assert "is for files of logits" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Users' files of logits with offsets of the classes: the same file, but for the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import atomic, require_free
+from gfscore.statistics.logits import is_one_column
+from gfscore.tables.logit_files import LABELS, SAMPLE_ID, class_columns, columns_of, read_logits_file
+
+
+def write_adjusted_logits(
+    path: Path | str,
+    offsets: NDArray[np.float64],
+    target: Path | str,
+    *,
+    classes: Sequence[str],
+    member: str | None = None,
+    probabilities: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Write a file of logits with offsets, in the format that it came in; labels and all else stay as they are.
+
+    Parameters
+    ----------
+    path : Path or str
+        File in one of the formats of `read_logits_file`.
+    offsets : ndarray of shape (K,), float64
+        What is added to the logits of the classes.
+    target : Path or str
+        File to write, with the same ending.
+    classes : sequence of str
+        Names of the K classes.
+    member : str, optional
+        In a file of several models, the array or list column of one.
+    probabilities : bool
+        Whether the file holds probabilities: those of the adjusted logits are written.
+    overwrite : bool
+        Whether a file that stands there is replaced.
+
+    Raises
+    ------
+    InputError
+        Naming the file, as `read_logits_file` does, for another number of offsets, and for a file that stands there.
+    """
+    path, target = Path(path), Path(target)
+    require_free(target, overwrite=overwrite)
+    if len(offsets) != len(classes):
+        raise InputError(f"{path}: of {len(classes)} classes, but the offsets are of {len(offsets)}; choose them anew")
+    # Refuses what an audit would refuse.
+    logits, _, _ = read_logits_file(path, classes=classes, member=member)
+    adjusted = _adjusted(logits, offsets, probabilities=probabilities)
+    names = _logit_names(path, classes, member)
+
+    with atomic(target) as temporary:
+        _write(path, temporary, names, adjusted)
+
+
+def _adjusted(logits: NDArray[Any], offsets: NDArray[np.float64], *, probabilities: bool) -> NDArray[np.floating]:
+    number_type = logits.dtype if logits.dtype.kind == "f" else np.dtype(np.float64)
+    values = logits.astype(np.float64)
+    one_column = is_one_column(values)
+    shift = offsets[1:] - offsets[:1] if one_column else offsets
+    if not probabilities:
+        return (values + shift).astype(number_type)
+    raised = values * np.exp(shift)
+    total = 1 - values + raised if one_column else raised.sum(axis=1, keepdims=True)
+    return (raised / total).astype(number_type)
+
+
+def _logit_names(path: Path, classes: Sequence[str], member: str | None) -> Sequence[str]:
+    # Names of the arrays or columns that hold the logits: one of all classes, or one of each.
+    if member is not None:
+        return [member]
+    columns = columns_of(path, bare="logits", classes=classes)
+    if "logits" in columns:
+        return ["logits"]
+    by_class = set(classes) <= set(columns)
+    for name in (*LABELS, SAMPLE_ID):
+        if not (by_class and name in classes):
+            columns.pop(name, None)
+    return class_columns(columns, classes, path)
+
+
+def _write(path: Path, target: Path, names: Sequence[str], adjusted: NDArray[np.floating]) -> None:
+    columns = dict(zip(names, adjusted.T, strict=True)) if len(names) > 1 else {names[0]: adjusted}
+    if path.suffix == ".npy":
+        with target.open("wb") as file:
+            np.save(file, columns["logits"])
+    elif path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays, target.open("wb") as file:
+            np.savez_compressed(file, **{**arrays, **columns})
+    elif path.suffix == ".parquet":
+        table = pq.read_table(path)
+        for name, values in columns.items():
+            index = table.schema.get_field_index(name)
+            field = table.schema.field(index)
+            if pa.types.is_integer(field.type):
+                field = field.with_type(pa.float64())
+            items = list(values) if pa.types.is_nested(field.type) else values.ravel()
+            table = table.set_column(index, field, pa.array(items, type=field.type))
+        pq.write_table(table, target)
+    else:
+        # Cells that are not logits stay the texts that they are.
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        for name, values in columns.items():
+            frame[name] = values.ravel()
+        frame.to_csv(target, index=False, compression="gzip" if path.suffix == ".gz" else None)
