@@ -134,6 +134,15 @@ def test_floor_is_reached_at_the_least_loss_of_the_mean():
     assert not searched(logits + planted, labels, objective="floor", floor=0.95).reached
 
 
+def test_worst_class_gains_what_the_mean_may_lose():
+    labels, logits = two_classes((2.0, 0.2), (0.5, 4.0), n=2000)
+    free, bound = searched(logits, labels), searched(logits, labels, most_loss=0.02)
+    before, chosen = bound.trail[0], bound.trail[bound.chosen]
+    assert before.mean - free.trail[free.chosen].mean > 0.02
+    assert before.mean - chosen.mean <= 0.02
+    assert before.values.min() < chosen.values.min()
+
+
 def test_means_are_those_of_the_class_weights():
     labels, logits = two_classes((2.0, 0.5), (1.0, 1.0), n=500)
     first = searched(logits, labels, class_weights=[3, 1]).trail[0]

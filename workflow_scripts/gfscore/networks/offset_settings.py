@@ -25,6 +25,9 @@ class OffsetSettings(Closed):
     floor: Share | None = Field(
         None, description="Robust accuracy that every class must have, with a margin of one standard error."
     )
+    most_loss: Share | None = Field(
+        None, description="Largest loss of the mean that the objectives worst_class and rdi may cost; null for any."
+    )
     class_weights: list[Positive] | None = Field(
         None,
         min_length=2,

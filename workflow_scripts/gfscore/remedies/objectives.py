@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from gfscore.networks.offset_settings import OffsetSettings
 
+NEAR_WORST = 0.05
+"""Distance from the worst class within which classes are raised with it."""
+
 
 @dataclass(frozen=True)
 class Merit:
@@ -19,11 +22,10 @@ class Merit:
     value : float
         Higher is better.
     standard_error : float
-        Of the value, by the binomial variances of the classes; 0 where the floor is not reached, since the distance
-        from it allows for the error already.
+        Of the value, by the binomial variances of the classes; 0 where `reached` is false.
     reached : bool
-        Whether every class is above the floor by the margin; true without a floor. Where it is false, `value` is the
-        distance, negative, of the class that is farthest below.
+        Whether every class is above the floor by the margin, and the mean has lost no more than it may; true without
+        such a condition. Where it is false, `value` is the distance from it, negative.
     """
 
     value: float
@@ -40,7 +42,12 @@ class Merit:
 
 
 def merit_of(
-    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float = 1.0
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    settings: OffsetSettings,
+    *,
+    margin: float = 1.0,
+    loss: float = 0.0,
 ) -> Merit:
     """Merit of class values.
 
@@ -54,6 +61,8 @@ def merit_of(
         The objective; the floor; weights of the classes in the mean.
     margin : float
         Standard errors by which every class must be above the floor.
+    loss : float
+        What the mean has lost against the classifier without offsets.
 
     Returns
     -------
@@ -63,6 +72,8 @@ def merit_of(
     """
     errors = standard_errors(values, counts)
     worst = values.argmin()
+    if settings.objective != "floor" and settings.most_loss is not None and loss > settings.most_loss:
+        return Merit(settings.most_loss - loss, 0.0, reached=False)
     if settings.objective == "worst_class":
         return Merit(float(values[worst]), float(errors[worst]))
     if settings.objective == "rdi":
@@ -81,10 +92,13 @@ def pull_of(
 ) -> NDArray[np.float64]:
     """Direction (K,) in which offsets serve the objective: up for weak classes, down for strong ones.
 
-    For a floor, up for classes below it alone, by what they lack.
+    For a floor, up for classes below it alone, by what they lack. Where the mean may lose little, up for those next to
+    the worst class: it costs the mean more to push strong classes down that are no rivals of weak ones.
     """
     if settings.objective == "floor":
         return lack_of(values, counts, settings, margin=margin)
+    if settings.objective == "worst_class" and settings.most_loss is not None:
+        return np.maximum(values.min() + NEAR_WORST - values, 0)
     return values.mean() - values
 
 

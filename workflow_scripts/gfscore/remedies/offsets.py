@@ -302,7 +302,7 @@ def propose(
     """
     scale = seen.typical_margin()
     values_at_start = seen.values(start)
-    merit_at_start = merit_of(values_at_start, seen.counts, settings, margin=margin)
+    merit_at_start = _merit(values_at_start, seen, settings, margin=margin)
     while step >= SHORTEST_STEP:
         offsets, values = start, values_at_start
         best, best_merit = start, merit_at_start
@@ -310,7 +310,7 @@ def propose(
             moved = offsets + step * scale * pull_of(values, seen.counts, settings, margin=margin)
             offsets = moved - moved.mean()
             values = seen.values(offsets)
-            merit = merit_of(values, seen.counts, settings, margin=margin)
+            merit = _merit(values, seen, settings, margin=margin)
             if merit.better_than(best_merit):
                 best, best_merit = offsets, merit
         if not merit_at_start.as_good_as(best_merit):
@@ -335,6 +335,13 @@ def _recorded(attempt: Round) -> OffsetRound:
     )
 
 
+def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
+    # Of class values on the points found so far, by which the classifier without offsets is judged too.
+    before = seen.values(np.zeros(seen.classes))
+    loss = float(weights_of(settings, seen.classes) @ (before - values))
+    return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
+
+
 @dataclass(frozen=True)
 class _Attempt:
     offsets: NDArray[np.float64]
@@ -347,9 +354,9 @@ class _Attempt:
 def _best(attempts: Sequence[_Attempt], seen: SeenPoints, settings: OffsetSettings) -> tuple[_Attempt, Merit]:
     # By the points of all rounds; the earliest of equals.
     best = attempts[0]
-    best_merit = merit_of(seen.values(best.offsets), seen.counts, settings)
+    best_merit = _merit(seen.values(best.offsets), seen, settings)
     for attempt in attempts[1:]:
-        merit = merit_of(seen.values(attempt.offsets), seen.counts, settings)
+        merit = _merit(seen.values(attempt.offsets), seen, settings)
         if merit.better_than(best_merit):
             best, best_merit = attempt, merit
     return best, best_merit
@@ -362,7 +369,7 @@ def _judged(attempt: _Attempt, seen: SeenPoints, settings: OffsetSettings) -> Ro
         values=values,
         clean_accuracy=seen.clean_accuracy(attempt.offsets),
         mean=float(weights_of(settings, seen.classes) @ values),
-        merit=merit_of(values, seen.counts, settings),
+        merit=_merit(values, seen, settings),
         step=attempt.step,
         attacked=attempt.attacked,
         forwards=attempt.forwards,

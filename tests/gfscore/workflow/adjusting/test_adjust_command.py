@@ -28,7 +28,7 @@ def test_the_audit_of_the_same_files_gets_a_remedy_and_keeps_what_was_edited(own
     path = project / "audits/net.yaml"
     path.write_text(path.read_text().replace("at_least: 0.3", "at_least: 0.2"))
     assert adjust(*files) == 0
-    assert remedy_in(project) == {"objective": "worst_class"}
+    assert remedy_in(project) == {"objective": "worst_class", "most_loss": 0.03}
     assert "at_least: 0.2" in path.read_text()
     assert adjust(*files, "--objective", "floor", "--floor", "0.25", "--strength", "0.6") == 0
     assert remedy_in(project) == {"objective": "floor", "floor": 0.25, "strengths": [0.25, 0.5, 0.6, 0.75, 1]}
@@ -43,6 +43,7 @@ def test_the_audit_of_the_same_files_gets_a_remedy_and_keeps_what_was_edited(own
         (["--objective", "floor", "--floor", "1.5"], "--floor 1.5"),
         (["--strength", "0"], "--strength 0"),
         (["--strength", "2"], "--strength 2"),
+        (["--most-loss", "0"], "--most-loss 0"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_at_once(project, capsys, arguments, message):

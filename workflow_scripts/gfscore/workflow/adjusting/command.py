@@ -35,6 +35,9 @@ OBJECTIVES = ("worst_class", "rdi", "floor")
 STRENGTHS = (0.25, 0.5, 0.75, 1)
 """Shares of the offsets that are measured; the one that is written is added."""
 
+MOST_LOSS = 0.03
+"""Robust accuracy, mean over the classes, that offsets may cost."""
+
 NO_REMEDY = 1
 """Exit status where no offsets serve better than none."""
 
@@ -76,6 +79,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "mean, where every class reaches --floor",
     )  # fmt: skip
     parser.add_argument("--floor", type=float, metavar="F", help="robust accuracy that every class must reach")
+    parser.add_argument(
+        "--most-loss", type=float, default=MOST_LOSS, metavar="L",
+        help=f"what the mean may lose for the worst class, or for a smaller difference; by default {MOST_LOSS}",
+    )  # fmt: skip
     parser.add_argument(
         "--strength", type=float, default=1.0, metavar="S", help="share of the offsets that is added, up to 1; half "
         "of them costs the mean less than half",
@@ -127,8 +134,14 @@ def remedy_of(arguments: argparse.Namespace) -> dict[str, Any]:
         raise InputError(f"--floor {floor:g}: give the robust accuracy that every class must reach, between 0 and 1")
     if not 0 < strength <= 1:
         raise InputError(f"--strength {strength:g}: give a share of the offsets, above 0 and up to 1")
+    if not 0 < arguments.most_loss <= 1:
+        raise InputError(
+            f"--most-loss {arguments.most_loss:g}: give the robust accuracy that the mean may lose, above 0"
+        )
     remedy: dict[str, Any] = {"objective": arguments.objective}
-    if floor is not None:
+    if floor is None:
+        remedy["most_loss"] = arguments.most_loss
+    else:
         remedy["floor"] = floor
     if strength not in STRENGTHS:
         remedy["strengths"] = sorted({*STRENGTHS, strength})
