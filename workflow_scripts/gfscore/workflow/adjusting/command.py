@@ -348,7 +348,7 @@ def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) 
 
 
 def _adjust_logits(arguments: argparse.Namespace) -> int:
-    from gfscore.tables.adjusted_logits import write_adjusted_logits
+    from gfscore.networks.adjusted_files.logits import write_adjusted_logits
     from gfscore.tables.logit_files import FORMATS
 
     path = Path(arguments.files[0]) if arguments.files else Path()

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.tables.adjusted_logits import write_adjusted_logits
+from gfscore.networks.adjusted_files.logits import write_adjusted_logits
 from gfscore.tables.logit_files import read_logits_file
 
 CLASSES = ("cat", "dog", "bird")
