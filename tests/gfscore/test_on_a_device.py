@@ -13,6 +13,7 @@ from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays
 from gfscore.measures import KINDS
 from gfscore.measures.certified.batch import pgd_of_smoothed
+from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
@@ -148,6 +149,14 @@ def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
     np.testing.assert_array_equal(found, logits)
     # There and back, of two batches and of every image once more.
     assert Counter(waits)["copy", "classifier.py:logits"] == 2 * (2 + IMAGES)
+
+
+def test_offsets_lie_on_the_device_of_the_network(network, pixels):
+    offsets = np.linspace(-1, 1, CLASSES)
+    logits = with_offsets(from_network(network), offsets).logits(pixels)
+    with pretended():
+        found = with_offsets(from_network(network.to("cuda")), offsets).logits(pixels)
+    np.testing.assert_array_equal(found, logits)
 
 
 THREAT = LINF | {"step_size": 0.02, "steps": 2}

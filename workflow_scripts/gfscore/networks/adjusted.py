@@ -53,7 +53,7 @@ def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
         return lambda images: run(images) + numbers
 
     if classifier.network is not None:
-        network = wrap(classifier.network, forward, offsets=torch.tensor(numbers))
+        network = wrap(classifier.network, forward, offsets=torch.tensor(numbers, device=classifier.device))
         classifier = replace(classifier, network=network)
     if classifier.run is not None:
         classifier = replace(classifier, run=shifted(classifier.run))
