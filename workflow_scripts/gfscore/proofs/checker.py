@@ -1,7 +1,8 @@
 """Independent check of certificates, in numpy and float64.
 
-Bounds are computed anew from the operators of the network, by another way than the search takes: operator by operator,
-for all neurons. Only the format of certificates and the operators' weights are common to both.
+Bounds are computed again from the operators of the network: intervals operator by operator, and linear functions that
+are carried back to the image (CROWN; Zhang et al. 2018). The search computes them by other code. Only the format of
+certificates and the operators' weights are common to both. Every bound allows for the rounding of its own computation.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from gfscore.proofs.certificates import Certificate, Claim, TreeProof
 Array = NDArray[np.float64]
 
 UNIT = 2.0**-53
-ROWS = 500_000
-"""Numbers of coefficients that are carried at once."""
+"""Largest relative rounding error of one operation in float64."""
+
+COEFFICIENTS_AT_ONCE = 500_000
+"""Coefficients of linear functions that are carried back at a time, which bounds memory."""
 
 
 class Refused(InputError):
@@ -29,7 +32,21 @@ class Refused(InputError):
 
 @dataclass(frozen=True)
 class PlainNode:
-    """An operator of the network: name of its formula, arrays, numbers, nodes of its inputs, shape of its output."""
+    """An operator of the network.
+
+    Attributes
+    ----------
+    kind : str
+        linear, scale, sum, rearrangement, convolution or relu.
+    arrays : dict of str to ndarray
+        Its weights, bias and the like, by name.
+    numbers : dict of str to list of int
+        Stride, padding and the like, by name.
+    inputs : tuple of int
+        Indices of the nodes that it reads.
+    shape : tuple of int
+        Shape of its output, with a first axis of 1.
+    """
 
     kind: str
     arrays: dict[str, NDArray[Any]]
@@ -40,7 +57,17 @@ class PlainNode:
 
 @dataclass
 class Splits:
-    """Parts of the ball, by activation and place: signs and multipliers (R, size), slopes (R, size) or None."""
+    """Splits of R linear functions: how each restricts the inputs of activations, and the slopes of its lines.
+
+    Attributes
+    ----------
+    signs : dict of int to ndarray
+        By index of the activation, (R, size): 1 where its input is at least 0, -1 where at most, 0 without a split.
+    multipliers : dict of int to ndarray
+        Lagrange multipliers of these restrictions, of the same shapes.
+    slopes : dict of int to ndarray, or None
+        Slopes of the lines below the activations, of the same shapes; None for those of CROWN.
+    """
 
     signs: dict[int, Array]
     multipliers: dict[int, Array]
@@ -72,7 +99,8 @@ def check(certificate: Certificate, claim: Claim, nodes: Sequence[PlainNode], im
     bounds.forward()
     classes = nodes[-1].shape[-1]
     rivals = [tree.rival for tree in certificate.trees]
-    if sorted(rivals) != [rival for rival in range(classes) if rival != claim.label]:
+    other_classes = sorted(set(range(classes)) - {claim.label})
+    if sorted(rivals) != other_classes:
         raise Refused(f"the certificate holds proofs over the classes {sorted(rivals)}, not over all others")
     smallest = np.inf
     for tree in certificate.trees:
@@ -84,89 +112,113 @@ def check(certificate: Certificate, claim: Claim, nodes: Sequence[PlainNode], im
 
 
 class _Ball:
-    # The ball cut with [0, 1], rounded outward.
+    # The ball around the image, cut with [0, 1] and rounded outward.
 
     def __init__(self, image: NDArray[np.float32], claim: Claim) -> None:
-        self.norm, self.eps = claim.norm, np.nextafter(claim.eps, np.inf)
+        self.norm = claim.norm
+        self.eps = np.nextafter(claim.eps, np.inf)
         self.centre = image[None].astype(np.float64)
         self.low = np.clip(np.nextafter(self.centre - self.eps, -np.inf), 0, 1)
         self.high = np.clip(np.nextafter(self.centre + self.eps, np.inf), 0, 1)
 
-    def least(self, rows: Array) -> Array:
+    def lower_bounds(self, rows: Array) -> Array:
+        # Of the linear functions with the coefficients `rows` (R, ...), on the ball.
         rows = rows.reshape(len(rows), -1)
-        low, high, centre = self.low.reshape(-1), self.high.reshape(-1), self.centre.reshape(-1)
-        sizes = np.abs(rows)
-        terms = sizes @ np.maximum(np.abs(low), np.abs(high))
-        value = np.maximum(rows, 0) @ low + np.minimum(rows, 0) @ high
-        if self.norm == "l2":
-            multiplier = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True) / self.eps, 1e-30)
-            offset = np.clip(-rows / multiplier, np.nextafter(low - centre, -2), np.nextafter(high - centre, 2))
-            inside = rows * offset + multiplier / 2 * offset**2
-            value = rows @ centre + inside.sum(1) - multiplier[:, 0] / 2 * self.eps**2
-            terms = terms + np.abs(inside).sum(1) + (multiplier * offset**2).sum(1) + multiplier[:, 0] * self.eps**2
-        return value - _gamma(rows.shape[1]) * terms - 1e-290
+        low = self.low.reshape(-1)
+        high = self.high.reshape(-1)
+        # Sums of the sizes of all terms, which bound the rounding error.
+        sizes = np.abs(rows) @ np.maximum(np.abs(low), np.abs(high))
+        if self.norm != "l2":
+            minimum = np.maximum(rows, 0) @ low + np.minimum(rows, 0) @ high
+            return minimum - _gamma(rows.shape[1]) * sizes - 1e-290
+
+        # Lagrangian dual of the minimum in the box under |offset| <= eps: a lower bound with any multiplier.
+        centre = self.centre.reshape(-1)
+        multiplier = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True) / self.eps, 1e-30)
+        offset = np.clip(-rows / multiplier, np.nextafter(low - centre, -2), np.nextafter(high - centre, 2))
+        penalised = rows * offset + multiplier / 2 * offset**2
+        dual = rows @ centre + penalised.sum(1) - multiplier[:, 0] / 2 * self.eps**2
+        sizes = sizes + np.abs(penalised).sum(1)
+        sizes = sizes + (multiplier * offset**2).sum(1)
+        sizes = sizes + multiplier[:, 0] * self.eps**2
+        return dual - _gamma(rows.shape[1]) * sizes - 1e-290
 
 
 class _Bounds:
-    # Bounds on what every node of the network computes in a ball.
+    # Lower and upper bounds of the values of every node in the ball.
 
     def __init__(self, nodes: Sequence[PlainNode], ball: _Ball, certificate: Certificate) -> None:
         self.nodes, self.ball, self.certificate = nodes, ball, certificate
         self.low: list[Array] = [ball.low]
         self.high: list[Array] = [ball.high]
-        self.terms: list[Array] = [np.zeros(0)]
+        # Sums of the sizes of all terms of a value, which bound the rounding error of the network itself.
+        self.sizes: list[Array] = [np.zeros(0)]
         self.relus = [index for index, node in enumerate(nodes) if node.kind == "relu"]
-        # Lines of each activation: slopes below and above, intercept above.
+        # By activation: slope of the line below it, slope and intercept of the line above it.
         self.lines: dict[int, tuple[Array, Array, Array]] = {}
 
     def forward(self) -> None:
         for index, node in enumerate(self.nodes[1:], start=1):
             inputs = [(self.low[source], self.high[source]) for source in node.inputs]
             if node.kind != "relu":
-                low, high, terms = self._affine_interval(node, inputs)
+                low, high, sizes = self._affine_interval(node, inputs)
                 self.low.append(low)
                 self.high.append(high)
-                self.terms.append(terms)
+                self.sizes.append(sizes)
                 continue
             low, high = self._tightened(index, *inputs[0])
             self.lines[index] = _lines(low, high)
-            self.terms.append(np.maximum(np.abs(low), np.abs(high)))
+            self.sizes.append(np.maximum(np.abs(low), np.abs(high)))
             self.low.append(np.maximum(low, 0))
             self.high.append(np.maximum(high, 0))
 
     def _affine_interval(self, node: PlainNode, inputs: list[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
-        shapes = [low.shape for low, _ in inputs]
-        centres = [(low + high) / 2 for low, high in inputs]
-        reaches = []
-        for (low, high), centre in zip(inputs, centres, strict=True):
-            reaches.append(np.maximum(high - centre, centre - low) * (1 + 4 * UNIT))
-        sizes = [np.abs(centre) + reach for centre, reach in zip(centres, reaches, strict=True)]
-        middle = _apply(node, centres, bias=True)
-        reach = _apply(_absolute(node), reaches, bias=False)
-        terms = _apply(_absolute(node), sizes, bias=True)
-        error = _gamma(_length(node, shapes)) * terms
-        return middle - reach - error, middle + reach + error, terms
+        # Interval arithmetic by centres and radii: the operator on the centres, its absolute weights on the radii.
+        shapes = []
+        centres = []
+        radii = []
+        input_sizes = []
+        for low, high in inputs:
+            centre = (low + high) / 2
+            radius = np.maximum(high - centre, centre - low) * (1 + 4 * UNIT)
+            shapes.append(low.shape)
+            centres.append(centre)
+            radii.append(radius)
+            input_sizes.append(np.abs(centre) + radius)
+        absolute = _absolute(node)
+        centre = _apply(node, centres, bias=True)
+        radius = _apply(absolute, radii, bias=False)
+        sizes = _apply(absolute, input_sizes, bias=True)
+        error = _gamma(_length(node, shapes)) * sizes
+        return centre - radius - error, centre + radius + error, sizes
 
     def _tightened(self, index: int, low: Array, high: Array) -> tuple[Array, Array]:
-        # Bounds of an activation's inputs that may be negative or positive, carried back to the image.
+        # Narrower bounds of the inputs of an activation whose sign is not certain, from functions carried to the image.
         source = self.nodes[index].inputs[0]
-        low, high = low.copy(), high.copy()
-        places = np.flatnonzero((low.reshape(-1) < 0) & (high.reshape(-1) > 0))
-        flat_low, flat_high = low.reshape(-1), high.reshape(-1)
-        rows_at_once = max(1, ROWS // max(values.size for values in self.low))
-        for start in range(0, len(places), rows_at_once):
-            chosen = places[start : start + rows_at_once]
-            rows = np.zeros((len(chosen), low.size))
-            rows[np.arange(len(chosen)), chosen] = 1
-            rows = rows.reshape(len(chosen), *low.shape)
-            below = self._least(source, rows, self._splits(index, chosen, "lower"))
-            above = -self._least(source, -rows, self._splits(index, chosen, "upper"))
-            flat_low[chosen] = np.fmax(flat_low[chosen], below)
-            flat_high[chosen] = np.fmin(flat_high[chosen], above)
+        low = low.copy()
+        high = high.copy()
+        # Views, so that the copies change with them.
+        flat_low = low.reshape(-1)
+        flat_high = high.reshape(-1)
+        unstable = np.flatnonzero((flat_low < 0) & (flat_high > 0))
+        rows_at_once = self._rows_at_once()
+        for start in range(0, len(unstable), rows_at_once):
+            places = unstable[start : start + rows_at_once]
+            rows = np.zeros((len(places), low.size))
+            rows[np.arange(len(places)), places] = 1
+            rows = rows.reshape(len(places), *low.shape)
+            below = self._lower_bounds(source, rows, self._slopes(index, places, "lower"))
+            above = -self._lower_bounds(source, -rows, self._slopes(index, places, "upper"))
+            flat_low[places] = np.fmax(flat_low[places], below)
+            flat_high[places] = np.fmin(flat_high[places], above)
         return low, high
 
-    def _splits(self, index: int, places: NDArray[np.int64], side: str) -> Splits:
-        # Slopes for bounds of some inputs; CROWN's where the certificate has none.
+    def _rows_at_once(self) -> int:
+        widest = max(values.size for values in self.low)
+        return max(1, COEFFICIENTS_AT_ONCE // widest)
+
+    def _slopes(self, index: int, places: NDArray[np.int64], side: str) -> Splits:
+        # No splits, and the certificate's slopes for bounds of some inputs; CROWN's where it has none.
         number = self.relus.index(index)
         proof = self.certificate.proofs.get(number)
         if proof is None:
@@ -181,123 +233,152 @@ class _Bounds:
         return Splits({}, {}, slopes)
 
     def _units(self, count: int) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        # Activation, numbers and places of the first so many units.
-        layers, places = self.certificate.layers[:count], self.certificate.places[:count]
+        # By layer, of the first `count` units of the certificate: index of the activation, units, and their places.
+        layers = self.certificate.layers[:count]
+        places = self.certificate.places[:count]
         for number in np.unique(layers):
-            units = np.flatnonzero(layers == number)
-            computed = 0 <= number < len(self.lines)
-            if not computed or not ((places[units] >= 0) & (places[units] < self.low[self.relus[number]].size)).all():
+            if not 0 <= number < len(self.lines):
                 raise Refused("the certificate names units that the network does not have")
-            yield self.relus[number], units, places[units]
+            activation = self.relus[number]
+            units = np.flatnonzero(layers == number)
+            unit_places = places[units]
+            if (unit_places < 0).any() or (unit_places >= self.low[activation].size).any():
+                raise Refused("the certificate names units that the network does not have")
+            yield activation, units, unit_places
 
     def margin(self, tree: TreeProof, direction: Array) -> float:
-        """Smallest bound over all leaves of a tree, for one linear function of the logits."""
+        # Smallest bound over all leaves of a tree, for one linear function of the logits.
         count = len(self.certificate.layers)
         leaves = list(_leaves(tree, count))
-        counts = [len(units) for units, _ in leaves]
-        usual = tree.slopes.shape[1] == 0
+        split_counts = [len(units) for units, _ in leaves]
+        slopes_per_leaf = 0 if tree.slopes.shape[1] == 0 else count
         multipliers = tree.multipliers.astype(np.float64)
-        if len(multipliers) != sum(counts) or tree.slopes.shape != (len(leaves), 0 if usual else count):
+        if len(multipliers) != sum(split_counts) or tree.slopes.shape != (len(leaves), slopes_per_leaf):
             raise Refused("the certificate holds another number of slopes or multipliers than leaves and splits")
         if not (multipliers >= 0).all() or not np.isfinite(multipliers).all():
             raise Refused("the certificate holds multipliers that are negative or not finite")
+
+        leaf_multipliers = np.split(multipliers, np.cumsum(split_counts)[:-1])
         smallest = np.inf
-        ends = np.cumsum(counts)
-        rows_at_once = max(1, ROWS // max(values.size for values in self.low))
+        rows_at_once = self._rows_at_once()
         for start in range(0, len(leaves), rows_at_once):
-            members = range(start, min(start + rows_at_once, len(leaves)))
-            signs = np.zeros((len(members), count))
-            values = np.zeros((len(members), count))
-            for row, leaf in enumerate(members):
-                split_units, split_signs = leaves[leaf]
-                signs[row, split_units] = split_signs
-                values[row, split_units] = multipliers[ends[leaf] - counts[leaf] : ends[leaf]]
-            splits = Splits({}, {}, None if usual else {})
-            for layer, units, places in self._units(count):
-                shape = (len(members), self.low[layer].size)
-                splits.signs[layer], splits.multipliers[layer] = np.zeros(shape), np.zeros(shape)
-                splits.signs[layer][:, places] = signs[:, units]
-                splits.multipliers[layer][:, places] = values[:, units]
-                if splits.slopes is not None:
-                    splits.slopes[layer] = np.tile(self.lines[layer][0].reshape(-1), (len(members), 1))
-                    splits.slopes[layer][:, places] = tree.slopes[list(members)][:, units] / 255
-            rows = np.repeat(direction, len(members), axis=0)
-            bounds = self._least(len(self.nodes) - 1, rows, splits)
+            block = slice(start, start + rows_at_once)
+            splits = self._splits(leaves[block], leaf_multipliers[block], tree.slopes[block])
+            rows = np.repeat(direction, len(leaves[block]), axis=0)
+            bounds = self._lower_bounds(len(self.nodes) - 1, rows, splits)
             if not (bounds > 0).all():
                 raise Refused(f"the margin over class {tree.rival} is not proven: its bound is {bounds.min():.3g}")
             smallest = min(smallest, bounds.min())
         return smallest
 
-    def _least(self, node: int, rows: Array, splits: Splits) -> Array:
-        # Lower bounds of linear functions (R, ...) of a node's values.
+    def _splits(
+        self,
+        leaves: Sequence[tuple[list[int], list[int]]],
+        leaf_multipliers: Sequence[Array],
+        slopes: NDArray[np.uint8],
+    ) -> Splits:
+        # Of some leaves: first by unit of the certificate, then by the place of the unit in its activation.
+        count = len(self.certificate.layers)
+        signs = np.zeros((len(leaves), count))
+        multipliers = np.zeros((len(leaves), count))
+        for leaf, (split_units, split_signs) in enumerate(leaves):
+            signs[leaf, split_units] = split_signs
+            multipliers[leaf, split_units] = leaf_multipliers[leaf]
+
+        splits = Splits({}, {}, {} if slopes.shape[1] else None)
+        for layer, units, places in self._units(count):
+            shape = (len(leaves), self.low[layer].size)
+            splits.signs[layer] = np.zeros(shape)
+            splits.signs[layer][:, places] = signs[:, units]
+            splits.multipliers[layer] = np.zeros(shape)
+            splits.multipliers[layer][:, places] = multipliers[:, units]
+            if splits.slopes is not None:
+                splits.slopes[layer] = np.tile(self.lines[layer][0].reshape(-1), (len(leaves), 1))
+                splits.slopes[layer][:, places] = slopes[:, units] / 255
+        return splits
+
+    def _lower_bounds(self, node: int, rows: Array, splits: Splits) -> Array:
+        # Of linear functions (R, ...) of a node's values. They are carried back from node to node; `pending` holds the
+        # coefficients of the nodes that are still to be replaced by their inputs.
         pending = {node: rows}
-        constant, error = np.zeros(len(rows)), np.zeros(len(rows))
+        constant = np.zeros(len(rows))
+        error = np.zeros(len(rows))
         by_intervals = None
         while True:
             index = max(pending)
-            stops = all(member == 0 or member in self.lines for member in pending)
-            if by_intervals is None and stops and not splits.signs:
+            on_activations = all(member == 0 or member in self.lines for member in pending)
+            if by_intervals is None and on_activations and not splits.signs:
+                # The intervals of the last activations may give a better bound than the image.
                 by_intervals = constant - error + self._by_intervals(pending)
             if index == 0:
                 break
             rows = pending.pop(index)
-            source = self.nodes[index]
+            operator = self.nodes[index]
             if index in self.lines:
-                inputs = [self._through_relu(index, rows, splits)]
-                added, lost = inputs[0][1], inputs[0][2]
-                carried = [inputs[0][0]]
+                values, summand, rounding = self._through_relu(index, rows, splits)
+                input_rows = [values]
             else:
-                carried = _transpose(source, rows, [self.low[number].shape for number in source.inputs])
-                added = _times_bias(source, rows)
-                length = _length(source, [self.low[number].shape for number in source.inputs])
-                lost = _gamma(length) * _dot(np.abs(rows), self.terms[index])
-            constant, error = constant + added, error + lost + 4 * UNIT * np.abs(constant)
-            for number, values in zip(source.inputs, carried, strict=True):
+                shapes = [self.low[number].shape for number in operator.inputs]
+                input_rows = _transpose(operator, rows, shapes)
+                summand = _times_bias(operator, rows)
+                rounding = _gamma(_length(operator, shapes)) * _dot(np.abs(rows), self.sizes[index])
+            error = error + rounding + 4 * UNIT * np.abs(constant)
+            constant = constant + summand
+            for number, values in zip(operator.inputs, input_rows, strict=True):
                 if number not in pending:
                     pending[number] = values
                     continue
                 pending[number] = pending[number] + values
                 largest = np.maximum(np.abs(self.low[number]), np.abs(self.high[number]))
                 error = error + 4 * UNIT * _dot(np.abs(pending[number]), largest)
-        least = self.ball.least(pending[0])
-        error = (error + 8 * UNIT * (np.abs(constant) + np.abs(least))) * (1 + 1e-6) + 1e-290
-        bound = constant + least - error
-        return bound if by_intervals is None else np.fmax(bound, by_intervals - 8 * UNIT * np.abs(by_intervals))
+        minimum = self.ball.lower_bounds(pending[0])
+        error = (error + 8 * UNIT * (np.abs(constant) + np.abs(minimum))) * (1 + 1e-6) + 1e-290
+        bounds = constant + minimum - error
+        if by_intervals is None:
+            return bounds
+        return np.fmax(bounds, by_intervals - 8 * UNIT * np.abs(by_intervals))
 
     def _by_intervals(self, pending: dict[int, Array]) -> Array:
+        # Smallest values of linear functions where each node's values lie anywhere in their intervals.
         total = np.zeros(1)
         for number, rows in pending.items():
-            low, high = self.low[number], self.high[number]
-            terms = _dot(np.abs(rows), np.maximum(np.abs(low), np.abs(high)))
+            low = self.low[number]
+            high = self.high[number]
+            sizes = _dot(np.abs(rows), np.maximum(np.abs(low), np.abs(high)))
             total = total + _dot(np.maximum(rows, 0), low) + _dot(np.minimum(rows, 0), high)
-            total = total - 4 * _gamma(low.size + len(pending)) * terms
+            total = total - 4 * _gamma(low.size + len(pending)) * sizes
         return total
 
     def _through_relu(self, index: int, rows: Array, splits: Splits) -> tuple[Array, Array, Array]:
+        # Coefficients of the activation's inputs, constant summand, and rounding error of linear functions of its
+        # outputs. The line below takes the place of the ReLU where a coefficient is positive, the one above elsewhere.
         shape = rows.shape
         rows = rows.reshape(len(rows), -1)
         below, above, intercept = (values.reshape(-1) for values in self.lines[index])
         if splits.slopes is not None and index in splits.slopes:
             unstable = intercept > 0
             below = np.where(unstable, np.clip(splits.slopes[index], 0, 1), below)
-        positive, negative = np.maximum(rows, 0), np.minimum(rows, 0)
-        values = positive * below + negative * above
-        added = negative * intercept
+        negative = np.minimum(rows, 0)
+        values = np.maximum(rows, 0) * below + negative * above
+        summands = negative * intercept
         multipliers = splits.multipliers.get(index, np.zeros(1))
         if index in splits.signs:
+            # A split ReLU is linear: the identity for inputs of at least 0, else 0.
             signs = splits.signs[index]
             values = np.where(signs == 0, values, rows * (signs > 0)) - multipliers * signs
-            added = np.where(signs == 0, added, 0)
-        sizes = self.terms[index].reshape(-1)
-        lost = 8 * UNIT * ((np.abs(values) + multipliers) @ sizes) + _gamma(len(sizes)) * np.abs(added).sum(1)
-        return values.reshape(shape), added.sum(1), lost
+            summands = np.where(signs == 0, summands, 0)
+        sizes = self.sizes[index].reshape(-1)
+        rounding = 8 * UNIT * ((np.abs(values) + multipliers) @ sizes) + _gamma(len(sizes)) * np.abs(summands).sum(1)
+        return values.reshape(shape), summands.sum(1), rounding
 
 
 def _lines(low: Array, high: Array) -> tuple[Array, Array, Array]:
-    # max(-s l, (1 - s) h) lifts a line of any slope s above both ends of the ReLU.
+    # Slope of a line below the ReLU on [low, high], slope and intercept of one above it.
     unstable = (low < 0) & (high > 0)
     active = (low >= 0).astype(np.float64)
-    chord = np.where(unstable, np.clip(high / np.where(unstable, high - low, 1), 0, 1), active)
+    width = np.where(unstable, high - low, 1)
+    chord = np.where(unstable, np.clip(high / width, 0, 1), active)
+    # With max(-s l, (1 - s) h) a line of any slope s lies above the ReLU at both ends, hence between them.
     intercept = np.where(unstable, np.maximum(-chord * low, (1 - chord) * high) * (1 + 8 * UNIT), 0)
     below = np.where(unstable, (high > -low).astype(np.float64), active)
     return below, chord, intercept
@@ -306,32 +387,35 @@ def _lines(low: Array, high: Array) -> tuple[Array, Array, Array]:
 def _leaves(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]:
     # Units and signs on the way to each leaf, in the order of the nodes; every split must have both children.
     count = len(tree.units)
-    ways: list[tuple[list[int], list[int]] | None] = [None] * count
+    paths: list[tuple[list[int], list[int]] | None] = [None] * count
     if count == 0 or len(tree.children) != count:
         raise Refused("the certificate holds no tree for a class")
-    ways[0] = ([], [])
+    paths[0] = ([], [])
     for node in range(count):
-        way = ways[node]
-        unit, first = int(tree.units[node]), int(tree.children[node])
-        if way is None:
+        path = paths[node]
+        unit = int(tree.units[node])
+        first = int(tree.children[node])
+        if path is None:
             raise Refused("the certificate holds a part that no split makes")
         if unit < 0:
             continue
-        if not node < first < count - 1 or ways[first] is not None or ways[first + 1] is not None:
+        if not node < first < count - 1 or paths[first] is not None or paths[first + 1] is not None:
             raise Refused("the certificate lacks a part of a split")
-        if unit in way[0] or unit >= units:
+        split_units, signs = path
+        if unit in split_units or unit >= units:
             raise Refused("the certificate splits a part by a unit that it does not have, or twice by one")
-        ways[first] = ([*way[0], unit], [*way[1], 1])
-        ways[first + 1] = ([*way[0], unit], [*way[1], -1])
-    for node, way in enumerate(ways):
-        if tree.units[node] < 0 and way is not None:
-            yield way
+        paths[first] = ([*split_units, unit], [*signs, 1])
+        paths[first + 1] = ([*split_units, unit], [*signs, -1])
+    for node, path in enumerate(paths):
+        if tree.units[node] < 0 and path is not None:
+            yield path
 
 
 # Operators
 
 
 def _gamma(length: int) -> float:
+    # Bound of the relative rounding error of a sum of so many products (Higham 2002, Lemma 3.1), with room to spare.
     operations = 4 * (length + 64)
     return operations * UNIT / (1 - operations * UNIT)
 
@@ -372,7 +456,9 @@ def _apply(node: PlainNode, inputs: list[Array], *, bias: bool) -> Array:
         result = _convolve(node, inputs[0])
     else:
         raise Refused(f"the operator {node.kind} cannot be checked")
-    return result + node.arrays["bias"] if bias and "bias" in node.arrays else result
+    if bias and "bias" in node.arrays:
+        return result + node.arrays["bias"]
+    return result
 
 
 def _transpose(node: PlainNode, rows: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
@@ -393,13 +479,17 @@ def _transpose(node: PlainNode, rows: Array, shapes: list[tuple[int, ...]]) -> l
 
 
 def _windows(node: PlainNode, size: tuple[int, ...]) -> Iterator[tuple[int, int, slice, slice]]:
-    # Each place of the kernel with the pixels of the padded image that it meets.
-    (down, right), (far, wide) = node.numbers["stride"], node.numbers["dilation"]
-    for row in range(node.arrays["weight"].shape[2]):
-        for column in range(node.arrays["weight"].shape[3]):
-            top, left = row * far, column * wide
-            bottom, end = top + (size[0] - 1) * down + 1, left + (size[1] - 1) * right + 1
-            yield row, column, slice(top, bottom, down), slice(left, end, right)
+    # Row and column of each weight of the kernel, and rows and columns of the padded image that it is multiplied with.
+    row_stride, column_stride = node.numbers["stride"]
+    row_dilation, column_dilation = node.numbers["dilation"]
+    kernel_rows, kernel_columns = node.arrays["weight"].shape[2:]
+    for row in range(kernel_rows):
+        top = row * row_dilation
+        rows = slice(top, top + (size[0] - 1) * row_stride + 1, row_stride)
+        for column in range(kernel_columns):
+            left = column * column_dilation
+            columns = slice(left, left + (size[1] - 1) * column_stride + 1, column_stride)
+            yield row, column, rows, columns
 
 
 def _convolve(node: PlainNode, image: Array) -> Array:
@@ -422,11 +512,11 @@ def _convolve_back(node: PlainNode, rows: Array, shape: tuple[int, ...]) -> Arra
     height, width = shape[2] + 2 * vertical, shape[3] + 2 * horizontal
     result = np.zeros((len(rows), height, width, shape[1]))
     for group in range(groups):
-        # One product for all places of the kernel.
+        # One product for all weights of the kernel.
         products = np.tensordot(np.moveaxis(grouped[:, group], 1, -1), kernels[group], axes=1)
         size = kernels.shape[2]
         members = slice(group * size, (group + 1) * size)
-        for row, column, down, right in _windows(node, rows.shape[2:]):
-            result[:, down, right, members] += products[..., row, column]
+        for row, column, image_rows, image_columns in _windows(node, rows.shape[2:]):
+            result[:, image_rows, image_columns, members] += products[..., row, column]
     inner = result[:, vertical : height - vertical, horizontal : width - horizontal]
     return np.ascontiguousarray(np.moveaxis(inner, -1, 1))[:, None]
