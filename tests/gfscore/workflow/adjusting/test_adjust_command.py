@@ -1,16 +1,19 @@
 """gfscore adjust up to the file of its audit, and what it refuses."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
+from gfscore.audit.verdicts import verdict as verdicts
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.workflow.adjusting.command import targets_of
 from gfscore.workflow.command import ERROR, main
+from gfscore.workflow.new_audit import command as new_audit
 
 
 def adjust(*arguments):
@@ -33,6 +36,20 @@ def test_the_audit_of_the_same_files_gets_a_remedy_and_keeps_what_was_edited(own
     assert adjust(*files, "--objective", "floor", "--floor", "0.25", "--strength", "0.6") == 0
     assert remedy_in(project) == {"objective": "floor", "floor": 0.25, "strengths": [0.25, 0.5, 0.6, 0.75, 1]}
     assert "at_least: 0.2" in path.read_text()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_an_audit_that_fails_names_the_command_until_it_has_a_remedy(own, project, capsys, monkeypatch):
+    files = (str(own / "net.onnx"), str(own / "images.npz"))
+    monkeypatch.setattr(new_audit, "run_workflow", lambda *_, **__: 0)
+    for verdict, named in (("PASS", 0), ("FAIL", 1)):
+        monkeypatch.setattr(verdicts, "read_verdict", lambda _, verdict=verdict: SimpleNamespace(verdict=verdict))
+        assert main(["audit", *files]) == 0
+        assert capsys.readouterr().out.count(f"gfscore adjust {files[0]} {files[1]}") == named
+    assert adjust(*files) == 0
+    capsys.readouterr()
+    assert main(["audit", *files]) == 0
+    assert "gfscore adjust" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
