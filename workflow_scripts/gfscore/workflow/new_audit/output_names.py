@@ -26,16 +26,22 @@ LISTS = (
 """Keys of JSON and YAML files under which tools write the names."""
 
 NAMES_TO_NUMBERS = ("label2id", "class_to_idx")
+"""Those of LISTS that hold the number of each name."""
+
 NUMBERS_TO_NAMES = ("id2label", "idx_to_class")
+"""Those of LISTS that hold the name of each number."""
 
 NUMBER_COLUMNS = {"index", "idx", "id", "number", "output", "class_id", "class_index", "label_id", "class_idx"}
+"""Headers of a column with the numbers of the outputs, in a CSV file."""
+
 NAME_COLUMNS = {"name", "class", "class_name", "label", "label_name", "category", "text", "description", "title"}
+"""Headers of a column with the names of the outputs, in a CSV file."""
 
 NUMBERED = re.compile(r"(\d{1,9})(?:\s*[:=,;.)|]\s*|\s+)(\S.*)")
 """A line that starts with the number of its output: 0 airplane, 0: airplane, 0,airplane."""
 
 SHORT = reprlib.Repr()
-"""Values as a message shows them: of nested lists the outermost."""
+"""Shortens values for messages; shows only the outermost of nested lists."""
 SHORT.maxlevel = 1
 
 
@@ -76,7 +82,7 @@ def names_of_option(option: str) -> list[OutputNames]:
 
 
 def order_of_option(option: str) -> tuple[str, ...]:
-    """The names that `names_of_option` reads first; InputError where they may have two orders."""
+    """Names in the likeliest order that `names_of_option` reads; InputError where another order is possible."""
     first, *others = names_of_option(option)
     for other in others:
         if other.names != first.names and sorted(other.names) == sorted(first.names):
@@ -88,10 +94,11 @@ def order_of_option(option: str) -> tuple[str, ...]:
 
 
 def names_in_file(path: Path) -> list[OutputNames]:
-    """Every way to read the names in a file; two where a file may mean two orders, the likelier first.
+    """Every way to read the names in a file, the likeliest first; a file may be ambiguous in their order.
 
-    Text has a name in each line, or a number and a name; a wnid in front belongs to the name. JSON and YAML hold a
-    list, or a mapping between numbers and names in either direction; CSV a column of numbers and one of names.
+    A text file has a name, or a number and a name, in each line; a wnid before a name belongs to it. JSON and YAML
+    files hold a list, or a mapping between numbers and names in either direction. A CSV file has a column of names, and
+    one of numbers unless it is the only column.
 
     Raises
     ------
@@ -125,7 +132,7 @@ def _text_of(path: Path) -> str:
 
 
 def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Names in the metadata of a model, texts by key, as detectors and exporters write them; None where none are."""
+    """Names in the metadata of a model, texts by key, that detectors and exporters write; None without names."""
     for key in LISTS:
         text = metadata.get(key, "")
         if not text.lstrip().startswith(("{", "[")) or len(text) > MOST_TEXT:
@@ -133,7 +140,7 @@ def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
         try:
             return _names_in(_yaml(text, key), key, key)[0].names
         except InputError:
-            # Metadata are free text: what holds no names says nothing of the outputs.
+            # Metadata are free text: an entry that cannot be read as names is about something else.
             continue
     return None
 
@@ -162,7 +169,7 @@ def _yaml(text: str, path: Path | str) -> object:
 
 
 class _Texts(yaml.BaseLoader):
-    """Loader of YAML whose scalars are all texts, so that a class may be called "no" or 007, and whose keys differ."""
+    """Loader of YAML that reads every scalar as text, so that a class may be called "no" or 007, and each key once."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         keys = set()
@@ -175,12 +182,12 @@ class _Texts(yaml.BaseLoader):
 
 
 def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
-    """Every way to read names in a list or mapping, or in what stands under one of the keys of LISTS.
+    """Every way to read names in a list or mapping, or in the values of those of its keys that are in LISTS.
 
     Raises
     ------
     InputError
-        Naming `where`, where there are none, and where two keys give different names.
+        For content without names, and where two keys give different names; names `where`.
     """
     if not isinstance(content, Mapping):
         return _names_in(content, where)
@@ -200,14 +207,19 @@ def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
 
 
 def _agrees(content: object, names: Sequence[str], where: str, key: str) -> bool:
-    if isinstance(content, Mapping) and all(_is_number(number) for number in content.values()):
-        # Of two outputs with one name, as ImageNet has them, such a mapping holds one.
-        return all(int(number) < len(names) and names[int(number)] == name for name, number in content.items())
-    return any(reading.names == names for reading in _names_in(content, where, key))
+    if not isinstance(content, Mapping) or not all(map(_is_number, content.values())):
+        return any(reading.names == names for reading in _names_in(content, where, key))
+
+    # Compared name by name: where two outputs have the same name (ImageNet), a mapping from names holds one of them.
+    for name, number in content.items():
+        output = int(number)
+        if output >= len(names) or names[output] != name:
+            return False
+    return True
 
 
 def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputNames]:
-    # Names of a list, or of a mapping of numbers to names or names to numbers, which its key may tell.
+    # Of a list, or of a mapping. Names may be its keys or its values, where `key` does not tell which.
     suffix = f", under {key}" if key else ""
     if isinstance(content, list) and content:
         names = [_name(item, where) for item in content]
@@ -215,22 +227,13 @@ def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputN
     if not isinstance(content, Mapping) or not content:
         raise InputError(f"{where}: no list of names, and no mapping of numbers to names; write a name in a line")
 
-    directions = []
+    candidates = []
     if key not in NAMES_TO_NUMBERS and all(map(_is_number, content)):
-        directions.append([(int(number), _name(name, where)) for number, name in content.items()])
+        candidates.append([(int(number), _name(name, where)) for number, name in content.items()])
     if key not in NUMBERS_TO_NAMES and all(map(_is_number, content.values())):
-        directions.append([(int(number), str(name)) for name, number in content.items()])
-    readings = []
-    faults = []
-    for pairs in directions:
-        try:
-            readings.append(OutputNames(_in_order(pairs, where), f"by their numbers{suffix}"))
-        except InputError as error:
-            faults.append(error)
-    if readings:
-        return readings
-    if faults:
-        raise faults[0]
+        candidates.append([(int(number), str(name)) for name, number in content.items()])
+    if candidates:
+        return _numbered_readings(candidates, f"by their numbers{suffix}", where)
     raise InputError(
         f"{where}: its keys {few([str(name) for name in content])} and their values are not numbers and names of "
         "outputs; write a name in a line"
@@ -251,6 +254,22 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _numbered_readings(
+    candidates: Sequence[Sequence[tuple[int, str]]], words: str, where: Path | str
+) -> list[OutputNames]:
+    # Names of the candidates whose numbers count all outputs; without any, the error of the first candidate.
+    readings = []
+    errors = []
+    for pairs in candidates:
+        try:
+            readings.append(OutputNames(_in_order(pairs, where), words))
+        except InputError as error:
+            errors.append(error)
+    if not readings:
+        raise errors[0]
+    return readings
+
+
 def _in_order(pairs: Sequence[tuple[int, str]], where: Path | str) -> tuple[str, ...]:
     # Names in the order of their numbers, which count all outputs from 0, or from 1.
     names: dict[int, str] = {}
@@ -259,11 +278,12 @@ def _in_order(pairs: Sequence[tuple[int, str]], where: Path | str) -> tuple[str,
             raise InputError(f"{where}: {names[number]!r} and {name!r} are both output {number}; correct one of them")
         names[number] = name
     start = min(names)
-    missing = [number for number in range(start, start + len(names)) if number not in names]
+    consecutive = range(start, start + len(names))
+    missing = [number for number in consecutive if number not in names]
     if missing or start not in (0, 1):
-        absent = missing[0] if missing else 0
-        raise InputError(f"{where}: no name of output {absent}; number the outputs 0, 1, 2, ..., each once")
-    return tuple(names[number] for number in sorted(names))
+        first_missing = missing[0] if missing else 0
+        raise InputError(f"{where}: no name of output {first_missing}; number the outputs 0, 1, 2, ..., each once")
+    return tuple(names[number] for number in consecutive)
 
 
 # ---- lines and tables ----
@@ -281,54 +301,50 @@ def _names_in_lines(text: str, where: Path) -> list[OutputNames]:
     try:
         names = _in_order(pairs, where)
     except InputError:
-        # Names such as "3 series" start with a number that counts nothing.
+        # Names such as "3 series" start with a number that is no number of an output.
         return [in_lines]
     return [OutputNames(names, "by the number in front of each"), in_lines]
 
 
 def _names_in_table(text: str, path: Path) -> list[OutputNames]:
-    # Names in a table with a column of numbers, whose header tells which it is where two columns may be.
-    rows = _rows_of(text, path)
-    if len(rows[0]) == 1:
-        return _names_in_column([row[0].strip() for row in rows])
+    # Names in a table of one column, or beside a column of numbers. Where several columns hold numbers, the headers
+    # tell which one numbers the outputs.
+    columns = _columns_of(text, path)
+    if len(columns) == 1:
+        return _names_in_column(columns[0])
 
-    columns = [[row[index].strip() for row in rows] for index in range(len(rows[0]))]
     headers = [column[0].casefold() for column in columns]
-    numbers = []
+    number_columns = []
     for index, column in enumerate(columns):
         if len(column) > 1 and all(map(_is_number, column[1:])):
-            numbers.append(index)
-    titled = [index for index in numbers if headers[index] in NUMBER_COLUMNS]
-    readings = []
-    faults = []
-    for index in titled or numbers:
-        first = 0 if _is_number(columns[index][0]) else 1
-        names = _name_column(columns, headers, index, first, path)
-        try:
-            pairs = [(int(number), name) for number, name in zip(columns[index][first:], names, strict=True)]
-            readings.append(OutputNames(_in_order(pairs, path), "by the column of numbers"))
-        except InputError as error:
-            faults.append(error)
-    if readings:
-        return readings
-    if faults:
-        raise faults[0]
-    raise InputError(f"{path}: no column numbers the outputs 0, 1, 2, ...; add one, or write a name in a line")
+            number_columns.append(index)
+    if not number_columns:
+        raise InputError(f"{path}: no column numbers the outputs 0, 1, 2, ...; add one, or write a name in a line")
+    titled = [index for index in number_columns if headers[index] in NUMBER_COLUMNS]
+
+    candidates = []
+    for index in titled or number_columns:
+        first_row = 0 if _is_number(columns[index][0]) else 1
+        numbers = [int(number) for number in columns[index][first_row:]]
+        names = _name_column(columns, headers, index, first_row, path)
+        candidates.append(list(zip(numbers, names, strict=True)))
+    return _numbered_readings(candidates, "by the column of numbers", path)
 
 
-def _rows_of(text: str, path: Path) -> list[list[str]]:
-    # Rows of a table that are not empty, all of one length.
+def _columns_of(text: str, path: Path) -> list[list[str]]:
+    # Columns of a table without its empty rows; headers, if there are any, are the first cells.
     separator = max(",;\t", key=text.splitlines()[0].count)
     rows = []
     try:
         for row in csv.reader(text.splitlines(), delimiter=separator):
-            if any(cell.strip() for cell in row):
-                rows.append(row)
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                rows.append(cells)
     except csv.Error as error:
         raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
     if any(len(row) != len(rows[0]) for row in rows):
         raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
-    return rows
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _names_in_column(names: Sequence[str]) -> list[OutputNames]:
@@ -339,16 +355,16 @@ def _names_in_column(names: Sequence[str]) -> list[OutputNames]:
 
 
 def _name_column(
-    columns: Sequence[Sequence[str]], headers: Sequence[str], number_column: int, first: int, path: Path
+    columns: Sequence[Sequence[str]], headers: Sequence[str], number_column: int, first_row: int, path: Path
 ) -> Sequence[str]:
-    # The names, from a row on: of two columns the other one, of several that with the header of names.
-    others = [index for index in range(len(columns)) if index != number_column]
-    if len(others) > 1:
-        titled = [index for index in others if headers[index] in NAME_COLUMNS]
-        if not first or len(titled) != 1:
+    # Names that the numbers belong to, without a header: of several columns, those under the only header of names.
+    candidates = [index for index in range(len(columns)) if index != number_column]
+    if len(candidates) > 1:
+        titled = [index for index in candidates if headers[index] in NAME_COLUMNS]
+        if first_row == 0 or len(titled) != 1:
             raise InputError(
-                f"{path}: {len(others)} columns may hold the names "
-                f"({few([columns[index][0] for index in others])}); keep one beside the numbers"
+                f"{path}: {len(candidates)} columns may hold the names "
+                f"({few([columns[index][0] for index in candidates])}); keep one beside the numbers"
             )
-        others = titled
-    return columns[others[0]][first:]
+        candidates = titled
+    return columns[candidates[0]][first_row:]
