@@ -133,6 +133,7 @@ def test_numbers_that_are_names_and_places_are_refused_with_both_and_the_option(
         ("names.csv", "a,b\ncat,red\ndog,blue\n", r"names\.csv: no column numbers the outputs"),
         ("many.csv", "id,en,de\n0,cat,Katze\n1,dog,Hund\n", r"many\.csv: 2 columns may hold the names \(en, de\)"),
         ("rows.csv", "0,cat\n1\n", r"rows\.csv: rows of different lengths"),
+        ("cells.csv", ",,\n", r"cells\.csv: no column numbers the outputs"),
         ("empty.txt", "\n", r"empty\.txt: is empty"),
     ],
 )
