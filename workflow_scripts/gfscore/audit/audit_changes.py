@@ -26,6 +26,7 @@ COST_ONLY = ("batch_size",)
 """Settings of a measure that do not change its meaning."""
 
 REMEDY = "compare the rows whose calibration is none (T = 1), or calibrate all models in one audit"
+"""Remedy for calibrated scores that are not comparable."""
 
 _MUST_AGREE = {
     "measure": "the measure",
@@ -37,14 +38,14 @@ _MUST_AGREE = {
 """Entries of calibration.json that must agree for calibrated scores to be comparable."""
 
 SAME = 1e-9
-"""Tolerance of one number in two files of the same audit."""
+"""Largest difference, absolute or relative, between one number in two files of the same audit."""
 
 
 def audit_changes(first: Path | str, second: Path | str, *, calibration: str = UNCALIBRATED) -> pd.DataFrame:
     """Changes of the statistics of all models between two audits, and whether their intervals are disjoint.
 
-    Models are compared by their names, or, where each audit holds one model, whatever they are called ("first then
-    second").
+    Models of the same name are compared. Where each audit holds a single model, these two are compared whatever their
+    names are, under the name "first then second".
 
     Parameters
     ----------
@@ -56,18 +57,18 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
     Returns
     -------
     DataFrame
-        One row per model, measure and statistic of either audit: `first`, `second` and `change` = second - first in the
-        unit of the measure, null if one audit lacks the model or measure; `verdict`: better or worse if the intervals
-        are disjoint, else undecided; null without intervals; "not comparable" and the settings that differ. Better and
-        worse are correct with probability at least 1 - alpha_1 - alpha_2 (union bound), for `value` alone and for the
-        other statistics of a model simultaneously.
+        One row per model, measure and statistic of either audit. `first`, `second` and `change` = second - first are in
+        the unit of the measure, and null if one audit lacks the model or measure. `verdict` is better or worse if the
+        intervals are disjoint, else undecided; null without intervals; "not comparable: ..." where settings differ,
+        with their names. Better and worse are correct with probability at least 1 - alpha_1 - alpha_2 (union bound),
+        for `value` alone and for the other statistics of a model simultaneously.
 
     Raises
     ------
     InputError
         For audits of different data, for scores calibrated on different models or at different temperatures, for audits
-        without a common model and measure, for folders that hold no audit, and for an audit whose verdict is of another
-        run than its table.
+        without a common model and measure, for folders that hold no audit, and for an audit whose verdict.json comes
+        from another run than its table.
     """
     if calibration != UNCALIBRATED:
         require_comparable_audits(first, second)
@@ -83,10 +84,9 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
             f"{first} and {second} have no model and measure of the same name in common at calibration "
             f"{calibration!r}; give models the same names in both, or audit one model in each"
         )
-    changes = pd.concat(
-        [_changes_of_metric(first_summary, second_summary, metric) for metric in BOUNDED], ignore_index=True
-    )
-    _mark_other_settings(changes, *identities)
+    by_metric = [_changes_of_metric(first_summary, second_summary, metric) for metric in BOUNDED]
+    changes = pd.concat(by_metric, ignore_index=True)
+    _mark_different_settings(changes, *identities)
     return changes
 
 
@@ -99,16 +99,20 @@ def _name_alike(first: pd.DataFrame, second: pd.DataFrame) -> None:
         second[name] = joined
 
 
-def _mark_other_settings(changes: pd.DataFrame, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+def _mark_different_settings(changes: pd.DataFrame, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    # Replaces verdicts on numbers that the two audits computed with different settings.
     judged = changes["verdict"].notna()
     if first["fp_lambda"] != second["fp_lambda"]:
-        penalised = changes["statistic"].isin([metric.name for metric in BOUNDED if "lam" in metric.needs])
+        metrics_with_lambda = [metric.name for metric in BOUNDED if "lam" in metric.needs]
+        penalised = changes["statistic"].isin(metrics_with_lambda)
         changes.loc[judged & penalised, "verdict"] = "not comparable: other fp_lambda"
     for name in set(first["measures"]) & set(second["measures"]):
         before = first["measures"][name]
         after = second["measures"][name]
-        keys = [key for key in {**before, **after} if key not in COST_ONLY]
-        different = [key for key in keys if before.get(key) != after.get(key)]
+        different = []
+        for key in {**before, **after}:
+            if key not in COST_ONLY and before.get(key) != after.get(key):
+                different.append(key)
         if different:
             verdict = f"not comparable: other {', '.join(different)}"
             changes.loc[judged & (changes["measure"] == name), "verdict"] = verdict
@@ -133,10 +137,11 @@ def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[
 
 
 def _holds_one_model(folder: Path | str, table: pd.DataFrame) -> bool:
-    # An audit that excluded models held several.
+    # An audit with excluded models had several, though its table shows one.
     selection = Path(folder) / "models.json"
-    excluded = read_json(selection)["excluded"] if selection.is_file() else []
-    return not excluded and model_count(table) == 1
+    if selection.is_file() and read_json(selection)["excluded"]:
+        return False
+    return model_count(table) == 1
 
 
 def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:
@@ -150,7 +155,7 @@ def _summary(folder: Path | str, calibration: str) -> pd.DataFrame:
 
 
 def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
-    """Refuse an audit whose verdict.json, if present, was made from other values than its table.
+    """Refuse an audit whose verdict.json, if present, disagrees with its table.
 
     Parameters
     ----------
@@ -167,10 +172,10 @@ def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
     path = Path(folder) / "verdict.json"
     if not path.is_file():
         return
-    compared = {metric.name for metric in BOUNDED}
+    tabulated_statistics = {metric.name for metric in BOUNDED}
     uncalibrated = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
     for rule in read_json(path)["rules"]:
-        if rule["statistic"] not in compared:
+        if rule["statistic"] not in tabulated_statistics:
             continue
         for judged in rule["models"]:
             key = (rule["measure"], judged["threat"], judged["model"])
@@ -197,7 +202,9 @@ def _changes_of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric
 
     risen = paired["second_low"] > paired["first_high"]
     fallen = paired["second_high"] < paired["first_low"]
-    better, worse = (risen, fallen) if metric.direction > 0 else (fallen, risen)
+    better, worse = risen, fallen
+    if metric.direction < 0:
+        better, worse = fallen, risen
     with_intervals = paired[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
     verdicts: list[Any] = [None, "better", "worse"]
     paired["verdict"] = np.select([~with_intervals, better, worse], verdicts, "undecided")
