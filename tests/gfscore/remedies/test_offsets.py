@@ -12,7 +12,7 @@ from gfscore.networks import passes
 from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.classifier import from_network
 from gfscore.networks.offset_settings import OffsetSettings
-from gfscore.remedies.attacked_images import AttackEnds
+from gfscore.remedies.attacked_images import AttackEnds, gradient_attacks
 from gfscore.remedies.objectives import merit_of
 from gfscore.remedies.offsets import choose_offsets, search_offsets
 from gfscore.remedies.seen_points import SeenPoints
@@ -59,7 +59,7 @@ def lowering(logits, labels, by):
 def searched(logits, labels, *, by=0.5, attack=None, step=1.0, **settings):
     seen = SeenPoints(logits, labels)
     attack = attack or lowering(logits, labels, by)
-    return search_offsets(attack, seen, settings=OffsetSettings(**settings), step=step)
+    return search_offsets(attack, seen, settings=OffsetSettings(**{"most_loss": None, **settings}), step=step)
 
 
 @pytest.mark.parametrize("objective", ["worst_class", "rdi"])
@@ -181,7 +181,7 @@ def unfair():
 def chosen(network, images, labels, **arguments):
     names = [f"image-{row}" for row in range(len(images))]
     image_set = from_arrays(images, labels, sample_id=names, preprocessing="none")
-    settings = OffsetSettings(rounds=4)
+    settings = OffsetSettings(rounds=4, most_loss=None)
     return choose_offsets(from_network(network), image_set, settings=settings, attack=PGD, **arguments)
 
 
@@ -203,6 +203,22 @@ def test_worst_class_gains_under_a_fresh_attack_that_sees_the_offsets(unfair):
     after = robust(network, images, labels, choice.offsets)
     assert after.min() > before.min() + 0.1
     assert choice.offsets[before.argmin()] == choice.offsets.max()
+
+
+@pytest.mark.parametrize(
+    ("attacks", "kept"),
+    [
+        (["apgd-ce", "square"], ["apgd-ce"]),
+        (["square"], ["square"]),
+        (["square", "apgd-dlr", "fgsm"], ["apgd-dlr", "fgsm"]),
+    ],
+)
+def test_rounds_use_the_attacks_that_follow_gradients(attacks, kept):
+    measure = KINDS["adversarial"].parse(
+        {"kind": "adversarial", "eps": 0.1, "attacks": [{"name": name} for name in attacks]}
+    )
+    assert [attack.name for attack in gradient_attacks(measure).attacks] == kept
+    assert [attack.name for attack in measure.attacks] == attacks
 
 
 def test_offsets_added_to_logits_are_the_logits_of_the_adjusted_network(unfair):

@@ -26,7 +26,7 @@ class OffsetSettings(Closed):
         None, description="Robust accuracy that every class must have, with a margin of one standard error."
     )
     most_loss: Share | None = Field(
-        None, description="Largest loss of the mean that the objectives worst_class and rdi may cost; null for any."
+        0.03, description="Largest loss of the mean that the objectives worst_class and rdi may cost; null for any."
     )
     class_weights: list[Positive] | None = Field(
         None,

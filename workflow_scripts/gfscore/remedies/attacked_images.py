@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gfscore.attacks.declaration import NOT_AT_ALL
+from gfscore.attacks.registry import ATTACKS
 from gfscore.images.image_set import ImageSet
 from gfscore.measures import progress
 from gfscore.measures.adversarial import Adversarial
@@ -29,6 +31,16 @@ ATTACKED_POINTS = Table(
     columns=(SAMPLE_ID, LABEL, ("logits", pa.list_(pa.float32()), "logits of the worst point, without offsets")),
 )
 """Batches of one round, which are kept until the offsets are chosen."""
+
+
+def gradient_attacks(attack: Adversarial) -> Adversarial:
+    """The attacks of a measure that follow gradients; all of them where none does.
+
+    Those that see logits alone take most of the passes, and find hardly a point that the others have not found. They
+    are not left out where offsets are judged.
+    """
+    kept = [member for member in attack.attacks if ATTACKS[member.name].follows != NOT_AT_ALL]
+    return attack.model_copy(update={"attacks": kept}) if kept else attack
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class AttackedImages:
     rows : ndarray of shape (N,), int64
         Positions of the images in their dataset.
     attack : Adversarial
-        Ball and attacks.
+        Ball, and attacks of every round.
     seed : int
         Of the random draws, which are others in every round.
     batch_size : int

@@ -27,7 +27,7 @@ from gfscore.networks.classifier import Classifier
 from gfscore.networks.offset_files import OffsetFile, OffsetRound
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.remedies.attacked_images import AttackedImages, AttackEnds
+from gfscore.remedies.attacked_images import AttackedImages, AttackEnds, gradient_attacks
 from gfscore.remedies.objectives import Merit, merit_of, pull_of, weights_of
 from gfscore.remedies.seen_points import SeenPoints
 
@@ -195,7 +195,7 @@ def choose_offsets(
     settings : OffsetSettings
         Objective, number of rounds, seed.
     attack : Adversarial
-        Ball and attacks of every round.
+        Ball and attacks of the measure that is to rise. Of these the rounds use `gradient_attacks`.
     batch_size : int
         Images at a time; a batch that does not fit into memory is halved.
     device : str
@@ -228,7 +228,7 @@ def choose_offsets(
             classifier=counted_classifier,
             images=images,
             rows=np.arange(len(images)) if rows is None else rows,
-            attack=attack,
+            attack=gradient_attacks(attack),
             seed=settings.seed,
             batch_size=batch_size,
             device=device,

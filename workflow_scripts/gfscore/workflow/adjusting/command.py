@@ -15,6 +15,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, require_free, write_text
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
+from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.workflow.adjusting.remedy_entry import REMEDY, with_remedy
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.new_audit import command as new_audit
@@ -35,7 +36,7 @@ OBJECTIVES = ("worst_class", "rdi", "floor")
 STRENGTHS = (0.25, 0.5, 0.75, 1)
 """Shares of the offsets that are measured; the one that is written is added."""
 
-MOST_LOSS = 0.03
+MOST_LOSS = OffsetSettings().most_loss
 """Robust accuracy, mean over the classes, that offsets may cost."""
 
 NO_REMEDY = 1
