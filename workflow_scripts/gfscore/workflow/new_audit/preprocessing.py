@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
-from gfscore.networks.preprocessing import preprocess
+from gfscore.core.lazy import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 WHITE = 255
 """Value of white in images of 8 bits."""
@@ -143,6 +143,9 @@ class Preprocessing:
 
     def apply(self, images: NDArray[np.float32], *, where: str) -> NDArray[np.float32]:
         """Images (n, C, H, W) with pixels in [0, 1] as the network takes them; `where` is the file that errors name."""
+        # Imported late, for the help of the command.
+        from gfscore.networks.preprocessing import preprocess
+
         settings = {
             "image_shape": images.shape[1:],
             "channel_order": self.channel_order,
