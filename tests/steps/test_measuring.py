@@ -71,7 +71,7 @@ class Recorder:
 
 
 def job_in(folder, files, **changes):
-    outputs = {"samples": folder / "samples.parquet", "progress": folder / "progress"}
+    outputs = {"output": folder / "samples.parquet", "progress": folder / "progress"}
     return MeasuringJob(**files | outputs | {"measure": "targeted-8", "settings": SETTINGS} | HOW | changes)
 
 

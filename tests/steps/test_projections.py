@@ -108,7 +108,7 @@ class Folder:
             dataset=self.path / f"{dataset}.json",
             model=self.path / f"{name}.json",
             checkpoint=self.path / f"{name}.safetensors",
-            samples=self.path / f"{mapper}-{name}.parquet",
+            output=self.path / f"{mapper}-{name}.parquet",
             progress=self.path / "searching",
             measure=mapper,
             settings=search,

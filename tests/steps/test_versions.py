@@ -159,17 +159,17 @@ def fitted():
 
 
 def measured(kind, **changed):
-    """Means of the numeric columns that a shipped measure, with some settings changed, gives for 40 images."""
-    settings = CONFIG["measures"][MEASURES[kind]] | changed
+    """Means of the numeric columns that a measure, shipped or of its kind, gives for 40 images with some settings."""
+    shipped = CONFIG["measures"][MEASURES[kind]] if kind in MEASURES else {"kind": kind}
+    settings = shipped | changed
     few = images().select(np.arange(40))
     x = np.concatenate(list(few.batches(40)))
     with reproducible_arithmetic():
         columns = KINDS[kind].load()(
             fitted(), x, few.labels.astype(np.int64), settings=KINDS[kind].parse(settings), seeds=seeds_of(x, seed=7)
         )
-    numeric = {
-        name: np.asarray(values) for name, values in columns.items() if name not in ("attack", "state", "corruption")
-    }
+    words = ("attack", "state", "corruption", "status", "decided_by")
+    numeric = {name: np.asarray(values) for name, values in columns.items() if name not in words}
     return [float(np.nanmean(values.astype(float))) for _, values in sorted(numeric.items())]
 
 
@@ -213,7 +213,7 @@ MEASURES = {
     "probabilistic": "probabilistic-linf",
     "corruption": "corruption",
 }
-"""A shipped measure of each kind."""
+"""A shipped measure of each kind that has one."""
 
 BALL_ATTACKS = [
     {"name": "fgsm"},
@@ -239,6 +239,10 @@ def variants():
     yield from (("minimal", entry["name"], {"attacks": [entry]}) for entry in DISTANCE_ATTACKS)
     linf = {"norm": "linf", "largest_distance": 0.5, "attacks": [{"name": "fmn", "steps": 20}]}
     yield "minimal", "fmn-linf", linf
+    # Without branches, whose number near-ties decide.
+    first = {"attacks": [{"name": "apgd-ce", "steps": 10}], "budget": 0}
+    yield "proven", "linf", {"eps": 0.01, **first}
+    yield "proven", "l2", {"norm": "l2", "eps": 0.1, **first}
     yield "targeted", "l2", {"norm": "l2", "eps": 0.3, "step_size": 0.1, "steps": 5}
     yield from (("probabilistic", entry["family"], {"perturbation": entry, "budget": 500}) for entry in NEIGHBOURS)
     yield "probabilistic", "as-printed", {"test": "repeated_exact", "reference": "label", "budget": 500}
