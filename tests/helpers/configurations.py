@@ -195,6 +195,7 @@ def small_audit(config, *, dataset, models, measures=("clean", "great-softmax"))
         "calibration": calibration if "great-softmax" in measures else None,
         "groups": None,
         "projection": None,
+        "remedy": None,
         "gate": [gate_rule(measures[-1], at_least=0.1)],
     }
 
