@@ -59,7 +59,8 @@ def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(au
     assert audited.planned() == (Counter(), set())
     audited.edit("workflow_scripts/versions.yaml", "extract_logits: 1", "extract_logits: 2")
     rules, _ = audited.planned()
-    assert rules["extract_logits"] == len(MODELS)
+    # The model with a remedy has logits of the judging half too, as it is and with its offsets.
+    assert rules["extract_logits"] == len(MODELS) + 2
     assert rules["train_model"] == 0
 
 
@@ -69,7 +70,9 @@ def test_an_arithmetic_of_the_search_that_is_stated_reruns_the_attacks_alone(aud
     rules, files = audited.planned()
     attacked = {name.split("/")[2].split("-")[0] for name in files if name.startswith("results/samples/")}
     assert attacked == {"adversarial", "minimal", "targeted"}
-    assert rules["extract_logits"] == rules["train_model"] == 0
+    assert rules["train_model"] == 0
+    # Offsets are chosen by attacks, and the logits with these offsets follow.
+    assert rules["choose_offsets"] == rules["extract_logits"] == 1
 
 
 def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
