@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from gfscore.attacks.declaration import Attack, AttackSettings, Form
+from gfscore.attacks.declaration import Attack, AttackSettings, Form, Norm, beyond_white
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown
 
@@ -159,6 +159,37 @@ def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> 
     for name in list(names):
         names.update(dict.fromkeys(_substitutes(name, float("inf"))))
     return tuple(ATTACKS[name].module for name in names)
+
+
+def ball_mistakes(
+    attacks: Sequence[AttackSettings], *, norm: Norm, eps: float, classes: float
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield what is wrong with attacks in a ball, as the keys of the setting and a message with the remedy.
+
+    Distances beyond white, attacks that do not search in the norm, and attacks that need more classes than there are.
+
+    Parameters
+    ----------
+    attacks : sequence of AttackSettings
+        Setting `attacks` of a measure.
+    norm : {"linf", "l2"}
+    eps : float
+        Radius of the ball.
+    classes : float
+        Number K of classes of the data; infinite where it is unknown.
+    """
+    if norm == "linf":
+        for key, words in beyond_white({"eps": eps}, ("eps",)):
+            yield (key,), words
+        for attack in attacks:
+            for key, words in beyond_white(attack.model_dump(), ("step_size",)):
+                yield ("attacks", attack.name, key), words
+    for words in norm_mistakes(attacks, norm):
+        yield ("attacks",), words
+    try:
+        expand(attacks, classes)
+    except InputError as error:
+        yield ("attacks",), str(error)
 
 
 def norm_mistakes(attacks: Sequence[AttackSettings], norm: str) -> Iterator[str]:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfscore.attacks.gradient_ascent import Ball, assert_allowed, correct, margins, misclassified
-from gfscore.attacks.registry import BALL_ATTACKS, expand
-from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
+from gfscore.attacks.attack_lists import attacks_in_turn
+from gfscore.attacks.gradient_ascent import Ball, correct, margins, misclassified
+from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
@@ -71,19 +71,20 @@ def attacked(
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
     worst = WorstCase(logits, y)
-    draws = Draws.of(seeds, x.device, common=settings.seed)
-    for number, arguments in enumerate(expand(settings.attacks, logits.shape[1])):
-        rows = worst.standing
-        if len(rows) == 0:
-            break
-        name = arguments.pop("name")
-        attack = confirmed_attack(BALL_ATTACKS[name].load(), misclassified, precision=classifier.search)
-        # A stream for each attack, so that one that leaves the list changes no other.
-        attack_draws = draws.stream(number)[rows]
-        points, passes = attack(network, x[rows], y[rows], ball=ball, draws=attack_draws, **arguments)
-        points = points.detach()
-        assert_allowed(points, x[rows], **ball)
-        worst.add(name, logits_of(network, points), distances(points, x[rows], settings.norm), passes + 1)
+    attempts = attacks_in_turn(
+        settings.attacks,
+        network,
+        x,
+        y,
+        standing=worst.standing,
+        ball=ball,
+        draws=Draws.of(seeds, x.device, common=settings.seed),
+        classes=logits.shape[1],
+        precision=classifier.search,
+    )
+    for attempt in attempts:
+        lengths = distances(attempt.points, x[attempt.rows], settings.norm)
+        worst.add(attempt.name, attempt.logits, lengths, attempt.passes + 1)
     return worst
 
 

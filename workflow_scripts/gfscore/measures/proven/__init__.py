@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gfscore.attacks.apgd_ce import ApgdCe
-from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words, beyond_white
-from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, expand, modules_of, norm_mistakes
-from gfscore.core.errors import InputError
+from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words
+from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, ball_mistakes, expand, modules_of
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 BOUNDS_PER_PASS = 4
@@ -57,15 +56,8 @@ def describe(settings: Proven) -> Measure:
 
 def find_mistakes(settings: Proven, *, classes: float, thorough: bool) -> Iterator[Mistake]:
     """Yield distances beyond white, and attacks that do not search in the norm or need more classes than there are."""
-    if settings.norm == "linf":
-        for key, words in beyond_white({"eps": settings.eps}, ("eps",)):
-            yield Mistake((key,), words)
-    for words in norm_mistakes(settings.attacks, settings.norm):
-        yield Mistake(("attacks",), words)
-    try:
-        expand(settings.attacks, classes)
-    except InputError as error:
-        yield Mistake(("attacks",), str(error))
+    for keys, words in ball_mistakes(settings.attacks, norm=settings.norm, eps=settings.eps, classes=classes):
+        yield Mistake(keys, words)
 
 
 def forward_passes(settings: Proven, classes: int) -> float:

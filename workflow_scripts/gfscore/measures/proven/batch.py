@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gfscore.attacks.attack_lists import attacks_in_turn
 from gfscore.attacks.gradient_ascent import Ball, correct, misclassified
-from gfscore.attacks.registry import BALL_ATTACKS, expand
-from gfscore.attacks.search import confirmed_attack, logits_of, on_device
+from gfscore.attacks.search import logits_of, on_device
 from gfscore.measures.proven import Proven
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
@@ -131,22 +131,24 @@ def _attacked(
     classes: int,
 ) -> tuple[Tensor, Tensor]:
     # The point of each image that an attack ended at, or the image, and whether it is misclassified.
-    ball = Ball(norm=settings.norm, eps=settings.eps)
     points = images.clone()
     fooled = torch.zeros_like(right)
-    draws = Draws.of(seeds, images.device, common=settings.seed)
-    for number, arguments in enumerate(expand(settings.attacks, classes)):
-        rows = (right & ~fooled).nonzero().flatten()
-        if len(rows) == 0:
-            break
-        attack = confirmed_attack(
-            BALL_ATTACKS[arguments.pop("name")].load(), misclassified, precision=classifier.search
-        )
-        ends, _ = attack(network, images[rows], labels[rows], ball=ball, draws=draws.stream(number)[rows], **arguments)
-        ends = ends.detach()
-        broken = misclassified(logits_of(network, ends), labels[rows])
-        points[rows[broken]] = ends[broken]
-        fooled[rows[broken]] = True
+    attempts = attacks_in_turn(
+        settings.attacks,
+        network,
+        images,
+        labels,
+        standing=right.nonzero().flatten(),
+        ball=Ball(norm=settings.norm, eps=settings.eps),
+        draws=Draws.of(seeds, images.device, common=settings.seed),
+        classes=classes,
+        precision=classifier.search,
+    )
+    for attempt in attempts:
+        broken = misclassified(attempt.logits, labels[attempt.rows])
+        rows = attempt.rows[broken]
+        points[rows] = attempt.points[broken]
+        fooled[rows] = True
     return points, fooled
 
 
