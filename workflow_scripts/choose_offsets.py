@@ -47,19 +47,7 @@ def choose_offsets(job: MeasuringJob, settings: OffsetSettings, *, search: str =
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         choose_offsets(
-            MeasuringJob(
-                dataset=snakemake.input.dataset,
-                model=snakemake.input.model,
-                checkpoint=snakemake.input.get("checkpoint") or None,
-                output=snakemake.output.offsets,
-                progress=snakemake.params.progress,
-                measure=snakemake.params.measure,
-                settings=snakemake.params.attack,
-                batch_size=snakemake.params.batch_size,
-                version=snakemake.params.version,
-                device=snakemake.resources.device,
-                gpu_percent=snakemake.resources.gpu_percent or None,
-            ),
+            MeasuringJob.from_snakemake(snakemake, measure=snakemake.params.measure, settings=snakemake.params.attack),
             OffsetSettings.model_validate(snakemake.params.settings),
             search=snakemake.resources.search,
         )

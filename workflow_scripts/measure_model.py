@@ -31,4 +31,7 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        measure_model(MeasuringJob.from_snakemake(snakemake), search=snakemake.resources.search)
+        job = MeasuringJob.from_snakemake(
+            snakemake, measure=snakemake.wildcards.measure, settings=snakemake.params.settings
+        )
+        measure_model(job, search=snakemake.resources.search)

@@ -51,6 +51,8 @@ if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         files = snakemake.input
         project_attributes(
-            MeasuringJob.from_snakemake(snakemake, named_by="mapper"),
+            MeasuringJob.from_snakemake(
+                snakemake, measure=snakemake.wildcards.mapper, settings=snakemake.params.settings
+            ),
             mapper_files={"weights": files.weights, "manifest": files.mapper, "attributes": files.get("attributes")},
         )

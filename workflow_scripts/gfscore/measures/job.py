@@ -85,16 +85,16 @@ class MeasuringJob:
     adjustment: Adjustment | None = None
 
     @classmethod
-    def from_snakemake(cls, job: Any, *, named_by: str = "measure") -> MeasuringJob:
-        """Read Snakemake's description of a job; `named_by` is the wildcard that names what is measured."""
+    def from_snakemake(cls, job: Any, *, measure: str, settings: Mapping[str, Any]) -> MeasuringJob:
+        """Read Snakemake's description of a job that writes one file."""
         return cls(
             dataset=job.input.dataset,
             model=job.input.model,
             checkpoint=job.input.get("checkpoint") or None,
-            output=job.output.samples,
+            output=job.output[0],
             progress=job.params.progress,
-            measure=job.wildcards[named_by],
-            settings=job.params.settings,
+            measure=measure,
+            settings=settings,
             batch_size=job.params.batch_size,
             version=job.params.version,
             device=job.resources.device,
