@@ -39,6 +39,11 @@ class OffsetSettings(Closed):
     )
     seed: Seed = 0
 
+    @property
+    def choosing(self) -> "OffsetSettings":
+        """These settings alone, of a class that has further ones."""
+        return OffsetSettings.model_validate({name: getattr(self, name) for name in OffsetSettings.model_fields})
+
     @model_validator(mode="after")
     def _floor_belongs_to_its_objective(self) -> Self:
         if self.objective == "floor" and self.floor is None:

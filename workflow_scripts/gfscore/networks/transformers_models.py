@@ -16,11 +16,9 @@ from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import Settings
 from gfscore.networks.number_types import in_float32_unless_other
 from gfscore.networks.outputs import first_line
-from gfscore.networks.sources.transformers import CONFIGURATION
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.networks.torch_models import with_preprocessing
 from gfscore.networks.wrappers import wrap
-
-WEIGHTS = "model.safetensors"
 
 KERNELS = "USE_HUB_KERNELS"
 """Environment variable by which transformers is told not to load compiled kernels of others."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.networks.offset_settings import OffsetSettings
+from gfscore.statistics.classes import normalised_weights
 
 NEAR_WORST = 0.05
 """Distance from the worst class within which classes are raised with it."""
@@ -83,7 +84,7 @@ def merit_of(
     lacking = lack_of(values, counts, settings, margin=margin)
     if lacking.any():
         return Merit(-float(lacking.max()), 0.0, reached=False)
-    weights = weights_of(settings, len(values))
+    weights = normalised_weights(settings.class_weights, len(values))
     return Merit(float(weights @ values), float(np.linalg.norm(weights * errors)))
 
 
@@ -113,9 +114,3 @@ def lack_of(
 def standard_errors(values: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Standard errors (K,) of shares of classes."""
     return np.sqrt(values * (1 - values) / counts)
-
-
-def weights_of(settings: OffsetSettings, classes: int) -> NDArray[np.float64]:
-    """Weights (K,) of the classes in the mean, which sum to 1."""
-    weights = np.ones(classes) if settings.class_weights is None else np.array(settings.class_weights, dtype=np.float64)
-    return weights / weights.sum()

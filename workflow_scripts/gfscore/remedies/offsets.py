@@ -28,8 +28,9 @@ from gfscore.networks.offset_files import OffsetFile, OffsetRound
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.remedies.attacked_images import AttackedImages, AttackEnds, gradient_attacks
-from gfscore.remedies.objectives import Merit, merit_of, pull_of, weights_of
+from gfscore.remedies.objectives import Merit, merit_of, pull_of
 from gfscore.remedies.seen_points import SeenPoints
+from gfscore.statistics.classes import normalised_weights
 
 ADJUSTMENTS = 30
 """Steps on the points found so far between two attacks."""
@@ -338,7 +339,7 @@ def _recorded(attempt: Round) -> OffsetRound:
 def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
     # Of class values on the points found so far, by which the classifier without offsets is judged too.
     before = seen.values(np.zeros(seen.classes))
-    loss = float(weights_of(settings, seen.classes) @ (before - values))
+    loss = float(normalised_weights(settings.class_weights, seen.classes) @ (before - values))
     return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
 
 
@@ -368,7 +369,7 @@ def _judged(attempt: _Attempt, seen: SeenPoints, settings: OffsetSettings) -> Ro
         offsets=attempt.offsets,
         values=values,
         clean_accuracy=seen.clean_accuracy(attempt.offsets),
-        mean=float(weights_of(settings, seen.classes) @ values),
+        mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
         merit=_merit(values, seen, settings),
         step=attempt.step,
         attacked=attempt.attacked,

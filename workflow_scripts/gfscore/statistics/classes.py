@@ -235,6 +235,32 @@ def worst_class_trade(*, worst: float, mean: float, baseline_worst: float, basel
     return gain - loss
 
 
+def normalised_weights(weights: ArrayLike | None, classes: int) -> NDArray[np.float64]:
+    """Weights (K,) of the classes in means, such as their shares where a model is used, with the sum 1.
+
+    Parameters
+    ----------
+    weights : array_like of shape (K,) or None
+        None for equal weights.
+    classes : int
+        Number of classes K.
+
+    Raises
+    ------
+    InputError
+        For weights that are not K numbers of at least 0 with a positive sum.
+    """
+    if weights is None:
+        return np.full(classes, 1 / classes)
+    numbers = np.asarray(weights, dtype=np.float64)
+    if numbers.shape != (classes,) or not np.all(numbers >= 0) or not 0 < numbers.sum() < np.inf:
+        raise InputError(
+            f"class_weights {weights} are no weights of {classes} classes; give one number of at least 0 for each "
+            "class, not all of them 0"
+        )
+    return numbers / numbers.sum()
+
+
 # ---- splits ----
 
 

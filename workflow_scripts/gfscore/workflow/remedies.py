@@ -35,11 +35,6 @@ class RemedySettings(OffsetSettings):
         description="Shares of the chosen offsets that are measured; the largest is the remedy.",
     )
 
-    @property
-    def choosing(self) -> OffsetSettings:
-        """How the offsets are chosen."""
-        return OffsetSettings.model_validate({name: getattr(self, name) for name in OffsetSettings.model_fields})
-
 
 def half_name(dataset: str, half: Half) -> str:
     """Name of one half of a dataset."""

@@ -19,7 +19,7 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.core.errors import InputError
 from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.class_bounds import HALF, ClassBounds
-from gfscore.statistics.classes import class_means, class_samples, worst_class_trade
+from gfscore.statistics.classes import class_means, class_samples, normalised_weights, worst_class_trade
 from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
 
@@ -292,7 +292,7 @@ def mean_change(outcomes: PairedOutcomes, *, weights: ArrayLike | None, alpha: f
         Bounds by constant bets on weighted paired differences, without a union bound over classes; the whole range
         where a class of some weight has no samples.
     """
-    shares = class_shares(weights, outcomes.classes)
+    shares = normalised_weights(weights, outcomes.classes)
     least = outcomes.after_low - outcomes.before_high
     most = outcomes.after_high - outcomes.before_low
     return Change(
@@ -301,32 +301,6 @@ def mean_change(outcomes: PairedOutcomes, *, weights: ArrayLike | None, alpha: f
         low=_lower_weighted_mean(least, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
         high=-_lower_weighted_mean(-most, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
     )
-
-
-def class_shares(weights: ArrayLike | None, classes: int) -> NDArray[np.float64]:
-    """Shares (K,) of the classes where a model is used, with the sum 1.
-
-    Parameters
-    ----------
-    weights : array-like (K,) or None
-        None for equal shares.
-    classes : int
-        Number of classes K.
-
-    Raises
-    ------
-    InputError
-        For weights that are not K numbers of at least 0 with a positive sum.
-    """
-    if weights is None:
-        return np.full(classes, 1 / classes)
-    numbers = np.asarray(weights, dtype=np.float64)
-    if numbers.shape != (classes,) or not np.all(numbers >= 0) or not 0 < numbers.sum() < np.inf:
-        raise InputError(
-            f"class_weights {weights} are no weights of {classes} classes; give one number of at least 0 for each "
-            "class, not all of them 0"
-        )
-    return numbers / numbers.sum()
 
 
 def weighted_mean(values: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
@@ -399,7 +373,7 @@ def strength_curve(
     # The original model takes the place of the adjusted one.
     models = {0.0: original.swapped} | dict(sorted(outcomes.items()))
     side = alpha / (4 * len(models))
-    shares = class_shares(weights, original.classes)
+    shares = normalised_weights(weights, original.classes)
     baseline_worst = _smallest(original.before)
     baseline_mean = weighted_mean(original.before, shares)
 

@@ -22,10 +22,8 @@ from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.model_source import Settings, module_of
 from gfscore.networks.number_types import taking_float32
 from gfscore.networks.outputs import probe_images
+from gfscore.networks.sources.transformers import CONFIGURATION
 from gfscore.networks.wrappers import NetworkLogits, logits_of_network, tensors_in
-
-CONFIGURATION = "config.json"
-"""File beside the weights of a folder of timm or transformers."""
 
 PASSED_ON = {
     "ViewBackward0",

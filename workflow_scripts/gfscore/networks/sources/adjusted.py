@@ -24,11 +24,6 @@ class Adjusted(OffsetSettings, LogitsSettings):
     measure: Name = Field(description="Measure of kind adversarial whose attacks the offsets are chosen under.")
     strength: Positive = Field(1.0, description="Share of the chosen offsets that is added.")
 
-    @property
-    def choosing(self) -> OffsetSettings:
-        """How the offsets are chosen."""
-        return OffsetSettings.model_validate({name: getattr(self, name) for name in OffsetSettings.model_fields})
-
 
 SOURCE = ModelSource(
     name="adjusted",

@@ -16,7 +16,9 @@ class Transformers(NetworkOutputs, FileSettings):
     path: Text = Field(description="File of the weights, .safetensors, beside its config.json.")
 
 
+WEIGHTS = "model.safetensors"
 CONFIGURATION = "config.json"
+"""Files of a folder of transformers, and of timm, that save_pretrained writes."""
 
 
 def files_of(settings: Settings) -> list[Settings]:

@@ -8,18 +8,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, require_free, write_text
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
-from gfscore.networks.offset_settings import OffsetSettings
+from gfscore.networks.offset_settings import Objective
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.workflow.adjusting.remedy_entry import REMEDY, with_remedy
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.new_audit import command as new_audit
 from gfscore.workflow.new_audit.audit_file import attacked_audits
+from gfscore.workflow.remedies import RemedySettings
 from gfscore.workflow.running import run_workflow
 
 if TYPE_CHECKING:
@@ -31,12 +33,12 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results/adjusted")
 
-OBJECTIVES = ("worst_class", "rdi", "floor")
+OBJECTIVES = get_args(Objective)
 
-STRENGTHS = (0.25, 0.5, 0.75, 1)
+STRENGTHS = RemedySettings().strengths
 """Shares of the offsets that are measured; the one that is written is added."""
 
-MOST_LOSS = OffsetSettings().most_loss
+MOST_LOSS = RemedySettings().most_loss
 """Robust accuracy, mean over the classes, that offsets may cost."""
 
 NO_REMEDY = 1
@@ -44,9 +46,6 @@ NO_REMEDY = 1
 
 SHOWN_IMAGES = 16
 """Images on which a written network is compared with the original."""
-
-NETWORK_WEIGHTS = "model.safetensors"
-NETWORK_CONFIGURATION = "config.json"
 
 DESCRIPTION = """\
 Look for a remedy, and write the network with it: one number per class added to the logits, chosen under attack on half
@@ -185,9 +184,9 @@ def targets_of(sections: Mapping[str, Any], audit: str, to: Path | None) -> dict
 
 
 def _target_of(model: str, path: Path, audit: str, to: Path | None) -> Path:
-    in_folder = path.name == NETWORK_WEIGHTS and path.with_name(NETWORK_CONFIGURATION).is_file()
+    in_folder = path.name == WEIGHTS and path.with_name(CONFIGURATION).is_file()
     if in_folder:
-        return (to or RESULTS / audit / f"{model}-adjusted") / NETWORK_WEIGHTS
+        return (to or RESULTS / audit / f"{model}-adjusted") / WEIGHTS
     if to is None:
         return RESULTS / audit / f"{model}-adjusted{path.suffix}"
     if to.suffix != path.suffix or to.is_dir():
@@ -337,7 +336,7 @@ def _print_network(model: AdjustedModel, arguments: argparse.Namespace) -> None:
 def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) -> Sequence[str]:
     """Words of the command that audits a written network on the same data, for a shell."""
     options = copy.copy(arguments)
-    main_file = path.parent if path.name == NETWORK_WEIGHTS and code is None else path
+    main_file = path.parent if path.name == WEIGHTS and code is None else path
     options.files = [str(main_file), arguments.files[-1]]
     options.name = None
     if code is not None:
