@@ -30,7 +30,7 @@ def kinds_table() -> str:
         measure = measure_of({"kind": name})
         low, high = measure.value_range
         needs = "gradients" if kind.gradients(kind.parse({"kind": name})) else "predictions"
-        needs = "logits" if kind.needs == "logits" else needs
+        needs = needs if kind.needs == "network" else kind.needs
         ends = f"{end_of_range(low)} to {end_of_range(high)}"
         unit = measure.unit if ends in measure.unit else f"{measure.unit}, {ends}"
         rows.append(f"| `{name}` | {kind.value} | {unit} | {needs} | {kind.passes} |")

@@ -97,6 +97,8 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
             columns = dict(zip(("sample_id", "label", "logits"), logits[name], strict=True))
             write_logits(paths[label], **columns, identity=identities[label])
         for measure, entry in measures.items():
+            if kind_of(entry).needs == "measures":
+                continue
             frame = tables[name, measure].astype({"value": float})
             frame = frame if "censored" in frame else frame.assign(censored=False)
             own = (about or {}).get(measure, {})

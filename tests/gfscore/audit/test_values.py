@@ -59,3 +59,50 @@ def test_a_score_that_the_table_of_all_models_lacks_is_refused(audit):
     inputs = audit.inputs(measures=MEASURES | {"other": {"kind": "great", "activation": "sigmoid"}})
     with pytest.raises(InputError, match=r"scores\.parquet: holds no other of none/weak; delete it"):
         list(inputs.uncalibrated())
+
+
+PROOF_AND_ATTACK = {
+    "proof": {"kind": "proven", "eps": "2/255"},
+    "attack": {"kind": "adversarial", "eps": "2/255"},
+    "band": {"kind": "robust", "eps": "2/255"},
+}
+
+
+def samples_of(values, **columns):
+    """Samples table of five samples of the classes 0 and 1, of which the last one is wrong."""
+    known = {"sample_id": list("abcde"), "label": [0, 0, 1, 1, 1], "clean_prediction": [0, 0, 1, 1, 0]}
+    return pd.DataFrame({**known, "prediction": 0, "value": values, **columns})
+
+
+def band_of(folder, *, attacked, proven=(1, 0, 0, 1, 0)):
+    """AuditValues of one model with a proof, an attack and what is made of both."""
+    status = ["proven" if value else "open" for value in proven]
+    tables = {("net", "proof"): samples_of(proven, status=status), ("net", "attack"): samples_of(attacked)}
+    return audit_inputs(folder, models_named("net"), PROOF_AND_ATTACK, tables)
+
+
+def test_a_measure_that_is_made_of_others_has_intervals_of_their_values_and_no_file_of_its_own(tmp_path):
+    inputs = band_of(tmp_path, attacked=[1, 1, 0, 1, 0])
+    proof, attack, band = inputs.uncalibrated()
+    assert band.low.tolist() == proof.low.tolist() == [1, 0, 0, 1, 0]
+    assert band.high.tolist() == attack.low.tolist() == [1, 1, 0, 1, 0]
+    assert band.correct.tolist() == [True, True, True, True, False] and not band.missing.any()
+    (model,) = inputs.included
+    assert inputs.path(model, "band") == inputs.path(model, "proof") == tmp_path / "proof-net.parquet"
+    assert inputs.identity(model, "band") == inputs.identity(model, "proof")
+
+
+def test_a_sample_that_only_some_members_have_is_known_by_these(tmp_path):
+    inputs = band_of(tmp_path, attacked=[1, 1, 0, 1, 0])
+    model = inputs.included[0]
+    for measure, left_out in (("proof", "a"), ("attack", "b")):
+        table = inputs.table(model, measure)
+        inputs.tables[model, measure] = table[table["sample_id"] != left_out]
+    band = inputs.sample_values(model, "band")
+    assert band.low.tolist() == [0, 0, 0, 1, 0] and band.high.tolist() == [1, 1, 0, 1, 0]
+
+
+def test_a_proof_against_an_attack_stops_with_model_sample_and_both_files(tmp_path):
+    inputs = band_of(tmp_path, attacked=[0, 1, 0, 1, 0])
+    with pytest.raises(InputError, match=r"none/net: \S*proof-net.parquet and \S*attack-net.parquet: the sample 'a'"):
+        list(inputs.uncalibrated())

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from pydantic import ValidationError
@@ -49,7 +50,23 @@ def measured(name, classifier, images, labels, seed=0):
     settings = kind.parse({"kind": name})
     if kind.needs == "logits":
         return kind.load()(classifier.logits(images), labels, settings=settings)
+    if kind.needs == "measures":
+        members = [pd.DataFrame(measured(member, classifier, images, labels, seed)) for member in members_by_kind(name)]
+        return kind.load()(members, settings=settings, sources=["file"] * len(members))
     return kind.load()(classifier, images, labels, settings=settings, seeds=seeds_of(images, seed))
+
+
+def members_by_kind(name):
+    """Kinds of the members of a derived measure, where an audit measures by every kind in its ball."""
+    kind = KINDS[name]
+    ball = {key: getattr(kind.parse({"kind": name}), key) for key in kind.named_by}
+    entries = {}
+    for other, declared in KINDS.items():
+        entries[other] = {"kind": other}
+        if declared.named_by == kind.named_by:
+            entries[other] |= ball
+    measures = named_measures(entries)
+    return [member.kind.name for member in measures[name].members(measures)]
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -8,7 +8,7 @@ import pytest
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.identity import ModelName
 from gfscore.workflow.plan import Run
-from helpers.configurations import completed, shipped_configuration
+from helpers.configurations import completed, refusal, shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
 CLASSES = ["u", "v"]
@@ -86,6 +86,39 @@ def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
     assert judged(("great-softmax", "falsification_rate")) == ["great-softmax", "minimal-l2"]
     # What was attacked must be the network of the logits, also where the gate looks at nothing computed from them.
     assert judged(("minimal-l2", "wcr")) == ["clean", "minimal-l2"]
+
+
+@pytest.fixture
+def band(small):
+    """The same audit with a proof and an attack in one ball, whose gate judges what is made of both."""
+    small["audits"]["a"] |= {
+        "measures": ["clean", "proven-linf-2of255", "adversarial-linf-2of255", "adversarial-linf-8of255"],
+        "gate": [{"measure": "robust-linf-2of255", "at_least": 0.5}],
+    }
+    return small
+
+
+def test_an_audit_of_a_proof_and_an_attack_has_what_is_made_of_both(band):
+    audit = planned(band).audits["a"]
+    assert list(audit.measures) == [*band["audits"]["a"]["measures"], "robust-linf-2of255"]
+    judged = [measure.name for measure in audit.judged_measures()]
+    assert judged == ["clean", "proven-linf-2of255", "adversarial-linf-2of255", "robust-linf-2of255"]
+    files = audit.sample_files(audit.measures.values())
+    assert len(files) == 6 and not [path for path in files if "robust" in path]
+    assert not [record for record in audit.job_records() if record.measure == "robust-linf-2of255"]
+    assert "robust" not in audit.run.network_measures()
+
+
+def test_a_name_of_the_users_replaces_the_derived_one(band):
+    band["measures"]["band"] = {"kind": "robust", "eps": "2/255"}
+    band["audits"]["a"]["measures"].append("band")
+    band["audits"]["a"]["gate"][0]["measure"] = "band"
+    assert list(planned(band).audits["a"].measures) == band["audits"]["a"]["measures"]
+
+
+def test_a_derived_measure_that_cannot_be_made_is_refused_where_the_audit_names_it(band):
+    band["audits"]["a"]["measures"].append("robust-linf-8of255")
+    assert re.search(r"audits: a: measures: 4: .*needs a measure of kind proven in l_inf 8/255", refusal(band))
 
 
 @pytest.mark.parametrize("audit", ["cifar10-l2", "imagenet-linf"])

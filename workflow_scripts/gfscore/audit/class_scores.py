@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,14 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
-from gfscore.statistics.classes import class_values
+from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS, MEASURED, SUMMARISED, Table
 
 CLASS_SCORES = Table(
     name="class_scores",
-    version=2,
+    version=3,
     columns=(
         *SUMMARISED,
         *CLASS,
@@ -43,6 +44,12 @@ CLASS_SCORES = Table(
         ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
         ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
         ("bootstrap_high", pa.float64(), "upper end by bootstrap: approximate, no guarantee; null as low"),
+        (
+            "value_most",
+            pa.float64(),
+            "largest class value that undecided samples allow, that of these samples surely lies between value and it; "
+            "equal to value where all are decided",
+        ),
     ),
 )
 
@@ -141,6 +148,7 @@ def _class_frame(item, class_names):
             "label_error_rate": np.nan,
             "bootstrap_low": np.nan,
             "bootstrap_high": np.nan,
+            "value_most": class_means(item.high, item.labels, classes),
         }
     )
 
@@ -149,13 +157,16 @@ def _with_bounds(frame, item, intervals, label_error_rates):
     alpha = 1 - intervals.confidence
     bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
-    bootstrap_low, bootstrap_high = bootstrap_intervals(
-        bounds.samples,
+    bootstrap = partial(
+        bootstrap_intervals,
         alpha=alpha,
         resamples=intervals.bootstrap_resamples,
         value_range=bounds.value_range,
         seed=intervals.seed,
     )
+    bootstrap_low, bootstrap_high = bootstrap(bounds.samples)
+    if item.bounded:
+        _, bootstrap_high = bootstrap(bounds.largest)
     return frame.assign(
         low=low,
         high=high,

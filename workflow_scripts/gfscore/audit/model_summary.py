@@ -58,6 +58,12 @@ def _summary_columns() -> tuple[Column, ...]:
     columns += [
         ("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
         ("value_alone_high", pa.float64(), "upper bound of value, not simultaneous with others"),
+        (
+            "value_most",
+            pa.float64(),
+            "largest value that undecided samples allow: that of these samples surely lies between value and it",
+        ),
+        ("wcr_most", pa.float64(), "largest wcr that undecided samples allow, as value_most"),
         ("wcr_class", pa.string(), "worst class, the first of ties"),
         ("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
         ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
@@ -83,7 +89,7 @@ def _summary_columns() -> tuple[Column, ...]:
     return tuple(columns)
 
 
-MODEL_SUMMARY = Table(name="model_summary", version=1, columns=_summary_columns())
+MODEL_SUMMARY = Table(name="model_summary", version=2, columns=_summary_columns())
 """Metrics of every model, measure and calibration, with intervals and noise floor."""
 
 
@@ -157,6 +163,9 @@ def _summary_row(item, classes, floor, intervals, *, lam):
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
     row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, classes, intervals)
 
+    largest = metric_values(class_values(item.high, item.labels, len(names)), lam=lam)
+    row["value_most"] = largest["value"]
+    row["wcr_most"] = largest["wcr"]
     row["wcr_class"] = names[worst[0]]
     row["wcr_tied"] = [names[index] for index in worst]
     row["worst_class_set"] = [names[index] for index in worst_class_set(low, high)] if item.fresh else []

@@ -312,8 +312,10 @@ class Tabulation:
         kinds = {measure.kind.name for measure in subject.measures.values()}
         methods = {model.method for model in self.settings.methods} - {None}
         tables = {}
-        if len(subject.measures) > 1:
-            tables["measure_agreement"] = measure_agreement(scores, list(subject.measures), **self._permutation_test)
+        # A measure that is made of others agrees with these by definition.
+        measured = [name for name, measure in subject.measures.items() if not measure.derived]
+        if len(measured) > 1:
+            tables["measure_agreement"] = measure_agreement(scores, measured, **self._permutation_test)
         if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
                 self.audit_values,

@@ -94,6 +94,14 @@ class AuditSubject:
         """Measures of some kinds, in the order of the configuration."""
         return [measure for measure in self.measures.values() if measure.kind.name in kinds]
 
+    def members(self, measure: str) -> list[NamedMeasure]:
+        """Measures that a derived measure is made of."""
+        return self.measures[measure].members(self.measures)
+
+    def stored(self, measure: str) -> str:
+        """Measure whose file the values of a measure come from: itself, or the first that a derived one is made of."""
+        return self.members(measure)[0].name if self.measures[measure].derived else measure
+
     def entries(self) -> dict[str, dict[str, Any]]:
         """Settings of the measures by name, as plain values."""
         return {name: measure.entry() for name, measure in self.measures.items()}
@@ -311,9 +319,9 @@ class AuditValues:
         files = {}
         paths = iter(self.samples)
         for model in self.subject.models:
-            for measure in self.subject.measures:
-                if not self.subject.in_scores(model, measure):
-                    files[model, measure] = next(paths)
+            for name, measure in self.subject.measures.items():
+                if not measure.derived and not self.subject.in_scores(model, name):
+                    files[model, name] = next(paths)
         return files
 
     def table(self, model: ModelName, measure: str) -> pd.DataFrame:
@@ -325,6 +333,8 @@ class AuditValues:
         if key not in self.tables:
             if self.subject.in_scores(model, measure):
                 samples = self.scores_file.read(model, measure)
+            elif self.subject.measures[measure].derived:
+                samples = self._derived(model, measure)
             else:
                 path = self.sample_files[key]
                 kind = self.subject.measures[measure].kind.name
@@ -334,8 +344,41 @@ class AuditValues:
             self.tables[key] = with_predictions(samples)
         return self.tables[key]
 
+    def _derived(self, model, measure):
+        # Samples table of a measure that is made of others: the samples that any of these has.
+        expected = self.expected(model, measure)
+        tables = []
+        sources = []
+        for member in self.subject.members(measure):
+            tables.append(self.table(model, member.name).set_index("sample_id"))
+            sources.append(self.path(model, member.name))
+
+        measured = np.zeros(len(expected.labels), dtype=bool)
+        for table in tables:
+            measured |= np.isin(expected.sample_id, table.index)
+        expected = expected.only(measured)
+        tables = [table.reindex(expected.sample_id) for table in tables]
+
+        named = self.subject.measures[measure]
+        try:
+            columns = named.kind.load()(tables, settings=named.settings, sources=sources)
+        except InputError as error:
+            raise InputError(f"{model.label}: {error}") from error
+        predicted = tables[0]["predicted"]
+        for table in tables[1:]:
+            predicted = predicted.fillna(table["predicted"])
+        return pd.DataFrame(
+            {
+                "sample_id": expected.sample_id,
+                "label": expected.labels,
+                "clean_prediction": predicted.to_numpy(),
+                **columns,
+            }
+        )
+
     def expected(self, model: ModelName, measure: str) -> ExpectedSamples:
         """Samples for which a measure must have values; where it has none, the value counts as missing."""
+        measure = self.subject.stored(measure)
         subset = self.subject.measures[measure].subset
         if self.subject.measures[measure].from_logits and not self.subject.in_scores(model, measure):
             # Predictions that are imported with certified radii exist only for the samples with radii.
@@ -346,7 +389,11 @@ class AuditValues:
         return self.listed.expected(subset, where=f"measures: {measure}")
 
     def path(self, model: ModelName, measure: str) -> Path | str:
-        """File that the values of a measure come from: the samples table, or the logits."""
+        """File that the values of a measure come from: the samples table, or the logits.
+
+        Of a measure that is made of others, that of the first of them.
+        """
+        measure = self.subject.stored(measure)
         if self.subject.in_scores(model, measure):
             # A bundle may lack the logits.
             return self.subject.logits.get(model) or cast(str, self.scores)
@@ -354,6 +401,7 @@ class AuditValues:
 
     def identity(self, model: ModelName, measure: str) -> Mapping[str, Any]:
         """Metadata of the file that `path` names."""
+        measure = self.subject.stored(measure)
         if self.subject.in_scores(model, measure):
             return self.scores_file.identity["logits"][model.label]
         return read_identity(self.sample_files[model, measure])

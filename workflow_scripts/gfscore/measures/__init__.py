@@ -48,6 +48,15 @@ class NamedMeasure:
         return self.kind.needs == "logits"
 
     @property
+    def derived(self) -> bool:
+        """Whether the measure is made of others of the audit, without a job and a file of its own."""
+        return self.kind.needs == "measures"
+
+    def members(self, measures: Mapping[str, "NamedMeasure"]) -> list["NamedMeasure"]:
+        """Measures of an audit that a derived one is made of; raises InputError where it cannot be made of them."""
+        return [measures[name] for name in self.kind.members(self.settings, measures)]
+
+    @property
     def subset(self) -> Subset | None:
         """Subset of the samples that is measured; None for all of them."""
         return getattr(self.settings, "subset", None)

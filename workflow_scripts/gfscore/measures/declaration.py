@@ -110,19 +110,27 @@ class Kind(Generic[S]):
     """Class of its settings, a pydantic model that refuses unknown keys."""
     describe: Callable[[S], Measure]
     """describe(settings): meaning of the values that are measured with these settings."""
-    needs: Literal["logits", "network"]
-    """Whether it is computed from the logits of a model, or by showing images to its network."""
+    needs: Literal["logits", "network", "measures"]
+    """Whether it is computed from the logits of a model, by showing images to its network, or from other measures."""
     function: str
     """Function that computes it, "module:name", and returns columns of its samples table.
 
     A measure from logits is called once for all N samples, function(logits, labels, settings=...); one of a network
     batch by batch, function(classifier, images, labels, settings=..., seeds=...): see
-    gfscore.measures.job.measure_in_batches. `settings` is an object of the class above.
+    gfscore.measures.job.measure_in_batches. `settings` is an object of the class above. One from other measures is
+    called once for all samples, function(tables, settings=..., sources=...), with the samples tables of its members.
     """
     value: str
     """What the value of a sample is, for the documentation."""
     passes: str
     """How often a sample passes through the network, for the documentation."""
+    members: Callable[[S, Mapping[str, Any]], list[str]] = lambda settings, measures: []
+    """members(settings, measures): names of the measures of an audit that it is made of.
+
+    Raises InputError, with the remedy, where it cannot be made of them.
+    """
+    entries_for: Callable[[Mapping[str, Any]], Iterator[dict[str, Any]]] = lambda measures: iter(())
+    """entries_for(measures): entries of this kind that an audit with these measures has without naming them."""
     named_by: tuple[str, ...] = ()
     """Settings that make the name of a measure without one, such as "smoothing.sigma" (gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()
@@ -175,9 +183,9 @@ class Kind(Generic[S]):
     @property
     def kind_columns(self) -> tuple[Column, ...]:
         """Columns of its samples table beyond those that all measures have."""
-        if self.needs == "logits":
-            return self.columns
-        return (CLEAN_PREDICTION, *self.columns)
+        if self.needs == "network":
+            return (CLEAN_PREDICTION, *self.columns)
+        return self.columns
 
     def version_with(self, search: str) -> str:
         """Version, followed by the setting `inference: search` where it may change what attacks find.
@@ -214,7 +222,7 @@ class Kind(Generic[S]):
         gfscore.networks.passes).
         """
         function = resolve_name(self.function)
-        if self.needs == "logits":
+        if self.needs != "network":
             return function
         # Imported only now, since measures from logits run without networks.
         from gfscore.networks.passes import refusing_nan

@@ -539,6 +539,9 @@ def serves(gives: Gives, measure: NamedMeasure) -> bool:
     measure : NamedMeasure
     """
     kind, settings = measure.kind, measure.settings
+    if measure.derived:
+        # What it is made of has needs.
+        return True
     if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
         return False
     if gives == "samples":

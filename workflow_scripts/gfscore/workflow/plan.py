@@ -413,7 +413,7 @@ class PlannedAudit:
         return self.settings.gate
 
     def judged_measures(self) -> list[NamedMeasure]:
-        """Measures that the gate reads: those of its rules, and the attacks that falsify them.
+        """Measures that the gate reads: those of its rules, what they are made of, and the attacks that falsify them.
 
         If none of these is computed from logits, a measure from logits is added, to check that one network gave all
         values.
@@ -421,6 +421,7 @@ class PlannedAudit:
         names = set()
         for rule in self.rules:
             names.add(rule.measure)
+            names.update(member.name for member in self.measures[rule.measure].members(self.measures))
             if rule.statistic == FALSIFICATION:
                 names.update(self.distance_measures)
         from_logits = [name for name, measure in self.measures.items() if measure.from_logits]
@@ -451,12 +452,13 @@ class PlannedAudit:
     def sample_files(self, measures: Iterable[NamedMeasure]) -> list[str]:
         """Paths of the samples tables of these measures, model by model.
 
-        Measures from logits have none where a model has logits: their values are in results/scores.
+        Measures from logits have none where a model has logits: their values are in results/scores. Derived measures
+        have none: their values are made of the others'.
         """
-        measures = list(measures)
+        stored = [measure for measure in measures if not measure.derived]
         files = []
         for model in self.models:
-            for measure in measures:
+            for measure in stored:
                 if measure.from_logits and model.has_logits:
                     continue
                 files.append(model.samples(measure.name))
@@ -748,6 +750,8 @@ class PlannedAudit:
                 records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
             if model.name.dataset == self.dataset.name:
                 for measure in self.measures.values():
+                    if measure.derived:
+                        continue
                     step = "import_samples" if model.source.name == "samples" else step_of(measure)
                     path = f"{step}/{measure.name}/{model.name.path}"
                     records.append(_job_record(step, model, path, measure=measure.name))

@@ -4,11 +4,11 @@ import hashlib
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
-from gfscore.core.errors import unknown
+from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import LONGEST_NAME, Half, PlainSettings
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
-from gfscore.measures import KINDS
+from gfscore.measures import KINDS, named_measures
 from gfscore.measures.names import entry_named, name_of, usual_names
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives, model_sources
@@ -352,6 +352,7 @@ def resolve_audits(state: State) -> None:
 
 def _audit(state: State, name: str, settings: AuditSettings, models: list[str]) -> PlainSettings:
     names = settings.measures or _default_measures(state, models)
+    names = _with_derived_measures(state, name, names)
     measures = {measure: state.config["measures"][measure] for measure in names}
     dataset = PlannedDataset(settings.dataset, state.config["datasets"][settings.dataset])
     explicit = dict(explicit_audit(name, settings, models, measures, dataset.attribute_names))
@@ -500,6 +501,26 @@ def _add_measure(state: State, name: str, explicit: PlainSettings | None, writte
     elif name not in state.written["measures"] and mark:
         state.written["measures"][name] = written
         state.written["measures"].marks[name] = mark
+
+
+def _with_derived_measures(state: State, audit: str, names: list[str]) -> list[str]:
+    # Names of an audit's measures, with those that are made of others and that it does not name itself.
+    measures = named_measures({name: state.config["measures"][name] for name in names})
+    for position, measure in enumerate(measures.values()):
+        if not measure.derived:
+            continue
+        try:
+            measure.members(measures)
+        except InputError as error:
+            state.add_mistake(f"{measure.name!r} {error}", "audits", audit, "measures", position)
+
+    names = list(names)
+    for kind in KINDS.values():
+        for entry in kind.entries_for(measures):
+            name = name_of(entry)
+            _add_measure(state, name, _measure(state, Marked(entry), ()), Marked(), None)
+            names.append(name)
+    return names
 
 
 def _default_measures(state: State, models: list[str]) -> list[str]:
