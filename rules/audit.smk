@@ -5,12 +5,14 @@
 #   out  results/audits/<audit>/models.json        which models take part, and why others do not
 #        results/scores/<audit>.parquet            values per sample of the measures from logits
 #        results/sweeps/<audit>.parquet            class scores at Chebyshev points in log T
+#        results/releases/<audit>.parquet          values per sample of the last release, if a rule compares with it
 #        results/audits/<audit>/<table>.{parquet,csv}                every table of TABLES_OF_AUDIT; see docs/tables.md
 #        results/audits/<audit>/{calibration,comparison}.json        chosen temperatures; what was compared
 #        results/audits/<audit>/verdict.json       PASS, FAIL or INCONCLUSIVE
 #        results/audits/<audit>/config.yaml        every value that it was asked for, and where that comes from
 #
 #   score_models     checks the logits of every model, and scores those that pass
+#   import_release   verifies the bundle of the last release, and takes its values per sample
 #   tabulate_audit   reads all samples, and writes every table
 #   judge_audit      reads those that a rule judges again: bounds at the gate's levels; succeeds whatever the verdict
 #   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
@@ -92,6 +94,29 @@ rule tabulate_audit:
         "../workflow_scripts/tabulate_audit.py"
 
 
+rule import_release:
+    input:
+        code=code("import_release"),
+        statement=of_audit(lambda audit: audit.release_statement),
+        manifest=of_audit(lambda audit: audit.dataset.manifest),
+    output:
+        values="results/releases/{audit}.parquet",
+    log:
+        "results/logs/import_release/{audit}.log",
+    priority: 1  # before any attack: a release that cannot be compared with stops the run
+    group:
+        submitted_with("audit")
+    conda:
+        "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
+    params:
+        release=of_audit(PlannedAudit.release_params),
+    script:
+        "../workflow_scripts/import_release.py"
+
+
 rule judge_audit:
     input:
         **AUDIT_FILES,
@@ -103,6 +128,7 @@ rule judge_audit:
         configuration="results/audits/{audit}/config.yaml",
         generator=of_audit(lambda audit: audit.dataset.generator_manifest),
         attributes=of_audit(PlannedAudit.judged_attributes),
+        release=of_audit(PlannedAudit.release_values),
         checkpoints=of_audit(PlannedAudit.fetched_manifests),
     output:
         verdict="results/audits/{audit}/verdict.json",

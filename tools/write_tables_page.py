@@ -39,8 +39,8 @@ name and version of its table, and what it was made from: a version is raised wh
 
 FILES = {
     "verdict.json": "`verdict`, its `sentence`, whether it `stops` the target `gate`, the `rules` with each model's "
-    "bounds, models `excluded` and why, the `software` that judged, and the files that it was `made_from`, with their "
-    "SHA-256",
+    "bounds, models `excluded` and why, the `software` that judged, the `last_release` that declines are "
+    "since, and the files that it was `made_from`, with their SHA-256",
     "models.json": "models `included`, those `excluded` with the reason, those `warned` of, those that may be "
     "`guessing`, and each one's `clean_accuracy`",
     "calibration.json": "for each objective: `measure`, `search`, the temperature `t_star` (or `t_star_by_model`) and "
@@ -63,6 +63,7 @@ PLACES = {
     "dataset": "`results/datasets/<dataset>.parquet`",
     "scores": "`results/scores/<audit>.parquet`",
     "sweeps": "`results/sweeps/<audit>.parquet`",
+    "release_values": "`results/releases/<audit>.parquet`, where a rule of the gate compares with the last release",
 }
 """Paths of the tables outside results/audits/."""
 

@@ -23,6 +23,7 @@ from gfscore.tables.table import DATASET
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import rendered
+from import_release import import_release
 from judge_audit import judge_audit
 from score_models import score_models
 from tabulate_audit import tabulate_audit
@@ -63,19 +64,32 @@ models: {toy: {none: {good: {source: onnx, path: given/good.onnx, gradients: tru
 """
 
 
-def finished_audit(*, attacked=False, several_files=False, seed=0, page=True):
+DECLINES = """
+    last_release: {bundle: RELEASE}
+    gate: [{measure: clean, statistic: decline, at_most: 0.3}, {measure: great-softmax, statistic: decline, at_most: 1}]
+"""
+
+
+def finished_audit(
+    *, attacked=False, several_files=False, seed=0, page=True, per_class=15, signals=(2.0, 1.0), release=None
+):
     """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell.
 
     With `several_files` the networks that were attacked have weights in a file beside them; the page may be left out.
+    `signals` say by how much the logit of the true class leads, one number or one for each class, of both models. With
+    `release`, the folder of a bundle, the gate judges declines since then.
     """
-    rng, n = np.random.default_rng(seed), 45
+    rng, n = np.random.default_rng(seed), CLASSES * per_class
     labels = np.repeat(np.arange(CLASSES), n // CLASSES)
     Path("given").mkdir(exist_ok=True)
     np.save("labels.npy", labels)
     np.savez("images.npz", x=rng.random((n, 1, 2, 2), dtype=np.float32), y=labels)
     measures = "clean, great-softmax" + (", minimal-l2" if attacked else "")
     models = SEVERAL_FILES if several_files else ATTACKED if attacked else FROM_LOGITS
-    text = (SHARED + models).replace("MEASURES", measures)
+    shared = SHARED
+    if release is not None:
+        shared = SHARED[: SHARED.index("    gate:")] + DECLINES.replace("RELEASE", str(release)).lstrip("\n")
+    text = (shared + models).replace("MEASURES", measures)
     Path("config.yaml").write_text(text)
     resolution = configured(["config.yaml"], {})
     audit = Run(resolution.config).audits[AUDIT]
@@ -89,9 +103,9 @@ def finished_audit(*, attacked=False, several_files=False, seed=0, page=True):
         path_to_images=dataset.images,
     )
     samples = read_table(dataset.samples, DATASET)
-    for model, signal in zip(audit.models, (2.0, 1.0), strict=True):
+    for model, signal in zip(audit.models, signals, strict=True):
         logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
-        logits[np.arange(n), labels] += signal
+        logits[np.arange(n), labels] += np.broadcast_to(signal, CLASSES)[labels].astype(np.float32)
         if attacked:
             _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
         else:
@@ -183,6 +197,10 @@ def _steps(audit):
     values = AuditValues.from_params(audit.subject(), given)
     tabulate_audit(values, given, tables, audit=AUDIT, settings=audit.table_settings())
     configuration = f"{folder}/config.yaml"
+    values_of_release = audit.release_values()
+    if isinstance(values_of_release, str):
+        import_release(manifest, values_of_release, audit=AUDIT, release=audit.release_params())
+    given |= {"release": values_of_release}
     judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
     judge_audit(
         AuditValues.from_params(audit.judged_subject(), judged),

@@ -16,6 +16,7 @@ from helpers.configurations import completed, refusal, written
 TORCH = {"path": "a.pt", "architecture": "torchvision.models:resnet18"}
 RULE = {"measure": "great-softmax", "at_least": 0.3}
 FALSIFIED = {"measure": "great-softmax", "statistic": "falsification_rate", "at_most": 0.2}
+DECLINE = {"measure": "great-softmax", "statistic": "decline", "at_most": 0.1}
 
 
 def paths_of(data, path=()):
@@ -214,11 +215,12 @@ def test_all_mistakes_are_listed_at_once_in_the_order_of_the_file():
         ([{"measure": "great-softmax", "statistic": "group_gap", "attribute": "size", "at_most": 0.3}], ["'size'"]),
         ([{"measure": "great-softmax", "statistic": "group_gap", "at_most": 0.3}], ["an attribute"]),
         ([{"measure": "great-softmax", "statistic": "group_gap", "attribute": "slant", "at_most": 1.3}], ["1.3"]),
+        ([DECLINE], ["gate: 0: statistic", "last_release"]),
         (
             [
                 {"measure": "great-softmax", "statistic": name, direction_of(name): 0.5, "confidence": 0.9}
                 for name in STATISTICS
-                if name not in ("class", "falsification_rate", "group_gap")
+                if name not in ("class", "falsification_rate", "group_gap", "decline")
             ],
             None,
         ),
@@ -235,7 +237,7 @@ def test_a_gate_rule_says_one_thing_that_can_be_judged(rules, facts):
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_gate_that_would_pass_the_worse_classifier_is_refused(statistic):
-    less = statistic in ("rdi", "nrgc", "falsification_rate", "group_gap")
+    less = statistic in ("rdi", "nrgc", "falsification_rate", "group_gap", "decline")
     direction, other = ("at_most", "at_least") if less else ("at_least", "at_most")
     text = refusal(laid({(*AUDIT, "gate"): [{"measure": "great-softmax", "statistic": statistic, other: 0.1}]}))
     assert f"{statistic} of great-softmax" in text and f"give its threshold as {direction}" in text
@@ -247,6 +249,15 @@ def test_a_falsification_rate_needs_distances_in_l2_and_right_labels():
     assert "one measure of kind minimal with norm l2" in text
     text = refusal(laid({**demo, (*SET, "label_error_rate"): 0.01}))
     assert "'digits' has a label_error_rate" in text
+
+
+def test_a_decline_is_since_a_release_that_some_rule_compares_with():
+    release = {(*AUDIT, "last_release"): {"bundle": "last-release"}}
+    completed(laid({**release, (*AUDIT, "gate"): [DECLINE]}))
+    text = refusal(laid(release))
+    assert "last_release" in text and "statistic: decline" in text
+    text = refusal(laid({**release, (*AUDIT, "gate"): [DECLINE | {"at_most": 1.3}]}))
+    assert "-1.25331 to 1.25331" in text
 
 
 def test_names_that_differ_in_case_alone_are_refused_together(config):

@@ -1,6 +1,6 @@
 """Changes of statistics between two audits of the same data, for example of an earlier and a later release."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,13 +109,21 @@ def _mark_different_settings(changes: pd.DataFrame, first: Mapping[str, Any], se
     for name in set(first["measures"]) & set(second["measures"]):
         before = first["measures"][name]
         after = second["measures"][name]
-        different = []
-        for key in {**before, **after}:
-            if key not in COST_ONLY and before.get(key) != after.get(key):
-                different.append(key)
+        different = different_settings(before, after, irrelevant=COST_ONLY)
         if different:
             verdict = f"not comparable: other {', '.join(different)}"
             changes.loc[judged & (changes["measure"] == name), "verdict"] = verdict
+
+
+def different_settings(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, irrelevant: Collection[str]
+) -> list[str]:
+    """Names of the settings in which two entries of a measure differ, but for those that are irrelevant."""
+    different = []
+    for key in {**before, **after}:
+        if key not in irrelevant and before.get(key) != after.get(key):
+            different.append(key)
+    return different
 
 
 def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[dict[str, Any]]:

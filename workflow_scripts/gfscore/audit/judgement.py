@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
+from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import Verdict
@@ -32,8 +33,8 @@ def judgement(
         Values of the measures that the rules judge.
     files : mapping of str to path
         The `manifest` of the dataset, the resolved `configuration` and, where there are any, its `attributes`, for
-        rules about groups, the manifest of the `generator` that gave the label-error rates, and those of the
-        `checkpoints`.
+        rules about groups, the manifest of the `generator` that gave the label-error rates, the values of the last
+        `release`, for rules about declines, and the manifests of the `checkpoints`.
     rules : sequence of RuleSettings
         Rules of the gate.
     intervals : IntervalSettings
@@ -52,6 +53,7 @@ def judgement(
         label_error_rates=label_error_rates,
         contradictions=contradiction_bounds(audit_values, rules=rules, class_names=class_names, intervals=intervals),
         groups=group_bounds(audit_values, files.get("attributes") or "", rules=rules, intervals=intervals),
+        differences=paired_with_release(audit_values, files.get("release") or "", rules=rules),
     )
 
     cautions = []
@@ -63,9 +65,11 @@ def judgement(
     decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(audit_values.selection), cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]
-    read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "configuration")]
+    read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "release", "configuration")]
     read_files += files.get("checkpoints") or []
-    return Verdict.of(decided, evidence(audit_values, manifest, [path for path in read_files if path]))
+    existing = [path for path in read_files if path]
+    release = ReleaseFile(files["release"]).source if files.get("release") else None
+    return Verdict.of(decided, evidence(audit_values, manifest, existing, last_release=release))
 
 
 def verdicts_on(

@@ -52,6 +52,17 @@ class RunSettings(Closed):
         return {name: cast(type[BaseModel], field.annotation) for name, field in cls.model_fields.items()}
 
 
+class LastRelease(Closed):
+    """An earlier release, whose values per sample the statistic `decline` compares with."""
+
+    bundle: Text = Field(description="Folder that `gfscore bundle` made of its audit.")
+    model: Text | None = Field(
+        None,
+        description="Model in it, threat/name, that every model of this audit is compared with. Where it is left out: "
+        "the one of the same name, or the only one where each audit has a single model.",
+    )
+
+
 class AuditSettings(Closed):
     """Settings of an audit: models on one dataset that are judged together."""
 
@@ -95,6 +106,9 @@ class AuditSettings(Closed):
         None,
         description="Class offsets that are chosen for models of the audit and judged: whether they would help; "
         "null for none.",
+    )
+    last_release: LastRelease | None = Field(
+        None, description="Earlier release that rules on the statistic `decline` compare with; null for none."
     )
     gate: list[RuleSettings] = Field(
         [],

@@ -1,10 +1,11 @@
 """All tables that a run writes, by name."""
 
 from gfscore.audit.tables import TABLES
+from gfscore.audit.verdicts.declines import RELEASE_VALUES
 from gfscore.measures.samples import SAMPLES_TABLES, SCORES
 from gfscore.tables.table import ATTRIBUTES, DATASET, LOGITS
 
-_TABLES = (DATASET, LOGITS, ATTRIBUTES, *SAMPLES_TABLES, SCORES, *TABLES.values())
+_TABLES = (DATASET, LOGITS, ATTRIBUTES, *SAMPLES_TABLES, SCORES, RELEASE_VALUES, *TABLES.values())
 
 CATALOGUE = {table.name: table for table in _TABLES}
 """Table by name, in the order of docs/tables.md."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gfscore.audit.settings import ATTACK_DISTANCE
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings, range_of
+from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings, range_of
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import LOGARITHMS, PlainSettings
 from gfscore.measures import NamedMeasure
@@ -244,6 +244,9 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
         yield from _class_mistakes(audit, measure, path_of_measure)
     for number, rule in enumerate(audit.rules):
         yield from _rule_mistakes(audit, rule, (*key_path, "gate", number))
+    if audit.settings.last_release and not audit.release_measures():
+        message = f"no rule of `gate` compares with it; write one with statistic: {DECLINE}, or leave it out"
+        yield ConfigMistake((*key_path, "last_release"), message)
     yield from _corruption_mistakes(audit, key_path)
     yield from _offset_mistakes(audit, (*key_path, "dataset"))
 
@@ -371,6 +374,9 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
 
     if rule.statistic == FALSIFICATION:
         yield from _falsification_mistakes(audit, rule, key_path)
+    if rule.statistic == DECLINE and audit.settings.last_release is None:
+        message = f"{DECLINE} compares with an earlier release; name its bundle as `last_release` of the audit"
+        yield ConfigMistake((*key_path, "statistic"), message)
     if rule.statistic == GROUP_GAP:
         groups = audit.settings.groups
         if groups is None or rule.attribute not in (groups.attributes or ()):

@@ -21,6 +21,7 @@ from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
 from gfscore.workflow.resolved_file import origins, resolved_configuration
+from gfscore.workflow.user_files import STATEMENT
 
 SAMPLES = "results/samples/"
 """Where the values per sample of each measure are."""
@@ -58,6 +59,7 @@ def current_verdict(audit: str) -> Verdict:
     _require_networks(planned, verdict)
     _require_images(planned)
     _require_attributes(planned)
+    _require_release(planned, verdict)
     return verdict
 
 
@@ -108,6 +110,7 @@ def _question(audit: PlannedAudit) -> PlainSettings:
         "gate": audit.entry["gate"],
         "dataset": without_queries({"name": audit.dataset.name, **audit.dataset.entry}),
         "models": without_queries({model.label: model.entry for model in audit.models}),
+        "last_release": audit.entry["last_release"],
         "measures": audit.judged_subject()["measures"],
         "intervals": settings.intervals.model_dump(),
         "fp_lambda": settings.disparity.fp_lambda,
@@ -221,6 +224,13 @@ def _require_attributes(audit: PlannedAudit) -> None:
     if not frame.equals(stored[list(frame.columns)].astype(object)):
         path = settings.get("path") or table
         raise InputError(f"{path}: not the attributes that {audit.name} was judged on; {judge_anew(audit.name)}")
+
+
+def _require_release(audit: PlannedAudit, verdict: Verdict) -> None:
+    # The statement of the bundle names all its other files; values were taken from them when they were verified.
+    if verdict.last_release is not None and audit.settings.last_release is not None:
+        statement = f"{audit.settings.last_release.bundle}/{STATEMENT}"
+        _require_digest(statement, verdict.last_release.statement_sha256, audit)
 
 
 def _require_digest(path: str, digest: str, audit: PlannedAudit, *, remedy: str = "", missing: str = "") -> None:

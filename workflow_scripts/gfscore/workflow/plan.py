@@ -19,7 +19,7 @@ from gfscore.audit.settings import (
     TrainedModel,
 )
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, RuleSettings
+from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import Half, PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
@@ -37,7 +37,7 @@ from gfscore.workflow.entries import (
     planned_datasets,
 )
 from gfscore.workflow.remedies import PlannedRemedy, adjusted_name, half_name
-from gfscore.workflow.user_files import RESULTS, OptionalFile, digest, present
+from gfscore.workflow.user_files import RESULTS, STATEMENT, OptionalFile, digest, present
 
 ADJUSTED = "adjusted"
 """Source of models with class offsets."""
@@ -429,6 +429,21 @@ class PlannedAudit:
             names.update(from_logits[:1])
         return [measure for name, measure in self.measures.items() if name in names]
 
+    @property
+    def release_statement(self) -> OptionalFile:
+        """Statement of the bundle of the last release; empty without one, and for a missing one."""
+        release = self.settings.last_release
+        return present(f"{release.bundle}/{STATEMENT}") if release else []
+
+    def release_measures(self) -> dict[str, NamedMeasure]:
+        """Measures in which classes must not decline since the last release, by name."""
+        names = [rule.measure for rule in self.rules if rule.statistic == DECLINE]
+        return {name: self.measures[name] for name in names}
+
+    def release_values(self) -> OptionalFile:
+        """Values per sample of the last release; empty where no rule compares with them."""
+        return f"results/releases/{self.name}.parquet" if self.release_measures() else []
+
     def positive_class(self, task: PlannedDataset) -> str | None:
         """Positive class of one of the tasks; None for each class against the others."""
         groups = self.settings.groups
@@ -576,9 +591,9 @@ class PlannedAudit:
         files = self.logit_results() + self.sample_files(self.measures.values())
         for remedy_files in self.remedy_files().values():
             files += remedy_files
-        attributes = self.attributes_table()
-        if isinstance(attributes, str):
-            files.append(attributes)
+        for path in (self.attributes_table(), self.release_values()):
+            if isinstance(path, str):
+                files.append(path)
         return files
 
     def projection_results(self) -> list[str]:
@@ -656,6 +671,22 @@ class PlannedAudit:
         subject = self.subject()
         subject["measures"] = {measure.name: measure.entry() for measure in self.judged_measures()}
         return subject
+
+    def release_params(self) -> Params:
+        """What is compared with the last release: models, measures, its bundle and the model in it.
+
+        `state` is the digest of the bundle's statement, which names every file of it.
+        """
+        release = self.settings.last_release
+        if release is None:
+            return {}
+        return {
+            "models": [model.name.columns() for model in self.models],
+            "measures": {name: measure.entry() for name, measure in self.release_measures().items()},
+            "bundle": release.bundle,
+            "model": release.model,
+            "state": digest(self.release_statement),
+        }
 
     def logit_checks(self) -> list[PlainSettings]:
         """Settings of the check of the logits, for each model that has logits."""

@@ -29,6 +29,7 @@ def missing_files(audits: Iterable[PlannedAudit]) -> list[str]:
             messages.update(_missing_of_dataset(dataset))
         for model in audit.models:
             messages.update(_missing_of_model(model))
+        messages.update(_missing_of_release(audit))
     return list(messages.values())
 
 
@@ -60,6 +61,13 @@ def _missing_of_model(model: PlannedModel) -> dict[str, str]:
                 message = f"{file}: there is no such file, which holds weights of {path}; put it beside that file"
                 messages[str(file)] = message
     return messages
+
+
+def _missing_of_release(audit: PlannedAudit) -> dict[str, str]:
+    values, release = audit.release_values(), audit.settings.last_release
+    if release is None or not isinstance(values, str) or Path(values).exists() or Path(release.bundle).is_dir():
+        return {}
+    return {release.bundle: f"{release.bundle}: there is no such folder, the last release of audit {audit.name}"}
 
 
 def replaced_files(audits: Sequence[PlannedAudit]) -> dict[str, str]:

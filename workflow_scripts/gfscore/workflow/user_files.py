@@ -16,6 +16,9 @@ MAX_CLOCK_DIFFERENCE = 60
 RESULTS = "results/"
 """Start of the paths of files that the workflow makes."""
 
+STATEMENT = "statement.json"
+"""File of a bundle that names every other file of it by its SHA-256."""
+
 OptionalFile = str | list[str]
 """Path of an input of a step; an empty list where there is none, as Snakemake takes it."""
 

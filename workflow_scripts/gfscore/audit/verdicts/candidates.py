@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import IntervalSettings
+from gfscore.audit.verdicts.declines import PairedDifferences
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, BoundsKey, RuleSettings
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
@@ -44,7 +45,8 @@ class Candidate:
     bounds : dict
         ClassBounds of the K classes, of groups, or of all samples together, by RuleSettings.bounds_key.
     counts : dict
-        Numbers of samples by class, as SampleValues.counts gives them, by measure.
+        Numbers of samples by class, as SampleValues.counts gives them, by measure; by RuleSettings.bounds_key where
+        those are others.
     group_names : dict
         Names of the groups by the keys of bounds of groups.
     """
@@ -53,7 +55,7 @@ class Candidate:
     model: str
     class_names: list[str]
     bounds: dict[BoundsKey, ClassBounds]
-    counts: dict[str, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
+    counts: dict[BoundsKey, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
     group_names: dict[BoundsKey, list[str]] = field(default_factory=dict)
 
     def names_of(self, key: BoundsKey) -> list[str]:
@@ -86,6 +88,7 @@ def candidates_of(
     label_error_rates: ArrayLike | None,
     contradictions: Mapping[ModelName, Mapping[BoundsKey, ClassBounds]] | None = None,
     groups: GroupBounds | None = None,
+    differences: Mapping[ModelName, Mapping[BoundsKey, PairedDifferences]] | None = None,
 ) -> list[Candidate]:
     """Models at the gate with bounds of their class values, and of what else rules judge.
 
@@ -104,10 +107,12 @@ def candidates_of(
         Bounds of falsification rates, from contradiction_bounds.
     groups : GroupBounds, optional
         Bounds of groups, from group_bounds.
+    differences : mapping, optional
+        Differences from an earlier release, from paired_with_release.
     """
     judged = {rule.measure for rule in rules}
     bounds: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
-    counts: dict[ModelName, dict[str, dict[str, NDArray[np.int64]]]] = {}
+    counts: dict[ModelName, dict[BoundsKey, dict[str, NDArray[np.int64]]]] = {}
     for values in measured:
         measure = values.measure.name
         if measure not in judged or values.calibrated:
@@ -115,6 +120,13 @@ def candidates_of(
         class_bounds = values.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
         bounds.setdefault(values.model, {})[measure] = class_bounds
         counts.setdefault(values.model, {})[measure] = values.counts(len(class_names))
+
+    for model, by_key in (differences or {}).items():
+        for key, paired in by_key.items():
+            bounds[model][key] = paired.bounds(
+                len(class_names), intervals=intervals, label_error_rates=label_error_rates
+            )
+            counts[model][key] = paired.counts(len(class_names))
 
     contradictions = contradictions or {}
     groups = groups or GroupBounds()

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import METRIC as RDI
+from gfscore.audit.metrics.wcr import METRIC as WCR
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
 
@@ -42,7 +43,10 @@ GROUP_GAP = "group_gap"
 ONE_CLASS = "class"
 """Statistic of the class that a rule names: its value."""
 
-NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1}
+DECLINE = "decline"
+"""Statistic of the paired differences from an earlier release: the largest decline of a class."""
+
+NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1, DECLINE: -1}
 """Statistics that are no metrics of the class values -> 1 where more is better, -1 where less is."""
 
 STATISTICS = (*(metric.name for metric in BOUNDED), *NO_METRICS)
@@ -93,7 +97,8 @@ class RuleSettings(Sparse):
             description="Number made of the class values: worst class (wcr), disparity (rdi, nrgc), fairness-penalised "
             "mean (fp), aggregate (value), mean over classes (class_mean), or one class. Or falsification_rate, of a "
             "measure of kind great: share of the correct samples whose score exceeds an attack distance found. Or "
-            "group_gap: largest difference between the groups of an attribute.",
+            "group_gap: largest difference between the groups of an attribute. Or decline: largest decline of a class "
+            "since the release that `last_release` of the audit names.",
         )
     )
     class_: str | None = Field(
@@ -111,7 +116,7 @@ class RuleSettings(Sparse):
     at_most: Number | None = Field(
         None,
         description="tau: largest acceptable value of a statistic of which less is better (rdi, nrgc, group_gap, "
-        "falsification_rate).",
+        "falsification_rate, decline).",
     )
     confidence: Confidence = Field(0.95, description="Confidence for all models, rules and looks together.")
     looks: Looks = Field(default_factory=Looks)
@@ -157,12 +162,15 @@ class RuleSettings(Sparse):
         """Key of the bounds that the rule is judged by.
 
         The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that tells
-        bounds of each class from bounds of all samples together.
+        bounds of each class from bounds of all samples together; for DECLINE a triple too, since they are of
+        differences.
         """
         if self.statistic == GROUP_GAP:
             return self.measure, GROUP_GAP, str(self.attribute)
         if self.statistic == FALSIFICATION:
             return self.measure, FALSIFICATION, "together" if self.class_ is None else "classes"
+        if self.statistic == DECLINE:
+            return self.measure, DECLINE, "classes"
         return self.measure
 
     def statistic_of(self, class_names: Sequence[str], *, lam: float) -> Statistic:
@@ -202,6 +210,8 @@ class RuleSettings(Sparse):
         metric = METRICS.get(self.statistic)
         if metric and metric.gate_demand and self.direction == direction_of(metric.name):
             demand = metric.gate_demand.format(measure=self.measure, threshold=self.threshold)
+        elif self.statistic == DECLINE:
+            demand = f"no class declines in {self.measure} by more than {self.threshold:g} since the last release"
         else:
             demand = f"{title} of {self.measure} is {self.direction.replace('_', ' ')} {self.threshold:g}"
 
@@ -279,6 +289,8 @@ def statistic_of(
         return _class_value(CONTRADICTED, 0)
     if name == GROUP_GAP:
         return _of_metric(RDI, lam, title=f"largest difference between the groups by {attribute}")
+    if name == DECLINE:
+        return _decline()
     if name in METRICS:
         return _of_metric(METRICS[name], lam, title=METRICS[name].title_at_gate)
     raise InputError(f"gate: {unknown('statistic', name, STATISTICS)}")
@@ -291,6 +303,19 @@ def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
         title=title,
         value=lambda values: metric.compute(values.mean, counts=values.n, lam=lam),
         bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
+    )
+
+
+def _decline() -> Statistic:
+    # Class values are differences, later less earlier: the largest decline is that of their worst class.
+    def bounds(classes: BoundsOfClasses, alpha: float) -> Interval:
+        low, high = WCR.bounds_at(classes, alpha, lam=0.0)
+        return -high, -low
+
+    return Statistic(
+        title="largest decline of a class",
+        value=lambda values: -float(WCR.value(values.mean[values.n > 0])),
+        bounds=bounds,
     )
 
 
@@ -334,6 +359,9 @@ def range_of(statistic: str, value_range: Interval, *, classes: float, lam: floa
         return value_range
     if statistic == FALSIFICATION:
         return 0.0, 1.0
+    if statistic == DECLINE:
+        width = value_range[1] - value_range[0]
+        return -width, width
     metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
     return metric.range(value_range, classes=classes, lam=lam)
 

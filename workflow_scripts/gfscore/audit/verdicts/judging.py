@@ -24,6 +24,7 @@ from gfscore.audit.verdicts.verdict import (
     Judgement,
     ModelRemark,
     ModelVerdict,
+    ReleaseSource,
     RuleVerdict,
     SampleCounts,
     digests_of,
@@ -164,7 +165,7 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         low=float(low),
         high=float(high),
         worst_class=_worst_class(bounds.samples.summary.mean, names, rule.statistic),
-        samples=_sample_counts(candidate.counts.get(rule.measure)),
+        samples=_sample_counts(candidate.counts.get(rule.bounds_key, candidate.counts.get(rule.measure))),
         classes_without_samples=_empty_classes(bounds.n, names, statistic.one_class),
         samples_needed_per_class=needed,
         further_samples_needed=further,
@@ -270,7 +271,13 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
 # ---- evidence ----
 
 
-def evidence(audit_values: AuditValues, manifest: Mapping[str, Any], files: Iterable[Path | str]) -> Evidence:
+def evidence(
+    audit_values: AuditValues,
+    manifest: Mapping[str, Any],
+    files: Iterable[Path | str],
+    *,
+    last_release: ReleaseSource | None = None,
+) -> Evidence:
     """Data, models and files that a verdict rests on, and its time.
 
     Parameters
@@ -281,6 +288,8 @@ def evidence(audit_values: AuditValues, manifest: Mapping[str, Any], files: Iter
         Manifest of their dataset.
     files : iterable of path
         Files that were read.
+    last_release : ReleaseSource or None
+        Where the values come from that rules compare with.
 
     Returns
     -------
@@ -306,5 +315,6 @@ def evidence(audit_values: AuditValues, manifest: Mapping[str, Any], files: Iter
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         dataset=JudgedDataset(name=manifest["dataset"], digest=manifest["digest"], rows=manifest["samples"]),
         models=models,
+        last_release=last_release,
         made_from=digests_of(files),
     )

@@ -191,16 +191,32 @@ class JudgedModel(_Record):
     measures: dict[str, JudgedMeasure]
 
 
+class ReleaseSource(_Record):
+    """Where the values of an earlier release come from.
+
+    `audit` is its name in a bundle, and `statement_sha256` the digest of the statement of that bundle, which names
+    every file of it; `judged` when its verdict was judged, by which `version` of gfscore; `models` maps each model of
+    the audit to the one of the release that it is compared with, both as "threat/model".
+    """
+
+    audit: str
+    statement_sha256: str
+    judged: str
+    version: str
+    models: dict[str, str]
+
+
 class Evidence(_Record):
     """What a verdict rests on, and when it was judged.
 
-    `time` is in ISO format with seconds, UTC; `models` are named "threat/model"; `made_from` maps paths of files to
-    their SHA-256.
+    `time` is in ISO format with seconds, UTC; `models` are named "threat/model"; `last_release` is what rules on
+    declines compare with, or None; `made_from` maps paths of files to their SHA-256.
     """
 
     time: str
     dataset: JudgedDataset
     models: dict[str, JudgedModel]
+    last_release: ReleaseSource | None = None
     made_from: dict[str, str]
 
 

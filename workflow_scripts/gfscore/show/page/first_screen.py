@@ -10,7 +10,7 @@ from gfscore.audit.findings.finding import REMEDY, FindingInWords, first_finding
 from gfscore.audit.findings.templates import remedy_in_short
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import qualifying_sentences
-from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE, PASS
+from gfscore.audit.verdicts.gate_rules import DECLINE, FAIL, INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.judging import MOST_REPEATED
 from gfscore.audit.verdicts.verdict import Measures, ModelVerdict, RuleVerdict, Verdict, has_attacks, proven_measure
 from gfscore.core import numbers
@@ -413,6 +413,9 @@ def demand(rule: RuleVerdict, measures: Measures) -> str:
     limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
     if rule.statistic == WORST_CLASS:
         question = f"is the {measure} {limit} in every class"
+    elif rule.statistic == DECLINE:
+        question = f"does no class decline in {measure} by more than {numbers.setting(rule.threshold)} "
+        question += "since the last release"
     else:
         question = f"is the {rule.title} of {measure} {limit}"
 

@@ -89,7 +89,12 @@ def versions() -> dict[str, str]:
 
 def time_of(verdict: Verdict) -> str:
     """When it was judged: "24 November 2026, 16:48 UTC"."""
-    return f"{datetime.fromisoformat(verdict.time).astimezone(UTC):%-d %B %Y, %H:%M} UTC"
+    return time_in_words(verdict.time)
+
+
+def time_in_words(time: str) -> str:
+    """A time in ISO format: "24 November 2026, 16:48 UTC"."""
+    return f"{datetime.fromisoformat(time).astimezone(UTC):%-d %B %Y, %H:%M} UTC"
 
 
 def version_of(verdict: Verdict) -> str:
@@ -119,6 +124,11 @@ def basis_of(verdict: Verdict) -> Detail:
         ("Dataset", f"{printable(dataset.name)}, {numbers.count(dataset.rows)} rows"),
         ("Digest of the dataset", printable(dataset.digest)),
     ]
+    release = verdict.last_release
+    if release is not None:
+        judged = f"{printable(release.audit)}, judged {time_in_words(release.judged)} by gfscore {release.version}"
+        terms.append(("Last release", judged))
+        terms.append(("Statement of its bundle, SHA-256", printable(release.statement_sha256)))
     summary = "What the verdict rests on: version, data, checkpoints and samples"
     return Detail(summary, terms=terms, table=_models(verdict))
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from gfscore.audit.samples import SampleList
+from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
@@ -25,7 +26,6 @@ from gfscore.workflow.audit_check import check_audit
 from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.bundling.contents import (
     SIGNATURE,
-    STATEMENT,
     Bundle,
     Files,
     Json,
@@ -46,6 +46,7 @@ from gfscore.workflow.bundling.contents import (
 from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.user_files import STATEMENT
 
 SIGNED = "signature"
 
@@ -335,6 +336,13 @@ class _ContentCheck:
         self._check_figures()
         self._check_page(recomputed)
         measured = [measure.name for measure in self.audit.measures.values() if not measure.from_logits]
+        release = self.audit.release_values()
+        if isinstance(release, str):
+            source = ReleaseFile(self.bundle.path(release)).source
+            unchecked["last release"] = (
+                "values of the last release were not compared with its bundle, whose statement has the SHA-256 "
+                f"{source.statement_sha256}"
+            )
         if measured:
             unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
         if "statement" in self.verification.checked:

@@ -27,9 +27,8 @@ from gfscore.core.identity import label_of
 from gfscore.core.names import harmless, printable
 from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.user_files import RESULTS, OptionalFile
+from gfscore.workflow.user_files import RESULTS, STATEMENT, OptionalFile
 
-STATEMENT = "statement.json"
 SIGNATURE = f"{STATEMENT}.sig"
 
 TYPE = "https://in-toto.io/Statement/v1"
@@ -92,6 +91,7 @@ def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
         "generator": audit.dataset.generator_manifest,
         "checkpoints": audit.fetched_manifests(),
         "attributes": audit.attributes_table(),
+        "release": audit.release_values(),
         "manifests": audit.trained_manifests(),
         "mappers": [mapper.manifest for mapper in audit.mappers],
         "pictures": [mapper.pictures for mapper in audit.mappers],

@@ -31,6 +31,7 @@ from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
+from gfscore.audit.verdicts.declines import RELEASE_VALUES
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import without_checksums
@@ -105,7 +106,7 @@ class Recomputed:
         for name, paths in inputs_of_tables(self.audit).items():
             if isinstance(paths, str):
                 files[name] = self.bundle.path(paths)
-            elif name in ("generator", "attributes"):
+            elif name in ("generator", "attributes", "release"):
                 files[name] = None
             else:
                 files[name] = [self.bundle.path(path) for path in paths]
@@ -121,8 +122,8 @@ class Recomputed:
             logits[model] = self.bundle.path(name)
         return replace(subject, logits=logits)
 
-    def _values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
-        # Values of the subject of a step, from the samples tables of its measures.
+    def values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
+        """Values of the subject of a step, from the samples tables of its measures."""
         return AuditValues(
             subject=self._subject(params),
             selection=self._files["selection"],
@@ -171,6 +172,9 @@ class Recomputed:
             yield from other_labels(path, frame, labels_of(path.split("/")[3]))
         path = f"scores/{self.audit.name}.parquet"
         yield from other_labels(path, read_table(self.bundle.path(path), CATALOGUE["scores"]), labels)
+        release = self.audit.release_values()
+        if isinstance(release, str):
+            yield from other_labels(release, read_table(self.bundle.path(release), RELEASE_VALUES), labels)
 
     def _labels_of(self, task: str) -> pd.Series:
         frame = read_table(self.bundle.path(f"datasets/{task}.parquet"), DATASET)
@@ -255,7 +259,7 @@ class Recomputed:
             record.path = str(self.bundle.folder / name) if name in self.bundle.digests else ""
         if not self.has_logits:
             settings.calibration = None
-        values = self._values(self.audit.subject(), self.audit.measures.values())
+        values = self.values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
@@ -286,7 +290,7 @@ class Recomputed:
         files = {**self._files, "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None}
         rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
-            self._values(audit.judged_subject(), audit.judged_measures()),
+            self.values(audit.judged_subject(), audit.judged_measures()),
             files,
             rules=audit.rules,
             intervals=settings.intervals,

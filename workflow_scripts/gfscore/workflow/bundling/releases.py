@@ -1,0 +1,177 @@
+"""The values per sample of an earlier release, from its bundle, for what the gate of a later one compares with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gfscore.audit.audit_changes import COST_ONLY, different_settings
+from gfscore.audit.values import AuditValues, SampleValues
+from gfscore.audit.verdicts.verdict import ReleaseSource, read_verdict
+from gfscore.core.errors import InputError, unknown
+from gfscore.core.identity import ModelName
+from gfscore.core.names import printable
+from gfscore.core.software import software, version_in_words
+from gfscore.measures import NamedMeasure
+from gfscore.workflow.bundling.bundles import verify_bundle
+from gfscore.workflow.bundling.contents import Bundle
+from gfscore.workflow.bundling.recomputed import Recomputed
+from gfscore.workflow.plan import PlannedAudit, Run
+from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.user_files import STATEMENT
+
+IRRELEVANT = (*COST_ONLY, "subset")
+"""Settings of a measure in which two releases may differ: samples that only one has measured are left out."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """An audit of an earlier release, in a bundle.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    audit : PlannedAudit
+        Audit of the resolved configuration in the bundle.
+    """
+
+    bundle: Bundle
+    audit: PlannedAudit
+
+    @classmethod
+    def verified(cls, folder: Path | str) -> Release:
+        """Release in the bundle `folder`; InputError, with the first fault, unless gfscore verify accepts it."""
+        faults = verify_bundle(folder).faults
+        if faults:
+            raise InputError(f"{printable(folder)}: not a bundle to compare with: {faults[0]}; {_remedy(folder)}")
+        return cls.read(folder)
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Release:
+        """Release in the bundle `folder`, of which nothing is checked."""
+        bundle = Bundle.read(folder)
+        configuration = resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit)
+        return cls(bundle, Run(configuration).audits[bundle.audit])
+
+    def values(self) -> AuditValues:
+        """Its values per sample."""
+        return Recomputed(self.bundle, self.audit).values(self.audit.subject(), self.audit.measures.values())
+
+    def source(self, models: dict[ModelName, ModelName]) -> ReleaseSource:
+        """Where its values come from, with the model of the release that each later one is compared with."""
+        verdict = read_verdict(self.bundle.audit_path("verdict.json"))
+        return ReleaseSource(
+            audit=self.bundle.audit,
+            statement_sha256=self.bundle.digests[STATEMENT],
+            judged=verdict.time,
+            version=version_in_words(verdict.software),
+            models={later.label: earlier.label for later, earlier in models.items()},
+        )
+
+
+def values_for(
+    folder: Path | str,
+    *,
+    models: Sequence[ModelName],
+    measures: Sequence[NamedMeasure],
+    dataset_digest: str,
+    classes: Sequence[str],
+    model: str | None,
+) -> tuple[list[SampleValues], ReleaseSource]:
+    """Values of an earlier release that models of a later one are compared with, under the names of the later models.
+
+    Parameters
+    ----------
+    folder : path
+        Bundle of the earlier release.
+    models : sequence of ModelName
+        Models of the later one.
+    measures : sequence of NamedMeasure
+        Measures that are compared.
+    dataset_digest : str
+        Digest of the data of the later one.
+    classes : sequence of str
+        Names of its classes.
+    model : str or None
+        Model of the earlier release, "threat/name", that all are compared with.
+
+    Raises
+    ------
+    InputError
+        With the remedy, for a bundle that does not verify, and one of other data, classes or settings of a measure,
+        or without a measure or a model.
+    """
+    release = Release.verified(folder)
+    where = printable(folder)
+    manifest = release.bundle.json(release.audit.dataset.manifest)
+    if manifest["digest"] != dataset_digest or list(manifest["classes"]) != list(classes):
+        raise InputError(
+            f"{where}: an audit of other data: {printable(manifest['dataset'])} in it has the digest "
+            f"{manifest['digest']} and {len(manifest['classes'])} classes, these have {dataset_digest} and "
+            f"{len(classes)}; audit the last release on the present data, and bundle that"
+        )
+    for measure in measures:
+        _require_same_measure(release, measure, where=where)
+    values = release.values()
+    pairs = compared_models(models, values.included, model=model, where=where)
+
+    result = []
+    for later, earlier in pairs.items():
+        for measure in measures:
+            result.append(replace(values.sample_values(earlier, measure.name), model=later, measure=measure))
+    return result, release.source(pairs)
+
+
+def compared_models(
+    models: Sequence[ModelName], earlier: Sequence[ModelName], *, model: str | None, where: str
+) -> dict[ModelName, ModelName]:
+    """Model of an earlier audit that each model of a later one is compared with.
+
+    That is the one called `model`, "threat/name", where it is given; else the one of the same name; else, where each
+    audit has a single model, that one.
+
+    Raises
+    ------
+    InputError
+        Naming `where` and the remedy, for a model without a counterpart.
+    """
+    by_label = {name.label: name for name in earlier}
+    remedy = "name one of them as `model` of last_release"
+    if model is not None:
+        if model not in by_label:
+            raise InputError(f"{where}: {unknown('model of the last release', model, by_label)}")
+        return dict.fromkeys(models, by_label[model])
+    if len(models) == len(by_label) == 1:
+        return {models[0]: earlier[0]}
+    pairs = {}
+    for later in models:
+        if later.label not in by_label:
+            raise InputError(f"{where}: holds no {later.label}, but {', '.join(sorted(by_label))}; {remedy}")
+        pairs[later] = by_label[later.label]
+    return pairs
+
+
+def _require_same_measure(release: Release, measure: NamedMeasure, *, where: str) -> None:
+    measures = release.audit.measures
+    remedy = "audit the last release with the present settings, and bundle that"
+    if measure.name not in measures:
+        raise InputError(f"{where}: holds no {measure.name}, but {', '.join(measures)}; {remedy}")
+    earlier = measures[measure.name]
+    different = different_settings(earlier.entry(), measure.entry(), irrelevant=IRRELEVANT)
+    if different:
+        key = different[0]
+        before, after = earlier.entry().get(key), measure.entry().get(key)
+        raise InputError(f"{where}: {measure.name} has {key} {before!r} in it, and {after!r} here; {remedy}")
+
+
+def _remedy(folder: Path | str) -> str:
+    # Another version may write other tables, which this one cannot make again.
+    try:
+        bundle = Bundle.read(folder)
+        judged_by = read_verdict(bundle.audit_path("verdict.json")).software
+    except InputError:
+        return "name a folder that gfscore bundle made"
+    if judged_by.get("version") != software()["version"]:
+        return f"it is of {version_in_words(judged_by)}: audit the last release with this version, and bundle that"
+    return "take the bundle from where it was handed out"
