@@ -136,7 +136,9 @@ def exact_calibration():
 
     def ours():
         known = [evidence(index, *pair) for index, pair in enumerate(models)]
-        return calibrate(known, objectives, settings=SEARCH, stability_window=0.05, resampling=resampling)
+        return calibrate(
+            known, objectives, measure="great", settings=SEARCH, stability_window=0.05, resampling=resampling
+        )
 
     spent = in_turns({"ours": ours}, repeats=3)["ours"]
     return row(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.calibration.results import read_calibrations
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
-from gfscore.core.files import read_json, write_text
+from gfscore.core.files import write_text
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.tables import (
@@ -75,8 +76,8 @@ def export_tables(audit: ExportedAudit, folder: Path) -> None:
         write_text(folder / f"{mapper}-coupling.tex", coupling_table(rows))
 
     scores, summary = audit.table("class_scores"), audit.table("model_summary")
-    calibrations = read_json(audit.files["calibrations"])
-    calibrated = {result["measure"] for result in calibrations.values()}
+    calibrations = read_calibrations(audit.files["calibrations"])
+    calibrated = {calibration.measure for calibration in calibrations.values()}
     for name, named in audit.measures.items():
         models = summary[summary["measure"] == name]
         classes = scores[scores["measure"] == name]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_frame
 from gfscore.audit.calibration.evidence import ModelEvidence
+from gfscore.audit.calibration.results import as_json
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
@@ -96,7 +97,8 @@ class SyntheticAudit:
             written = frame if measured else typed_frame(CATALOGUE[name], [])
             write_table_and_csv(path, CATALOGUE[name], written, identity=identity)
         verdict = self.verdict.model_copy(update={"made_from": digests_of([files["class_scores"]])})
-        contents = {"calibration": self.calibration_results, "comparison": {}, "verdict": verdict.as_json()}
+        calibrations = as_json(self.calibration_results)
+        contents = {"calibration": calibrations, "comparison": {}, "verdict": verdict.as_json()}
         for name, content in contents.items():
             write_json(folder / f"{name}.json", content)
         files |= {f"{name}_json": folder / f"{name}.json" for name in ("calibration", "comparison")}
@@ -162,11 +164,11 @@ def synthetic_audit(
 
     measured = {name: (MEASURES | CERTIFIED_SCORE)[name] for name in measures}
     great = next((name for name, settings in measured.items() if settings["kind"] == "great"), None)
-    results, curves = {}, pd.DataFrame({"objective": [], "temperature": [], "value": []})
+    results, curves = {}, typed_frame(CATALOGUE["calibration"], [])
     if great and calibrated:
         evidence = [_evidence(*item, MEASURES[great]) for item in zip(subjects, drawn, robust, strict=True)]
-        results, curves = calibrate(evidence, OBJECTIVES, settings=SEARCH, stability_window=0.05, resampling=RESAMPLING)
-        results = {name: {"measure": great, **result} for name, result in results.items()}
+        given = {"settings": SEARCH, "stability_window": 0.05, "resampling": RESAMPLING}
+        results, curves = calibrate(evidence, OBJECTIVES, measure=great, **given)
 
     values = _Values(subjects, drawn, measured, great, results)
     class_names = list(class_names or (str(index) for index in range(classes)))
@@ -186,7 +188,7 @@ def synthetic_audit(
         class_scores=class_scores,
         model_summary=model_summary_table(list(values.every()), class_scores, accuracies, settings, INTERVALS),
         vulnerability=vulnerability_table(class_scores),
-        calibration=typed_frame(CATALOGUE["calibration"], curves.assign(measure=great)),
+        calibration=curves,
         calibration_results=results,
         sensitivity=_sensitivity(values),
         verdict=Verdict.of(
@@ -229,7 +231,7 @@ class _Values:
                 temperature = 1.0 if settings["kind"] == "great" else None
                 yield self._one(subject, pair, measure, "none", temperature)
             for objective, result in self.results.items():
-                temperature = (result["t_star_by_model"] or {}).get(label_of(subject), result["t_star"])
+                temperature = result.temperature_of(label_of(subject))
                 if temperature is not None:
                     yield self._one(subject, pair, self.great, objective, temperature)
 

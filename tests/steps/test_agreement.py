@@ -9,6 +9,7 @@ import pytest
 
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
+from gfscore.audit.calibration.results import Calibration
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.settings import TrainedModel
@@ -234,8 +235,8 @@ def test_only_scores_beyond_distances_found_are_refuted(folder, tables):
 @pytest.mark.parametrize("split", [None, {"share": 0.5, "seed": 0}])
 def test_no_interval_at_a_temperature_chosen_on_the_same_samples(tmp_path, split):
     folder = Folder(tmp_path)
-    chosen = {"t_star": 0.01, "t_star_by_model": None, "split": split}
-    nowhere = {"t_star": None, "t_star_by_model": None, "split": None}
+    chosen = Calibration(measure="great", models_digest="d", t_star=0.01, split=split)
+    nowhere = Calibration(measure="great", models_digest="d")
     inputs = folder.inputs(calibrated_measure="great")
     calibrations = {"sharp": chosen, "undefined": nowhere}
     found = falsification_table(inputs, folder.names, calibrations=calibrations, alpha=0.05)

@@ -1,6 +1,7 @@
 """The comparison of models, from sample files to tables, sentences and the page's sections."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,6 @@ import pytest
 from gfscore.audit.comparison import compared_models, comparison_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings
-from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
@@ -44,7 +44,7 @@ class Folder:
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS.model_copy(update=changes)
         tables, about = comparison_tables(inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5)
-        return AuditTables(None, None, None, comparison=about, **tables)
+        return SimpleNamespace(comparison=about, **tables)
 
 
 @pytest.fixture(scope="module")

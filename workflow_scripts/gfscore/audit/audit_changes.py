@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.calibration.results import read_calibrations
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.model_summary import MODEL_SUMMARY
@@ -235,15 +236,15 @@ def require_comparable_audits(first: Path | str, second: Path | str) -> None:
     InputError
         With the entry that differs, and if there is no common objective.
     """
-    first_results = read_json(Path(first) / "calibration.json")
-    second_results = read_json(Path(second) / "calibration.json")
-    objectives = [objective for objective in first_results if objective in second_results]
+    first_calibrations = read_calibrations(Path(first) / "calibration.json")
+    second_calibrations = read_calibrations(Path(second) / "calibration.json")
+    objectives = [objective for objective in first_calibrations if objective in second_calibrations]
     if not objectives:
         raise InputError(f"{first} and {second} share no calibration objective; {REMEDY}")
     for objective in objectives:
-        for key, words in _MUST_AGREE.items():
-            before = first_results[objective].get(key)
-            after = second_results[objective].get(key)
+        for entry, words in _MUST_AGREE.items():
+            before = getattr(first_calibrations[objective], entry)
+            after = getattr(second_calibrations[objective], entry)
             if before != after:
                 raise InputError(
                     f"scores calibrated by {objective} are not comparable: {words} is {before!r} in {first}, but "

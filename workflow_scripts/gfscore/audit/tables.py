@@ -14,6 +14,7 @@ from gfscore.audit.agreement.gradient_masking import MASKING_SIGNS
 from gfscore.audit.agreement.radii import CLASS_DISTANCES, LOG_RANK_TESTS, RADIUS_CURVES, REFUTATIONS
 from gfscore.audit.agreement.rank_correlations import MEASURE_AGREEMENT
 from gfscore.audit.calibration.evidence import SWEEPS
+from gfscore.audit.calibration.results import Calibrations, read_calibrations
 from gfscore.audit.calibration.temperatures import CALIBRATION
 from gfscore.audit.class_scores import CLASS_PAIRS, CLASS_SCORES, VULNERABILITY
 from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
@@ -29,7 +30,6 @@ from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.remedies.tables import REMEDY_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
-from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import TableFile
 from gfscore.tables.table import Table
@@ -63,8 +63,8 @@ class AuditTables:
         Of every audit.
     calibration, sensitivity : DataFrame or None
         None without a temperature search.
-    calibration_results, comparison : dict
-        Contents of calibration.json, empty without a temperature search, and of comparison.json.
+    calibration_results : mapping of str to Calibration
+        By objective; empty without a temperature search.
     comparisons, model_comparisons, rank_intervals, lambda_swaps, metric_ranks : DataFrame or None
         COMPARISONS.
     confusions, class_errors, similarities : DataFrame or None
@@ -77,14 +77,13 @@ class AuditTables:
     model_summary: pd.DataFrame
     vulnerability: pd.DataFrame
     calibration: pd.DataFrame | None = None
-    calibration_results: dict[str, Any] = field(default_factory=dict)
+    calibration_results: Calibrations = field(default_factory=dict)
     sensitivity: pd.DataFrame | None = None
     comparisons: pd.DataFrame | None = None
     model_comparisons: pd.DataFrame | None = None
     rank_intervals: pd.DataFrame | None = None
     lambda_swaps: pd.DataFrame | None = None
     metric_ranks: pd.DataFrame | None = None
-    comparison: dict[str, Any] = field(default_factory=dict)
     confusions: pd.DataFrame | None = None
     class_errors: pd.DataFrame | None = None
     similarities: pd.DataFrame | None = None
@@ -102,7 +101,7 @@ def read_audit_tables(files: Mapping[str, Any], *, audit: str) -> AuditTables:
     Parameters
     ----------
     files : mapping of str to path
-        Tables by name, calibration_json and comparison_json; all but class_scores, model_summary and vulnerability may
+        Tables by name, and calibration_json; all but class_scores, model_summary and vulnerability may
         be absent.
     audit : str
         Name of the audit that the files must be of.
@@ -125,13 +124,8 @@ def read_audit_tables(files: Mapping[str, Any], *, audit: str) -> AuditTables:
         model_summary=frames["model_summary"],
         vulnerability=frames["vulnerability"],
         calibration=frames.get("calibration"),
-        calibration_results=_read_if_present(files.get("calibration_json")),
+        calibration_results=read_calibrations(files["calibration_json"]) if files.get("calibration_json") else {},
         sensitivity=frames.get("sensitivity"),
-        comparison=_read_if_present(files.get("comparison_json")),
         **{name: frames.get(name) for name in (*COMPARISONS, *CONFUSIONS)},
         measures={name: frames[name] for name in MEASURE_TABLES if name in frames},
     )
-
-
-def _read_if_present(path):
-    return read_json(path) if path else {}

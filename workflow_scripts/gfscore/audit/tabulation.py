@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -16,7 +16,8 @@ from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
 from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
-from gfscore.audit.calibration.temperatures import CALIBRATION, calibrate
+from gfscore.audit.calibration.results import Calibrations, as_json
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.class_scores import (
     class_pair_table,
     class_score_table,
@@ -70,7 +71,7 @@ class TableGroup:
     """
 
     frames: dict[str, pd.DataFrame]
-    documents: dict[str, Any] = field(default_factory=dict)
+    documents: dict[str, Mapping[str, object]] = field(default_factory=dict)
     identities: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -204,9 +205,9 @@ class Tabulation:
         with ThreadPoolExecutor(1) as pool:
             search = pool.submit(self._calibration, evidence)
             yield from self._tables_without_temperature(uncalibrated)
-            calibration = search.result()
-        yield calibration
-        calibrations = calibration.documents["calibration"]
+            calibrations, curve_points = search.result()
+        searched = {} if curve_points is None else {"calibration": curve_points}
+        yield TableGroup(searched, {"calibration": as_json(calibrations)})
         values = self.audit_values.with_calibrated(uncalibrated, calibrations)
 
         scores = class_score_table(
@@ -233,7 +234,7 @@ class Tabulation:
             yield TableGroup(self._remedy_tables())
         yield TableGroup({"costs": cost_table(self.settings.costs, scores)})
 
-    def _remedy_tables(self):
+    def _remedy_tables(self) -> dict[str, pd.DataFrame]:
         intervals = self.settings.intervals
         judged = []
         for remedy in self.remedies:
@@ -261,25 +262,22 @@ class Tabulation:
             split=search.split,
         )
 
-    def _calibration(self, evidence: list[ModelEvidence]) -> TableGroup:
+    def _calibration(self, evidence: list[ModelEvidence]) -> tuple[Calibrations, pd.DataFrame | None]:
         search = self.settings.calibration
         if search is None:
-            return TableGroup({}, {"calibration": {}})
-        measure = self.audit_values.subject.calibrated_measure
-        results, curve_points = calibrate(
+            return {}, None
+        return calibrate(
             evidence,
             search.objectives,
+            measure=cast(str, self.audit_values.subject.calibrated_measure),
             settings=search.temperatures,
             stability_window=search.stability_window,
             resampling=search.resampling,
             seed=self.settings.disparity.seed,
             split=search.split,
         )
-        entries = {objective: {"measure": measure, **result} for objective, result in results.items()}
-        curves = typed_frame(CALIBRATION, curve_points.assign(measure=measure))
-        return TableGroup({"calibration": curves}, {"calibration": entries})
 
-    def _tables_without_temperature(self, values):
+    def _tables_without_temperature(self, values: Sequence[SampleValues]) -> Iterator[TableGroup]:
         # Tables that do not depend on the temperature.
         settings = self.settings
         names = self.class_names

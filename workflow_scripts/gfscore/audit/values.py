@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.audit.calibration.results import Calibrations
 from gfscore.audit.samples import ExpectedSamples, ModelLogits, SampleList, ScoresFile, stored_values
 from gfscore.audit.settings import IntervalSettings
 from gfscore.core.digests import sha256_of_file
@@ -442,17 +443,15 @@ class AuditValues:
         _require_in_range(values, self.path(model, measure))
         return values
 
-    def with_calibrated(
-        self, uncalibrated: Iterable[SampleValues], calibrations: Mapping[str, Mapping[str, Any]]
-    ) -> list[SampleValues]:
+    def with_calibrated(self, uncalibrated: Iterable[SampleValues], calibrations: Calibrations) -> list[SampleValues]:
         """Values at T = 1, those of each model followed by its values at the chosen temperatures.
 
         Parameters
         ----------
         uncalibrated : iterable of SampleValues
             Values of all measures at T = 1, model after model.
-        calibrations : mapping
-            Contents of calibration.json, by objective; empty without a calibrated measure.
+        calibrations : mapping of str to Calibration
+            By objective; empty without a calibrated measure.
         """
         by_model: dict[ModelName, list[SampleValues]] = {}
         for values in uncalibrated:
@@ -464,20 +463,22 @@ class AuditValues:
                 result += self._calibrated(model, calibrations)
         return result
 
-    def _calibrated(self, model, calibrations):
+    def _calibrated(self, model: ModelName, calibrations: Calibrations) -> list[SampleValues]:
+        # Values at each chosen temperature, of the samples that did not choose it.
         model_logits = self.logits_of(model)
         every_sample = self.listed.expected(None, where=self.dataset)
         correct = predictions(model_logits.logits, model_logits.labels) == model_logits.labels
         result = []
         for objective, calibration in calibrations.items():
-            temperature = chosen_temperature(calibration, model)
+            temperature = calibration.temperature_of(model.label)
             if temperature is None:
-                # An objective without an optimum chooses no temperature; calibration.json says why.
                 continue
             held_out = np.ones(len(correct), dtype=bool)
-            split = calibration["split"]
-            if split:
-                held_out = ~choosing_samples(model_logits.sample_id, model_logits.labels, **split)
+            split = calibration.split
+            if split is not None:
+                held_out = ~choosing_samples(
+                    model_logits.sample_id, model_logits.labels, share=split.share, seed=split.seed
+                )
             values = scores(
                 model_logits.logits[held_out],
                 model_logits.labels[held_out],
@@ -679,12 +680,6 @@ def _refuse_networks(reference, item, audit_values, *, changed, compared):
 
 def _predictions(values):
     return pd.Series(values.predicted, index=values.sample_id).dropna()
-
-
-def chosen_temperature(calibration: Mapping[str, Any], model: ModelName) -> float | None:
-    """Temperature that one objective of calibration.json chose for a model; None without an optimum."""
-    by_model = calibration["t_star_by_model"] or {}
-    return by_model.get(model.label, calibration["t_star"])
 
 
 def row_generator(seed: int, names: Mapping[str, Any]) -> np.random.Generator:

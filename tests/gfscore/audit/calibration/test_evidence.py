@@ -96,7 +96,7 @@ def test_each_model_has_its_own_accuracies_and_says_what_it_is_of(evidence):
 
 def calibrated(evidence, distances, *, split=SPLIT):
     resampling = Resampling(bootstrap=19, confidence=0.9, permutations=19)
-    given = {"settings": SEARCH, "stability_window": 0.05, "resampling": resampling, "split": split}
+    given = {"measure": "great", "settings": SEARCH, "stability_window": 0.05, "resampling": resampling, "split": split}
     return calibrate(evidence(distances, split=split), ["attack_distance"], **given)[0]["attack_distance"]
 
 
@@ -107,12 +107,12 @@ def test_distances_of_samples_that_report_the_temperature_do_not_choose_it(evide
     after = np.where(chooses(), before, 3 * before[::-1])
     first, second = calibrated(evidence, before), calibrated(evidence, after)
     for key in ("t_star", "stretches", "best", "at_one", "permutation", "bootstrap"):
-        assert first[key] == second[key], key
+        assert getattr(first, key) == getattr(second, key), key
     # They do report it.
-    assert first["agreement"]["attack distance"] != second["agreement"]["attack distance"]
-    assert first["baseline"] != second["baseline"]
+    assert first.agreement["attack distance"] != second.agreement["attack distance"]
+    assert first.baseline != second.baseline
     # Without a split all samples choose.
-    assert calibrated(evidence, before, split=None)["t_star"] != calibrated(evidence, after, split=None)["t_star"]
+    assert calibrated(evidence, before, split=None).t_star != calibrated(evidence, after, split=None).t_star
 
 
 def test_each_part_of_the_samples_has_its_own_mean_distance(evidence):

@@ -9,6 +9,7 @@ from gfscore.audit.calibration.piecewise_objectives import (
     leave_one_out,
     permutation_p_value,
 )
+from gfscore.audit.calibration.results import PermutationTest
 from gfscore.audit.calibration.temperature_search import Stretches
 from gfscore.statistics.ranking import EXACT_UP_TO, ranks
 
@@ -24,20 +25,20 @@ def across(scores, accuracy):
 def test_permutation_p_value_by_hand():
     # Over both stretches the best rho is 1 for the orders 123 and 321, so 2 of 6 orders reach it.
     found = permutation_p_value(across([[1, 2, 3], [3, 2, 1]], [0.1, 0.2, 0.3]), draws=9, rng=None)
-    assert found == {"p": 2 / 6, "orders": 6, "method": "all orders"}
+    assert found == PermutationTest(p=2 / 6, orders=6, method="all orders")
     # On one stretch alone it is 1 of 6.
-    assert permutation_p_value(across([[1, 2, 3]], [0.1, 0.2, 0.3]), draws=9, rng=None)["p"] == 1 / 6
+    assert permutation_p_value(across([[1, 2, 3]], [0.1, 0.2, 0.3]), draws=9, rng=None).p == 1 / 6
 
 
 def test_ties_of_accuracies_are_permuted_too():
     # Accuracies a a b: of 6 orders 2 put b last.
-    assert permutation_p_value(across([[1, 2, 3]], [0.1, 0.1, 0.3]), draws=9, rng=None)["p"] == 2 / 6
+    assert permutation_p_value(across([[1, 2, 3]], [0.1, 0.1, 0.3]), draws=9, rng=None).p == 2 / 6
 
 
 def test_random_orders_count_the_observed_one():
     models = EXACT_UP_TO + 3
     found = permutation_p_value(across([np.arange(models)], np.arange(models)), draws=99, rng=np.random.default_rng(0))
-    assert found == {"p": 1 / 100, "orders": 99, "method": "random orders"}
+    assert found == PermutationTest(p=1 / 100, orders=99, method="random orders")
 
 
 def test_an_objective_without_accuracies_has_no_p_value():
@@ -55,7 +56,7 @@ def test_a_search_under_permuted_accuracies_is_rejected_as_often_as_it_says(mode
     p, naive = [], []
     for _ in range(repeats):
         objective = across(scores, rng.permutation(models))
-        p.append(permutation_p_value(objective, draws=199, rng=rng)["p"])
+        p.append(permutation_p_value(objective, draws=199, rng=rng).p)
         rho = np.nanmax(objective.values(np.ones((1, models))))
         statistic = rho * np.sqrt((models - 2) / max(1e-12, 1 - rho**2))
         naive.append(student.sf(statistic, models - 2))
@@ -92,17 +93,17 @@ def test_the_bootstrap_is_seeded_and_says_what_it_is():
     found = resampled(objective, models=6)
     assert found == resampled(objective, models=6)
     assert found != resampled(objective, models=6, seed=1)
-    assert "approximate" in found["interval"]
-    assert (found["draws"], found["confidence"]) == (199, 0.95)
-    assert found["best"][0] <= found["best"][1] <= 1
-    assert 0.1 <= found["t_star"][0] <= found["t_star"][1] <= 10
+    assert "approximate" in found.interval
+    assert (found.draws, found.confidence) == (199, 0.95)
+    assert found.best[0] <= found.best[1] <= 1
+    assert 0.1 <= found.t_star[0] <= found.t_star[1] <= 10
 
 
 def test_of_one_certain_optimum_the_bootstrap_is_certain():
     by_model = np.tile([0.1, 0.9, 0.2], (5, 1))
     found = resampled(MeanOverModels(THREE, by_model, exact=True), models=5)
-    assert found["t_star"] == pytest.approx([np.sqrt(2)] * 2)
-    assert found["best"] == pytest.approx([0.9] * 2)
+    assert found.t_star == pytest.approx([np.sqrt(2)] * 2)
+    assert found.best == pytest.approx([0.9] * 2)
 
 
 def test_the_bootstrap_agrees_with_resampling_models_one_by_one():
@@ -115,13 +116,13 @@ def test_the_bootstrap_agrees_with_resampling_models_one_by_one():
         chosen = np.repeat(np.arange(6), weights)
         direct = across(scores[:, chosen], accuracy[chosen])
         expected.append(np.nanmax(direct.values(np.ones((1, 6)))))
-    got = resampled(objective, models=6, draws=50, confidence=0.5)["best"]
+    got = resampled(objective, models=6, draws=50, confidence=0.5).best
     assert got == pytest.approx(np.quantile(expected, [0.25, 0.75]).tolist(), abs=1e-12)
 
 
 def test_resamples_of_one_model_are_counted_as_undefined():
     found = resampled(across([[1, 2]], [0.1, 0.2]), models=2, draws=400)
     # Half of the resamples of two models hold one of them twice.
-    assert found["undefined"] == pytest.approx(200, abs=50)
+    assert found.undefined == pytest.approx(200, abs=50)
     nothing = resampled(across([[1, 2]], [0.2, 0.2]), models=2)
-    assert (nothing["t_star"], nothing["best"], nothing["undefined"]) == (None, None, 199)
+    assert (nothing.t_star, nothing.best, nothing.undefined) == (None, None, 199)

@@ -1,4 +1,3 @@
-import json
 import weakref
 from dataclasses import replace
 from functools import partial
@@ -9,6 +8,7 @@ from scipy.stats import spearmanr
 
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence
+from gfscore.audit.calibration.results import as_json, read_calibrations
 from gfscore.audit.calibration.temperature_search import Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
 from gfscore.audit.settings import Resampling, Temperatures
@@ -50,7 +50,7 @@ MODELS = [evidence(index) for index in range(5)]
 
 
 def calibrated(objectives=tuple(OBJECTIVES), models=MODELS, **changes):
-    given = {"settings": SEARCH, "stability_window": 0.05, "resampling": RESAMPLING} | changes
+    given = {"measure": "great", "settings": SEARCH, "stability_window": 0.05, "resampling": RESAMPLING} | changes
     return calibrate(models, objectives, **given)
 
 
@@ -76,7 +76,7 @@ def test_the_logits_of_one_model_at_a_time_are_in_memory(found):
 
 def test_every_objective_says_how_it_was_searched(found):
     results, _ = found
-    assert {name: result["search"] for name, result in results.items()} == {
+    assert {name: result.search for name, result in results.items()} == {
         **dict.fromkeys(SHARED, "exact"),
         "likelihood": "minimisation",
     }
@@ -85,9 +85,9 @@ def test_every_objective_says_how_it_was_searched(found):
 def test_the_papers_grid_finds_no_more_than_the_exact_search(found):
     results, _ = found
     for name in SHARED:
-        assert results[name]["paper_grid"]["best"] <= results[name]["best"] + 1e-12
-        assert SEARCH.low <= results[name]["paper_grid"]["t_star"] <= SEARCH.high
-    assert results["likelihood"]["paper_grid"] is None
+        assert results[name].paper_grid.best <= results[name].best + 1e-12
+        assert SEARCH.low <= results[name].paper_grid.t_star <= SEARCH.high
+    assert results["likelihood"].paper_grid is None
 
 
 def test_the_curve_holds_the_optimum_and_every_step(found):
@@ -97,8 +97,8 @@ def test_the_curve_holds_the_optimum_and_every_step(found):
         temperatures, values = np.array(curve).T
         assert temperatures[[0, -1]].tolist() == [SEARCH.low, SEARCH.high]
         assert (np.diff(temperatures) >= 0).all()
-        assert values.max() == pytest.approx(results[name]["best"], abs=1e-12)
-        ends = {end for stretch in results[name]["stretches"] for end in stretch}
+        assert values.max() == pytest.approx(results[name].best, abs=1e-12)
+        ends = {end for stretch in results[name].stretches for end in stretch}
         assert ends <= set(temperatures)
 
 
@@ -108,27 +108,27 @@ def test_leaving_a_model_out_is_calibrating_the_others(found):
         for index, model in enumerate(MODELS):
             others = MODELS[:index] + MODELS[index + 1 :]
             direct = calibrated([name], others)[0][name]
-            left_out = results[name]["leave_one_out"][model.name]
-            assert left_out["best"] == pytest.approx(direct["best"], abs=1e-12)
-            assert left_out["t_star"] == pytest.approx(direct["t_star"], rel=0.05)
-            before = {key: pair["before"] for key, pair in left_out["agreement"].items()}
-            assert before == {key: pair["before"] for key, pair in direct["agreement"].items()}
+            left_out = results[name].leave_one_out[model.name]
+            assert left_out.best == pytest.approx(direct.best, abs=1e-12)
+            assert left_out.t_star == pytest.approx(direct.t_star, rel=0.05)
+            before = {key: pair.before for key, pair in left_out.agreement.items()}
+            assert before == {key: pair.before for key, pair in direct.agreement.items()}
 
 
 def test_an_objective_draws_the_same_whatever_else_is_searched(found):
     alone = calibrated(["within_model_class_accuracy"])[0]["within_model_class_accuracy"]
     assert alone == found[0]["within_model_class_accuracy"]
     again = calibrated(["within_model_class_accuracy"], seed=1)[0]
-    assert again["within_model_class_accuracy"]["bootstrap"] != alone["bootstrap"]
+    assert again["within_model_class_accuracy"].bootstrap != alone.bootstrap
 
 
 def test_the_value_at_one_is_the_objective_at_one(found):
     results, _ = found
     for name in SHARED:
-        assert results[name]["at_one"] <= results[name]["best"]
-    agreement = results["cross_model_accuracy"]["agreement"]["clean accuracy"]
-    assert results["cross_model_accuracy"]["at_one"] == pytest.approx(agreement["before"])
-    assert results["cross_model_accuracy"]["best"] == pytest.approx(agreement["after"])
+        assert results[name].at_one <= results[name].best
+    agreement = results["cross_model_accuracy"].agreement["clean accuracy"]
+    assert results["cross_model_accuracy"].at_one == pytest.approx(agreement.before)
+    assert results["cross_model_accuracy"].best == pytest.approx(agreement.after)
 
 
 def test_on_a_grid_too_the_value_at_one_is_the_objective_at_one(monkeypatch):
@@ -144,23 +144,22 @@ def test_on_a_grid_too_the_value_at_one_is_the_objective_at_one(monkeypatch):
     results, rows = calibrated(list(functions), models)
     for name, function in functions.items():
         at_one = function(np.array([1.0]))[0]
-        assert results[name]["search"] == "grid"
-        assert results[name]["at_one"] == pytest.approx(at_one, abs=1e-12)
+        assert results[name].search == "grid"
+        assert results[name].at_one == pytest.approx(at_one, abs=1e-12)
         drawn = {row["temperature"]: row["value"] for row in rows.to_dict("records") if row["objective"] == name}
-        assert drawn[1.0] == results[name]["at_one"]
+        assert drawn[1.0] == results[name].at_one
         # What the paper finds stays what its own grid finds.
         temperatures, values = two_phase_grid(function, SEARCH)
         found = optimum(Stretches.at(temperatures), values)
-        assert results[name]["paper_grid"]["t_star"] == found.stretches[0][0]
-        assert results[name]["paper_grid"]["best"] == pytest.approx(found.best, abs=1e-12)
+        assert results[name].paper_grid.t_star == found.stretches[0][0]
+        assert results[name].paper_grid.best == pytest.approx(found.best, abs=1e-12)
     within = functions["within_model_class_accuracy"]([0.91, 1.0])
     assert within[0] != within[1]
 
 
-def test_results_are_plain_json(found, tmp_path):
-    write_json(tmp_path / "calibration.json", found[0])
-    read = json.loads((tmp_path / "calibration.json").read_text())
-    assert read["cross_model_accuracy"]["t_star"] == found[0]["cross_model_accuracy"]["t_star"]
+def test_the_file_gives_what_was_written(found, tmp_path):
+    write_json(tmp_path / "calibration.json", as_json(found[0]))
+    assert read_calibrations(tmp_path / "calibration.json") == found[0]
 
 
 @pytest.mark.parametrize("most_ranked", [3, 100])
@@ -171,20 +170,20 @@ def test_equal_accuracies_leave_no_optimum(name, most_ranked, monkeypatch):
     for model in models:
         model.class_accuracy[:] = 0.5
     result = calibrated([name], models)[0][name]
-    assert "undefined" in result["undefined"]
-    assert result["t_star"] is None
-    assert result["bootstrap"] is None
+    assert "undefined" in result.undefined
+    assert result.t_star is None
+    assert result.bootstrap is None
 
 
 def test_the_attack_distance_objective_ranks_by_distances_and_reports_its_agreement(found):
     results, _ = found
     result = results["attack_distance"]
-    assert result["agreement"]["attack distance"]["after"] == pytest.approx(result["best"])
-    assert result["agreement"]["attack distance"]["before"] == pytest.approx(result["at_one"])
-    assert result["best"] >= result["at_one"]
+    assert result.agreement["attack distance"].after == pytest.approx(result.best)
+    assert result.agreement["attack distance"].before == pytest.approx(result.at_one)
+    assert result.best >= result.at_one
     # What no score is needed for: clean accuracy alone, against the very distances that the objective ranks by.
     clean, distances = ([getattr(model, name) for model in MODELS] for name in ("clean_accuracy", "attack_distance"))
-    assert result["baseline"]["clean accuracy alone vs attack distance"] == pytest.approx(
+    assert result.baseline["clean accuracy alone vs attack distance"] == pytest.approx(
         spearmanr(clean, distances).statistic
     )
 
@@ -194,5 +193,5 @@ def test_a_model_without_distances_leaves_the_objective_undefined_and_its_agreem
     with pytest.raises(InputError, match="name a measure of kind minimal in l2"):
         calibrated(["attack_distance"], models)
     results, _ = calibrated(["cross_model_accuracy"], models)
-    assert set(results["cross_model_accuracy"]["agreement"]) == {"clean accuracy", "robust accuracy"}
-    assert set(results["cross_model_accuracy"]["baseline"]) == {"clean accuracy alone vs robust accuracy"}
+    assert set(results["cross_model_accuracy"].agreement) == {"clean accuracy", "robust accuracy"}
+    assert set(results["cross_model_accuracy"].baseline) == {"clean accuracy alone vs robust accuracy"}

@@ -86,9 +86,11 @@ def test_table_of_models_is_sorted_by_robust_accuracy_and_prints_three_decimals(
 
 
 def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(calibrated):
-    inside = {name: result | {"edge": False} for name, result in calibrated.calibration_results.items()}
+    inside = {
+        name: result.model_copy(update={"edge": False}) for name, result in calibrated.calibration_results.items()
+    }
     text = table_of_models(calibrated.model_summary, calibrations=inside)
-    chosen = calibrated.calibration_results["within_model_class_accuracy"]["t_star"]
+    chosen = calibrated.calibration_results["within_model_class_accuracy"].t_star
     assert f"Cal. score: at T = {chosen:.3g}, chosen by within-model class accuracy." in text
     own = calibrated.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
@@ -97,7 +99,7 @@ def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(ca
 def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables(calibrated):
     summary, results, chosen = calibrated.model_summary, calibrated.calibration_results, "within_model_class_accuracy"
     for edge, title in ((True, "Cal. score*"), (False, "Cal. score")):
-        marked = {name: result | {"edge": edge and name == chosen} for name, result in results.items()}
+        marked = {name: result.model_copy(update={"edge": edge and name == chosen}) for name, result in results.items()}
         assert f"{title} &" in table_of_models(summary, calibrations=marked)
         cells = cells_of(calibration_table(marked, summary, name="great-softmax"))
         assert [row[1].endswith("*") for row in cells] == [edge and name == chosen for name in results]
@@ -107,8 +109,8 @@ def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_
     results = calibrated.calibration_results
     cells = cells_of(calibration_table(results, calibrated.model_summary, name="great-softmax"))
     for row, result in zip(cells, results.values(), strict=True):
-        found = result["agreement"]["robust accuracy"]
-        assert row[2:] == ["--" if found[when] is None else f"{found[when]:.3f}" for when in ("before", "after")]
+        found = result.agreement["robust accuracy"]
+        assert row[2:] == ["--" if rho is None else f"{rho:.3f}" for rho in (found.before, found.after)]
 
 
 def test_table_of_classes_holds_every_value_and_the_mean():

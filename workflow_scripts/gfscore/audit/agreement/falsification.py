@@ -7,14 +7,15 @@ nearer than g disproves this for its sample; a failed attack proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.audit.values import chosen_temperature
+from gfscore.audit.calibration.results import Calibrations
+from gfscore.audit.settings import Split
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure
@@ -69,7 +70,7 @@ DEPENDENT = ["confidence", "low", "high", "p_mean"]
 
 
 def falsification_table(
-    audit_values: AuditValues, class_names: Sequence[str], *, calibrations: Mapping[str, Any], alpha: float
+    audit_values: AuditValues, class_names: Sequence[str], *, calibrations: Calibrations, alpha: float
 ) -> pd.DataFrame:
     """Table `falsification`: by model, l2 measure of kind minimal, score and temperature the classes, then all samples.
 
@@ -82,8 +83,8 @@ def falsification_table(
         Values of the audit.
     class_names : sequence of str
         Names of the K classes.
-    calibrations : mapping
-        Contents of calibration.json.
+    calibrations : mapping of str to Calibration
+        By objective.
     alpha : float
         Error of each interval.
     """
@@ -127,20 +128,18 @@ def falsification_table(
     return stacked(FALSIFICATION_TABLE, frames)
 
 
-def _temperatures(
-    calibrations: Mapping[str, Any], model: ModelName
-) -> Iterator[tuple[str, float, Mapping[str, Any] | None]]:
+def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tuple[str, float, Split | None]]:
     # T = 1, then each chosen temperature: objective, temperature, split of the samples.
     yield UNCALIBRATED, 1.0, None
-    for objective, result in calibrations.items():
-        temperature = chosen_temperature(result, model)
+    for objective, calibration in calibrations.items():
+        temperature = calibration.temperature_of(model.label)
         if temperature is not None:
-            yield objective, temperature, result["split"]
+            yield objective, temperature, calibration.split
 
 
-def _reporting(distances: pd.DataFrame, evidence: ModelLogits, split: Mapping[str, Any]) -> pd.DataFrame:
+def _reporting(distances: pd.DataFrame, evidence: ModelLogits, split: Split) -> pd.DataFrame:
     # Distances of the samples that chose no temperature.
-    chose = choosing_samples(evidence.sample_id, evidence.labels, **split)
+    chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
     return distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
+from gfscore.audit.calibration.results import Correlations
 from gfscore.audit.samples import ModelLogits
 from gfscore.audit.settings import Split
 from gfscore.audit.values import AuditValues, row_generator
@@ -295,48 +296,49 @@ def models_digest(models: Sequence[ModelEvidence]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Any]:
-    """Rank correlations of the aggregates at T = 1 and at the chosen temperatures, and of clean accuracy.
+def baseline_of(models: Sequence[ModelEvidence]) -> dict[str, float | None]:
+    """Rank correlation of clean accuracy with each other quantity, by `alone` of it; None where undefined."""
+    quantities = _quantities(models)
+    baseline = {}
+    for name, quantity in quantities.items():
+        if name != CLEAN:
+            baseline[alone(name)] = spearman_or_none(quantities[CLEAN], quantity)
+    return baseline
+
+
+def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | None]) -> dict[str, Correlations]:
+    """Rank correlations of the aggregates at T = 1 and at the chosen temperatures, by quantity.
 
     Parameters
     ----------
     models : sequence of M ModelEvidence
     chosen : mapping
         Chosen temperatures by name of the model, None if there is none.
-
-    Returns
-    -------
-    dict
-        `agreement` and `baseline` of calibration.json, with None for an undefined correlation.
     """
     temperatures = np.array([chosen[model.name] or np.nan for model in models])
     scores = attack_free.aggregates([model.report_curves for model in models])
     after = np.full(len(models), np.nan)
     if not np.isnan(temperatures).any():
         after = scores(temperatures).diagonal()
-
-    quantities = _quantities(models)
-    baseline = {}
-    for name, quantity in quantities.items():
-        if name != CLEAN:
-            baseline[alone(name)] = spearman_or_none(quantities[CLEAN], quantity)
-    return {"baseline": baseline, "agreement": agreement(models, scores(np.ones(1))[0], after)}
+    return agreement(models, scores(np.ones(1))[0], after)
 
 
 def agreement(
     models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
-) -> dict[str, dict[str, float | None]]:
+) -> dict[str, Correlations]:
     """Spearman correlation of aggregates (M,) `before` and `after` calibration with clean and robust accuracy, by name.
 
     Also with attack distances if every model has one.
     """
     correlations = {}
     for name, quantity in _quantities(models).items():
-        correlations[name] = {"before": spearman_or_none(before, quantity), "after": spearman_or_none(after, quantity)}
+        correlations[name] = Correlations(
+            before=spearman_or_none(before, quantity), after=spearman_or_none(after, quantity)
+        )
     return correlations
 
 
-def _quantities(models):
+def _quantities(models: Sequence[ModelEvidence]) -> dict[str, NDArray[np.float64]]:
     # Quantities (M,) by name that aggregates are correlated with; attack distances only if every model has one.
     quantities = {
         CLEAN: np.array([model.clean_accuracy for model in models]),

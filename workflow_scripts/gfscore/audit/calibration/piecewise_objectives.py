@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.audit.calibration.results import Bootstrap, PermutationTest
 from gfscore.audit.calibration.temperature_search import EQUAL, Optimum, Stretches, UndefinedObjectiveError, optimum
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
@@ -229,7 +229,7 @@ def _largest(
 
 def bootstrap(
     objective: AcrossModels | MeanOverModels, *, models: int, draws: int, confidence: float, rng: np.random.Generator
-) -> dict[str, Any]:
+) -> Bootstrap:
     """Percentile bootstrap over models of T* and of the objective there: approximate, without a guarantee.
 
     Each resample draws M models with replacement and searches the stretches of the objective again; on the paper's
@@ -244,29 +244,22 @@ def bootstrap(
         Number of resamples.
     confidence : float
     rng : Generator
-
-    Returns
-    -------
-    dict
-        `interval` (the method), `confidence`, `draws`, `undefined` (resamples where the objective is undefined, which
-        do not count), `t_star` and `best` as [low, high], or None if all resamples are undefined. `best`, the maximum
-        of a search, is biased upwards.
     """
     optima = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
     defined = [best for best in optima if best is not None]
-    result: dict[str, Any] = {
-        "interval": "percentile bootstrap over models, approximate",
-        "confidence": confidence,
-        "draws": draws,
-        "undefined": draws - len(defined),
-        "t_star": None,
-        "best": None,
-    }
+    t_stars = values = None
     if defined:
         tail = (1 - confidence) / 2
-        result["t_star"] = np.quantile([best.t_star for best in defined], [tail, 1 - tail]).tolist()
-        result["best"] = np.quantile([best.best for best in defined], [tail, 1 - tail]).tolist()
-    return result
+        t_stars = tuple(np.quantile([best.t_star for best in defined], [tail, 1 - tail]))
+        values = tuple(np.quantile([best.best for best in defined], [tail, 1 - tail]))
+    return Bootstrap(
+        interval="percentile bootstrap over models, approximate",
+        confidence=confidence,
+        draws=draws,
+        undefined=draws - len(defined),
+        t_star=t_stars,
+        best=values,
+    )
 
 
 def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> list[Optimum | None]:
@@ -276,7 +269,7 @@ def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> l
 
 def permutation_p_value(
     objective: AcrossModels | MeanOverModels, *, draws: int, rng: np.random.Generator
-) -> dict[str, Any] | None:
+) -> PermutationTest | None:
     """Permutation p-value of the largest agreement with the accuracies.
 
     The maximum over T is computed for each permutation, which accounts for the search: if accuracies are exchangeable,
@@ -293,9 +286,8 @@ def permutation_p_value(
 
     Returns
     -------
-    dict or None
-        `p`, `orders` (number of permutations) and `method`; None for an objective without accuracies (ranking
-        stability).
+    PermutationTest or None
+        None for an objective without accuracies (ranking stability).
     """
     items = objective.permuted_items
     if items < 2 or not isinstance(objective, AcrossModels | WithinModels):
@@ -306,8 +298,8 @@ def permutation_p_value(
     observed = objective.permuted(unpermuted[None])[0]
     reached = int((objective.permuted(orders) >= observed - EQUAL).sum())
     if enumerated:
-        return {"p": reached / len(orders), "orders": len(orders), "method": "all orders"}
-    return {"p": (1 + reached) / (1 + draws), "orders": len(orders), "method": "random orders"}
+        return PermutationTest(p=reached / len(orders), orders=len(orders), method="all orders")
+    return PermutationTest(p=(1 + reached) / (1 + draws), orders=len(orders), method="random orders")
 
 
 def _optima(objective: AcrossModels | MeanOverModels, weights: NDArray[np.number]) -> list[Optimum | None]:

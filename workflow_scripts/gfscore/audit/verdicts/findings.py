@@ -416,14 +416,14 @@ def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
     # Agreement of the calibrated scores with robust accuracy, by objective, against that of clean accuracy alone.
-    results = tables.calibration_results or {}
+    results = tables.calibration_results
     calibrated = {}
     alone_rhos = []
     for name, result in results.items():
-        rho = result["agreement"].get(ROBUST, {}).get("after")
+        rho = result.agreement_with(ROBUST).after
         if rho is not None:
             calibrated[name] = rho
-        baseline = result["baseline"].get(alone(ROBUST))
+        baseline = result.baseline.get(alone(ROBUST))
         if baseline is not None:
             alone_rhos.append(baseline)
     if not calibrated or not alone_rhos:
@@ -431,10 +431,10 @@ def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
 
     best = max(calibrated, key=lambda name: calibrated[name])
     rho = calibrated[best]
-    uncalibrated = results[best]["agreement"][ROBUST].get("before")
+    uncalibrated = results[best].agreement_with(ROBUST).before
     no_gain = uncalibrated is not None and uncalibrated >= rho
     if rho <= max(0, alone_rhos[0]) or no_gain:
-        subject = {"objective": best, "measure": results[best]["measure"]}
+        subject = {"objective": best, "measure": results[best].measure}
         yield Finding("calibration_fails", subject, {"after": rho, "before": uncalibrated, "alone": alone_rhos[0]})
 
 

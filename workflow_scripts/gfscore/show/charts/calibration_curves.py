@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
@@ -44,22 +45,22 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     if table is None or not results:
         return None
     frames = []
-    for objective, result in results.items():
-        if result["t_star_by_model"]:
-            curve = _shares_of_models(result["t_star_by_model"])
-        elif result["t_star"] is not None:
-            curve = _curve(table[table["objective"] == objective], result)
+    for objective, calibration in results.items():
+        if calibration.t_star_by_model:
+            curve = _shares_of_models(calibration.t_star_by_model)
+        elif calibration.t_star is not None:
+            curve = _curve(table[table["objective"] == objective], calibration.t_star, calibration.stretches or [])
         else:
             continue
-        agreement = result["agreement"].get(ROBUST, {})
+        agreement = calibration.agreement_with(ROBUST)
         frames.append(
             curve.assign(
                 objective=objective,
                 panel=TITLES.get(objective, objective),
-                edge=bool(result["edge"]),
-                after=agreement.get("after"),
-                before=agreement.get("before"),
-                alone=result["baseline"].get(alone(ROBUST)),
+                edge=bool(calibration.edge),
+                after=agreement.after,
+                before=agreement.before,
+                alone=calibration.baseline.get(alone(ROBUST)),
             )
         )
     if not frames:
@@ -68,7 +69,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     return frame.astype({"after": float, "before": float, "alone": float})
 
 
-def _shares_of_models(t_star_by_model):
+def _shares_of_models(t_star_by_model: Mapping[str, float]) -> pd.DataFrame:
     # Steps of the share of models whose T* is at most T.
     stars = np.sort(list(t_star_by_model.values()))
     edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
@@ -77,13 +78,13 @@ def _shares_of_models(t_star_by_model):
     return pd.DataFrame({**steps, "best": False, "optimal": False})
 
 
-def _curve(rows, result):
+def _curve(rows: pd.DataFrame, t_star: float, stretches: Sequence[tuple[float, float]]) -> pd.DataFrame:
     rows = rows.sort_values("temperature", kind="stable")
     t = rows["temperature"].to_numpy()
     optimal = np.zeros(len(t), dtype=bool)
-    for low, high in result.get("stretches") or [result["interval"]]:
+    for low, high in stretches:
         optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
-    nearest = np.abs(np.log(t) - np.log(result["t_star"])).argmin()
+    nearest = np.abs(np.log(t) - np.log(t_star)).argmin()
     curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
     return thinned(curve)
 

@@ -13,6 +13,7 @@ import pandas as pd
 import yaml
 
 from gfscore.audit.calibration.evidence import ROBUST, alone
+from gfscore.audit.calibration.results import Calibration, Calibrations
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
@@ -78,7 +79,7 @@ def model_table(
     *,
     name: str,
     fp_lambda: float,
-    calibrations: Mapping[str, Mapping[str, Any]],
+    calibrations: Calibrations,
 ) -> str:
     """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper.
 
@@ -94,8 +95,8 @@ def model_table(
         Name of the measure in config.yaml.
     fp_lambda : float
         Lambda of FP.
-    calibrations : mapping
-        Contents of calibration.json, which say whether an optimum is at the edge of the search.
+    calibrations : mapping of str to Calibration
+        By objective; they say whether an optimum is at the edge of the search.
     """
     uncalibrated = _of_calibration(summary, UNCALIBRATED)
     frame = pd.DataFrame({"Model": uncalibrated["label"]})
@@ -105,7 +106,7 @@ def model_table(
     calibration = ""
     objective = _shown_objective(summary)
     if objective:
-        edge = EDGE if calibrations[objective]["edge"] else ""
+        edge = EDGE if calibrations[objective].edge else ""
         title = f"Cal. score{edge}"
         calibrated = _of_calibration(summary, objective)
         frame[title] = uncalibrated["label"].map(calibrated.set_index("label")["value"])
@@ -163,13 +164,13 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     return latex_of(frame, caption=caption, label=label)
 
 
-def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd.DataFrame, *, name: str) -> str:
+def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name: str) -> str:
     """Rank agreement with robust accuracy before and after each calibration: Table 2 of the paper.
 
     Parameters
     ----------
-    calibrations : mapping
-        Contents of calibration.json.
+    calibrations : mapping of str to Calibration
+        By objective.
     summary : DataFrame
         Rows of model_summary of the measure that is calibrated.
     name : str
@@ -177,18 +178,18 @@ def calibration_table(calibrations: Mapping[str, Mapping[str, Any]], summary: pd
     """
     uncalibrated = _of_calibration(summary, UNCALIBRATED)
     rows = []
-    for objective, result in calibrations.items():
-        agreement = result["agreement"][ROBUST]
+    for objective, calibration in calibrations.items():
+        agreement = calibration.agreement_with(ROBUST)
         row = {
             "Calibrated by": OBJECTIVES[objective],
-            "T": _temperature(result),
-            "Uncalibrated": agreement["before"],
-            "Calibrated": agreement["after"],
+            "T": _temperature(calibration),
+            "Uncalibrated": agreement.before,
+            "Calibrated": agreement.after,
         }
         rows.append(row)
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
 
-    clean = next(iter(calibrations.values()))["baseline"][alone(ROBUST)]
+    clean = next(iter(calibrations.values())).baseline[alone(ROBUST)]
     clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
     caption = (
         f"Spearman correlation with robust accuracy of {name}, {_models_and_dataset(uncalibrated)}. Clean accuracy "
@@ -221,11 +222,11 @@ def _choice_of_temperature(calibrated: pd.DataFrame, objective: str) -> str:
     return f"at each model's own T, chosen by {OBJECTIVES[objective]}"
 
 
-def _temperature(result: Mapping[str, Any]) -> str:
-    if result["undefined"]:
+def _temperature(calibration: Calibration) -> str:
+    if calibration.undefined:
         return MISSING
-    words = temperature(result["t_star"]) if result["t_star"] else "by model"
-    return words + EDGE if result["edge"] else words
+    words = temperature(calibration.t_star) if calibration.t_star else "by model"
+    return words + EDGE if calibration.edge else words
 
 
 def _models_and_dataset(rows: pd.DataFrame) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.calibration.results import read_calibrations
 from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
 from gfscore.core import numbers
-from gfscore.core.files import read_json
 from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
 from gfscore.show.page.elements import MODEL, Detail, TableView, named, table_of
@@ -50,8 +50,8 @@ def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
             audited[name.replace("_", " ")] = common_values
     audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
     if files.get("calibration_json"):
-        calibrations = read_json(files["calibration_json"])
-        digests = {result["models_digest"] for result in calibrations.values()}
+        calibrations = read_calibrations(files["calibration_json"])
+        digests = {calibration.models_digest for calibration in calibrations.values()}
         if digests:
             audited["digest of the model set"] = ", ".join(sorted(digests))
     for name, words in versions().items():

@@ -162,7 +162,7 @@ def temperature_grid(
         return None
     curves = [sweeps[f"{threat}/{model}"] for threat, model in index.models]
     temperatures = _temperatures(tables, curves)
-    measure = next(iter(results.values()))["measure"]
+    measure = next(iter(results.values())).measure
     counts = index.grid(tables.of("class_scores", measure), "n")
 
     # Of the classes with samples, all temperatures at once.
@@ -184,8 +184,8 @@ def _temperatures(tables: AuditTables, curves: list[ScoreCurves]) -> NDArray[np.
     high = min(curve.temperatures[-1] for curve in curves)
     optima = []
     for result in tables.calibration_results.values():
-        if result["t_star"] is not None:
-            optima.append(result["t_star"])
+        if result.t_star is not None:
+            optima.append(result.t_star)
     grid = np.geomspace(low, high, STEPS)
     grid[0] = low
     grid[-1] = high

@@ -1,12 +1,12 @@
 """Details of the section on trust in the attack-free score: attacks against it, agreement, calibration."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
+from gfscore.audit.calibration.results import Calibration
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import p_value, signed, temperature
@@ -159,23 +159,21 @@ def _calibration(contents: Contents) -> Detail | None:
     return contents.listed(summary, rows, "calibration", "Calibration", columns, text=text)
 
 
-def _calibration_row(objective: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    # From an entry of calibration.json.
-    interval = result["interval"] or [None]
-    agreement = result["agreement"].get(ROBUST, {})
-    permutation = result.get("permutation") or {}
+def _calibration_row(objective: str, calibration: Calibration) -> dict[str, object]:
+    first, last = calibration.interval or (None, None)
+    agreement = calibration.agreement_with(ROBUST)
     return {
         "title": OBJECTIVES.get(objective, objective.replace("_", " ")),
-        "t_star": result["t_star"],
-        "first": interval[0],
-        "last": interval[-1],
-        "edge": bool(result["edge"]),
-        "best": result["best"],
-        "at_one": result["at_one"],
-        "before": agreement.get("before"),
-        "after": agreement.get("after"),
-        "p": permutation.get("p"),
-        "search": result["search"],
+        "t_star": calibration.t_star,
+        "first": first,
+        "last": last,
+        "edge": bool(calibration.edge),
+        "best": calibration.best,
+        "at_one": calibration.at_one,
+        "before": agreement.before,
+        "after": agreement.after,
+        "p": calibration.permutation and calibration.permutation.p,
+        "search": calibration.search,
     }
 
 

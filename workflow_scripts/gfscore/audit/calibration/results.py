@@ -1,0 +1,144 @@
+"""What a temperature search finds, as calibration.json holds it. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gfscore.audit.settings import Split
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+
+
+class _Record(BaseModel):
+    """A part of calibration.json, which is not changed once it is made."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Correlations(_Record):
+    """Rank correlation of scores with a quantity, `before` and `after` the calibration; None where undefined."""
+
+    before: float | None
+    after: float | None
+
+
+class GridOptimum(_Record):
+    """First best temperature of the paper's two-phase grid; `edge` where it is an end of the grid."""
+
+    t_star: float
+    best: float
+    edge: bool
+
+
+class OptimumWithoutModel(_Record):
+    """Optimum without one of the models, and the agreement of the others there."""
+
+    t_star: float
+    best: float
+    agreement: dict[str, Correlations]
+
+
+class Bootstrap(_Record):
+    """Percentile bootstrap over models: approximate, without a guarantee.
+
+    `interval` names the method; `undefined` of the `draws` resamples leave the objective undefined, and do not count;
+    `t_star` and `best` are [low, high], None if all resamples are undefined. `best`, the maximum of a search, is biased
+    upwards.
+    """
+
+    interval: str
+    confidence: float
+    draws: int
+    undefined: int
+    t_star: tuple[float, float] | None = None
+    best: tuple[float, float] | None = None
+
+
+class PermutationTest(_Record):
+    """p-value of the largest agreement with the accuracies, from so many `orders` of them."""
+
+    p: float
+    orders: int
+    method: str
+
+
+class ClassCalibrationErrors(_Record):
+    """Calibration error of each class, (K,), `before` and `after` the calibration; None where undefined."""
+
+    before: list[float | None]
+    after: list[float | None]
+
+
+class SearchResult(_Record):
+    """Outcome of the search of one objective; entries that the objective has not are None.
+
+    `t_star` is the chosen temperature, or `t_star_by_model` that of each model by label; `interval` the widest optimal
+    stretch, `stretches` all of them; `edge` says that an optimum reaches an end of the search. `best` is the objective
+    at the chosen temperature, `at_one` at T = 1; `undefined` the reason why there is no optimum.
+    """
+
+    measure: str
+    search: str | None = None
+    t_star: float | None = None
+    t_star_by_model: dict[str, float] | None = None
+    interval: tuple[float, float] | None = None
+    stretches: list[tuple[float, float]] | None = None
+    edge: bool | None = None
+    best: float | None = None
+    at_one: float | None = None
+    undefined: str | None = None
+    paper_grid: GridOptimum | None = None
+    leave_one_out: dict[str, OptimumWithoutModel | None] | None = None
+    bootstrap: Bootstrap | None = None
+    permutation: PermutationTest | None = None
+    class_calibration_error: dict[str, ClassCalibrationErrors] | None = None
+
+    def temperature_of(self, label: str) -> float | None:
+        """Temperature that was chosen for a model, by its label; None without an optimum."""
+        if self.t_star_by_model and label in self.t_star_by_model:
+            return self.t_star_by_model[label]
+        return self.t_star
+
+
+class Calibration(SearchResult):
+    """Search of one objective, and what it gains: one entry of calibration.json.
+
+    `baseline` holds rank correlations of clean accuracy alone, `agreement` those of the scores with each quantity,
+    before and after the calibration. `split` is that of the samples; None where all of them chose the temperature.
+    `models_digest` identifies models and data that it was chosen on.
+    """
+
+    baseline: dict[str, float | None] = {}
+    agreement: dict[str, Correlations] = {}
+    split: Split | None = None
+    models_digest: str
+
+    def agreement_with(self, quantity: str) -> Correlations:
+        """Correlations with a quantity; None each where it is unknown."""
+        return self.agreement.get(quantity, Correlations(before=None, after=None))
+
+
+Calibrations = Mapping[str, Calibration]
+"""Contents of calibration.json by objective; empty for an audit without a temperature search."""
+
+
+def read_calibrations(path: Path | str) -> dict[str, Calibration]:
+    """Read calibration.json.
+
+    Raises
+    ------
+    InputError
+        If it is missing, damaged, or was written by an earlier version.
+    """
+    try:
+        return {objective: Calibration.model_validate(entry) for objective, entry in read_json(path).items()}
+    except ValidationError as error:
+        raise InputError(f"{path}: of an earlier version; delete it and run the workflow again") from error
+
+
+def as_json(calibrations: Calibrations) -> dict[str, object]:
+    """Contents of calibration.json."""
+    return {objective: calibration.model_dump() for objective, calibration in calibrations.items()}
