@@ -15,7 +15,7 @@ from timing import median_ratio, row, turns
 
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.minimal_norm import fmn
-from gfscore.attacks.perturbations import make_perturbation
+from gfscore.attacks.perturbations import linf_ball
 from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.smoothing import certify
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
@@ -25,6 +25,7 @@ from gfscore.networks.classifier import from_network
 from gfscore.networks.passes import watched
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.draws import Draws, seeds_of_samples
+from gfscore.statistics.error_rates import SequentialTest
 
 WANTED = 0.9
 SECONDS = 10
@@ -55,8 +56,7 @@ NETWORKS = {
 # No image is fooled within so small a ball, so none leaves the batch.
 BALL = {"norm": "linf", "eps": 1e-6}
 SMOOTHING = Smoothing(sigma=0.25, selection_samples=20, estimation_samples=500, alpha=0.001)
-TEST = {"kappa": 0.01, "alpha": 0.05, "budget": 1000, "test": "anytime"}
-NEIGHBOURS = {"family": "linf_ball", "eps": 0.03, "clip": True}
+TEST = SequentialTest(kappa=0.01, alpha=0.05, budget=1000, name="anytime")
 
 
 def methods(network, images, case):
@@ -66,7 +66,7 @@ def methods(network, images, case):
     draws = Draws.of(seeds_of_samples(0, "forwards", range(case.attacked)), "cpu")
     with torch.no_grad():
         labels = network(images).argmax(1)
-    to_test = {"boundaries": make_boundaries(**TEST), "perturbation": make_perturbation(NEIGHBOURS)}
+    to_test = {"boundaries": make_boundaries(TEST), "perturbation": linf_ball(eps=0.03)}
     to_test |= {"reference": "prediction", "draws": draws[: case.tested]}
     ascent = {"ball": BALL, "draws": draws, "steps": case.steps, "step_size": 1e-7, "restarts": 1}
     return {

@@ -1,9 +1,19 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import kstest
 
-from gfscore.attacks.perturbations import Perturbation, make_perturbation, of_attack, of_sampler
+from gfscore.attacks.perturbations import (
+    Perturbation,
+    gaussian,
+    l2_ball,
+    linf_ball,
+    of_attack,
+    of_sampler,
+    one_corruption,
+)
 from gfscore.core.errors import InputError
 from helpers.samples import draws_of
 
@@ -15,15 +25,13 @@ def seeded(seed=0, samples=GREY):
     return draws_of(samples, seed)
 
 
-def drawn(images=GREY, **settings):
-    perturb = make_perturbation({"clip": False} | settings)
-    return (
-        (perturb(images, LABELS[: len(images)], seeded(samples=images)) - images).flatten(1).numpy().astype(np.float64)
-    )
+def drawn(perturb, images=GREY):
+    neighbours = perturb(images, LABELS[: len(images)], seeded(samples=images))
+    return (neighbours - images).flatten(1).numpy().astype(np.float64)
 
 
 def test_linf_ball_is_uniform_in_every_pixel():
-    difference = drawn(family="linf_ball", eps=0.2)
+    difference = drawn(linf_ball(eps=0.2, clip=False))
     assert np.abs(difference).max() <= 0.2 + 1e-6
     for pixel in difference.T:
         assert kstest(pixel, "uniform", args=(-0.2, 0.4)).pvalue > 1e-4
@@ -31,30 +39,30 @@ def test_linf_ball_is_uniform_in_every_pixel():
 
 def test_pixels_drawn_together_are_independent():
     # The sum of two independent uniform numbers has a triangular distribution; of 12,000 only neighbours share a draw.
-    values = drawn(family="linf_ball", eps=0.2).ravel()
+    values = drawn(linf_ball(eps=0.2, clip=False)).ravel()
     for first, second in ((values[0::2], values[1::2]), (values[0::4], values[2::4])):
         assert kstest(first + second, "triang", args=(0.5, -0.4, 0.8)).pvalue > 1e-4
 
 
 def test_an_odd_number_of_pixels_is_drawn():
-    difference = drawn(GREY[:1], family="linf_ball", eps=0.2)
+    difference = drawn(linf_ball(eps=0.2, clip=False), GREY[:1])
     assert difference.shape == (1, 3) and len(np.unique(difference)) == 3
 
 
 def test_l2_ball_is_uniform_in_volume():
-    radius = np.linalg.norm(drawn(family="l2_ball", eps=0.2), axis=1)
+    radius = np.linalg.norm(drawn(l2_ball(eps=0.2, clip=False)), axis=1)
     assert radius.max() <= 0.2 + 1e-6
     # The volume within r of a ball in three dimensions grows with its cube.
     assert kstest((radius / 0.2) ** 3, "uniform").pvalue > 1e-4
 
 
 def test_gaussian_noise_has_its_standard_deviation():
-    assert kstest(drawn(family="gaussian", sigma=0.1).ravel(), "norm", args=(0, 0.1)).pvalue > 1e-4
+    assert kstest(drawn(gaussian(sigma=0.1, clip=False)).ravel(), "norm", args=(0, 0.1)).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("family", [{"family": "linf_ball", "eps": 0.9}, {"family": "gaussian", "sigma": 0.9}])
+@pytest.mark.parametrize("family", [partial(linf_ball, eps=0.9), partial(gaussian, sigma=0.9)])
 def test_clipping_is_chosen_and_recorded(family):
-    free, clipped = (make_perturbation(family | {"clip": clip}) for clip in (False, True))
+    free, clipped = family(clip=False), family(clip=True)
     outside = free(GREY, LABELS, seeded())
     inside = clipped(GREY, LABELS, seeded())
     assert outside.min() < 0 and outside.max() > 1
@@ -64,7 +72,7 @@ def test_clipping_is_chosen_and_recorded(family):
 
 
 def test_the_seed_decides():
-    perturb = make_perturbation({"family": "l2_ball", "eps": 0.1, "clip": True})
+    perturb = l2_ball(eps=0.1)
     first, second = (perturb(GREY, LABELS, seeded(seed)) for seed in (0, 1))
     torch.testing.assert_close(first, perturb(GREY, LABELS, seeded()))
     assert not torch.allclose(first, second)
@@ -72,7 +80,7 @@ def test_the_seed_decides():
 
 def test_images_are_left_alone():
     before = GREY.clone()
-    drawn(family="gaussian", sigma=0.3)
+    drawn(gaussian(sigma=0.3, clip=False))
     torch.testing.assert_close(GREY, before, rtol=0, atol=0)
 
 
@@ -108,13 +116,7 @@ def test_attack_objects_are_samplers():
 
 def test_corruptions_are_drawn_at_random():
     images = torch.rand(400, 1, 8, 8, generator=torch.Generator().manual_seed(1))
-    settings = {
-        "family": "corruption",
-        "corruptions": ["brightness", "gaussian_noise"],
-        "severities": [1, 5],
-        "clip": True,
-    }
-    perturb = make_perturbation(settings)
+    perturb = one_corruption(corruptions=["brightness", "gaussian_noise"], severities=[1, 5])
     first = perturb(images, LABELS[:400], seeded(samples=400))
     torch.testing.assert_close(first, perturb(images, LABELS[:400], seeded(samples=400)), rtol=0, atol=0)
     assert perturb.description == (
@@ -128,20 +130,18 @@ def test_corruptions_are_drawn_at_random():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("family", "settings", "words"),
     [
-        ({"family": "linfball", "eps": 0.1}, "did you mean 'linf_ball'"),
-        ({"family": "linf_ball", "sigma": 0.1}, "linf_ball: .*sigma"),
-        ({"family": "l2_ball", "eps": 0}, "eps must be positive"),
-        ({"family": "gaussian", "sigma": -1.0}, "sigma must be positive"),
-        ({"family": "corruption", "corruptions": ["rain"], "severities": [1]}, "'rain' is unknown"),
-        ({"family": "corruption", "corruptions": ["snow"], "severities": [6]}, "severity 6"),
-        ({"family": "corruption", "corruptions": ["snow"], "severities": []}, "at least one corruption"),
+        (l2_ball, {"eps": 0}, "eps must be positive"),
+        (gaussian, {"sigma": -1.0}, "sigma must be positive"),
+        (one_corruption, {"corruptions": ["rain"], "severities": [1]}, "'rain' is unknown"),
+        (one_corruption, {"corruptions": ["snow"], "severities": [6]}, "severity 6"),
+        (one_corruption, {"corruptions": ["snow"], "severities": []}, "at least one corruption"),
     ],
 )
-def test_bad_settings_are_named(settings, words):
+def test_bad_settings_are_named(family, settings, words):
     with pytest.raises(InputError, match=words):
-        make_perturbation(settings | {"clip": True})
+        family(**settings)
 
 
 def test_a_neighbour_has_the_shape_of_its_image():
@@ -150,11 +150,8 @@ def test_a_neighbour_has_the_shape_of_its_image():
         shrinking(GREY, LABELS, seeded())
 
 
-@pytest.mark.parametrize("clip", [False, True])
-def test_corruptions_say_that_they_are_clipped_and_rounded(clip):
-    perturb = make_perturbation(
-        {"family": "corruption", "corruptions": ["gaussian_noise"], "severities": [5], "clip": clip}
-    )
+def test_corruptions_say_that_they_are_clipped_and_rounded():
+    perturb = one_corruption(corruptions=["gaussian_noise"], severities=[5])
     assert perturb.description.endswith("at severity 5, clipped to [0, 1] and rounded to 256 levels")
     levels = 255 * perturb(GREY, LABELS, seeded())
     torch.testing.assert_close(levels, levels.round().clamp(0, 255))

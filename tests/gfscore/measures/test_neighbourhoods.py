@@ -4,7 +4,7 @@ import torch
 from scipy.stats import binom, norm
 from torch import nn
 
-from gfscore.attacks.perturbations import Perturbation, make_perturbation, of_attack
+from gfscore.attacks.perturbations import Perturbation, gaussian, of_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.measures.probabilistic.exact_binomial import ExactBinomialTest
@@ -28,6 +28,7 @@ SETTINGS = {
     "reference": "prediction",
     "batch_size": 2048,
 }
+NOISE = gaussian(sigma=SIGMA, clip=False)
 
 
 @pytest.fixture(autouse=True)
@@ -164,8 +165,7 @@ def test_a_budget_that_decides_nothing_is_refused():
 
 
 def test_unknown_reference_is_named():
-    perturbation = {"family": "gaussian", "sigma": SIGMA, "clip": False}
-    attack = ExactBinomialTest(Threshold(), perturbation=perturbation, kappa=0.1, budget=400, reference="labels")
+    attack = ExactBinomialTest(Threshold(), perturbation=NOISE, kappa=0.1, budget=400, reference="labels")
     with pytest.raises(InputError, match="did you mean 'label'"):
         attack(torch.from_numpy(images_at([0.9])), torch.tensor([1]))
 
@@ -195,7 +195,7 @@ def test_an_empty_budget_leaves_everything_undecided():
         torch.from_numpy(images_at([0.9])),
         torch.tensor([1]),
         boundaries=boundaries(kappa=0.1, alpha=0.05, budget=0),
-        perturbation=make_perturbation(SETTINGS["perturbation"]),
+        perturbation=NOISE,
         reference="label",
         draws=draws_of(1),
     )
@@ -204,8 +204,8 @@ def test_an_empty_budget_leaves_everything_undecided():
 
 
 def binomial_test(network=None, **changes):
-    arguments = {name: SETTINGS[name] for name in ("kappa", "budget", "perturbation", "reference")} | changes
-    return ExactBinomialTest(network or Threshold(), **arguments)
+    arguments = {name: SETTINGS[name] for name in ("kappa", "budget", "reference")} | {"perturbation": NOISE}
+    return ExactBinomialTest(network or Threshold(), **arguments | changes)
 
 
 def test_the_object_is_called_like_an_attack():
@@ -261,14 +261,14 @@ class Overflowing(nn.Module):
 def test_logits_that_are_no_numbers_are_refused():
     x, y = torch.full((3, 1, 2, 2), 0.1), torch.zeros(3, dtype=torch.int64)
     with pytest.raises(InputError, match="NaN or infinite"):
-        ExactBinomialTest(Overflowing(), perturbation=SETTINGS["perturbation"], kappa=0.1, budget=100)(x, y)
+        ExactBinomialTest(Overflowing(), perturbation=NOISE, kappa=0.1, budget=100)(x, y)
 
 
 def test_every_module_gets_its_own_mode_back_after_an_error_too():
     model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4), nn.Linear(4, 2)).train()
     model[1].eval()
     images, labels = torch.rand(2, 1, 2, 2), torch.zeros(2, dtype=torch.int64)
-    ExactBinomialTest(model, perturbation=SETTINGS["perturbation"], kappa=0.1, budget=100)(images, labels)
+    ExactBinomialTest(model, perturbation=NOISE, kappa=0.1, budget=100)(images, labels)
     assert [module.training for module in model.modules()] == [True, True, False, True]
     failing = Perturbation(lambda images, labels, draws: images[:1, :, :1], "failing")
     with pytest.raises(InputError, match="failing"):

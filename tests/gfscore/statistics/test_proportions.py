@@ -10,7 +10,7 @@ from scipy.stats import beta, binom, binomtest, fisher_exact, multinomial
 from gfscore.audit.agreement.decisions import share_frame
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
-from gfscore.statistics.error_rates import caution, error_rate
+from gfscore.statistics.error_rates import SequentialTest, caution
 from gfscore.statistics.proportions import (
     class_shares,
     lower_differences,
@@ -104,19 +104,20 @@ def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
 
 
 def test_a_test_that_keeps_its_level_errs_by_alpha_and_another_with_a_caution():
-    assert error_rate({"kappa": "SIL2", "alpha": 0.05}) == 0.05
-    assert error_rate(REPEATED | {"test": "anytime"}) == 0.05
-    assert caution("p", REPEATED | {"test": "anytime"}) is None
-    assert caution("clean", {"kind": "clean"}) is None
-    assert error_rate(REPEATED | {"kappa": "SIL2", "budget": 3000}) == pytest.approx(0.277, abs=5e-4)
-    words = caution("p", REPEATED | {"kappa": "SIL2", "budget": 3000})
+    keeping = SequentialTest(kappa=0.02, alpha=0.05, name="anytime", budget=800)
+    assert keeping.error_rate() == 0.05
+    assert caution("p", keeping) is None
+    assert caution("clean", None) is None
+    repeated = SequentialTest(kappa="SIL2", alpha=0.05, name="repeated_exact", budget=3000)
+    assert repeated.error_rate() == pytest.approx(0.277, abs=5e-4)
+    words = caution("p", repeated)
     assert "does not keep its level" in words and "a probability of up to 0.277, not 0.05" in words
 
 
 def test_a_test_that_errs_as_often_as_a_coin_is_refused():
-    settings = REPEATED | {"kappa": 0.01, "alpha": 0.2, "budget": 3000}
+    coin = SequentialTest(kappa=0.01, alpha=0.2, name="repeated_exact", budget=3000)
     with pytest.raises(InputError, match=r"decides wrongly with a probability of up to 0\.540, so its decisions"):
-        error_rate(settings)
+        coin.error_rate()
 
 
 def test_shares_per_class_and_overall():

@@ -4,16 +4,15 @@ A perturbation draws one neighbour of each image by the image's random numbers (
 tensors (n, C, H, W) in [0, 1]; the numbers are on their device.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from gfscore.attacks.search import random_in_ball
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError
 from gfscore.images.corruptions.catalogue import corrupt
 from gfscore.images.corruptions.parameters import parameters_of
 from gfscore.statistics.draws import Draws, RowGenerators
@@ -56,35 +55,6 @@ class Perturbation:
         return neighbours.detach()
 
 
-def make_perturbation(settings: Mapping[str, Any]) -> Perturbation:
-    """Perturbation that settings describe.
-
-    Corruptions are clipped, and rounded to 256 levels, in any case, as an image file would hold them.
-
-    Parameters
-    ----------
-    settings : mapping
-        `family`, a key of FAMILIES, the settings of the family, and `clip`.
-
-    Raises
-    ------
-    InputError
-        For an unknown family and for settings that it does not have.
-    """
-    arguments = dict(settings)
-    family = arguments.pop("family")
-    if family not in FAMILIES:
-        raise InputError(unknown("perturbation family", family, FAMILIES))
-    clip = arguments.pop("clip")
-    try:
-        draw, words = FAMILIES[family](**arguments)
-    except TypeError as error:
-        raise InputError(f"perturbation {family}: {error}; correct its settings") from error
-    if family != "corruption":
-        words += _clip_words(clip)
-    return Perturbation(draw, words, clip)
-
-
 def of_sampler(sampler: Callable[[Tensor, Generator], Tensor], *, clip: bool, description: str = "") -> Perturbation:
     """Perturbation made of any function of images and a generator.
 
@@ -124,7 +94,7 @@ def of_attack(attack: Callable[[Tensor, Tensor], Tensor]) -> Perturbation:
     return Perturbation(draw, f"{type(attack).__name__} (an attack object)")
 
 
-def linf_ball(*, eps: float) -> tuple[Draw, str]:
+def linf_ball(*, eps: float, clip: bool = True) -> Perturbation:
     """Uniform in the l_inf ball of radius eps."""
     _require_positive("eps", eps)
 
@@ -132,31 +102,31 @@ def linf_ball(*, eps: float) -> tuple[Draw, str]:
         noise = draws.uniform(images.shape[1:])
         return torch.add(images, noise, alpha=eps, out=noise)
 
-    return draw, f"uniform in the l_inf ball of radius {eps:g}"
+    return Perturbation(draw, f"uniform in the l_inf ball of radius {eps:g}{_clip_words(clip)}", clip)
 
 
-def l2_ball(*, eps: float) -> tuple[Draw, str]:
+def l2_ball(*, eps: float, clip: bool = True) -> Perturbation:
     """Uniform in the l_2 ball of radius eps."""
     _require_positive("eps", eps)
 
     def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
         return random_in_ball(images, draws, norm="l2", eps=eps).add_(images)
 
-    return draw, f"uniform in the l_2 ball of radius {eps:g}"
+    return Perturbation(draw, f"uniform in the l_2 ball of radius {eps:g}{_clip_words(clip)}", clip)
 
 
-def gaussian(*, sigma: float) -> tuple[Draw, str]:
+def gaussian(*, sigma: float, clip: bool = True) -> Perturbation:
     """Gaussian noise of standard deviation sigma."""
     _require_positive("sigma", sigma)
 
     def draw(images: Tensor, _labels: Tensor, draws: Draws) -> Tensor:
         return draws.normal(images.shape[1:], std=sigma).add_(images)
 
-    return draw, f"Gaussian noise of standard deviation {sigma:g}"
+    return Perturbation(draw, f"Gaussian noise of standard deviation {sigma:g}{_clip_words(clip)}", clip)
 
 
-def one_corruption(*, corruptions: Sequence[str], severities: Sequence[int]) -> tuple[Draw, str]:
-    """One of the corruptions at one of the severities, at random.
+def one_corruption(*, corruptions: Sequence[str], severities: Sequence[int]) -> Perturbation:
+    """One of the corruptions at one of the severities, at random, clipped and rounded to 256 levels as in image files.
 
     A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
     family of it alone has p of 0 or 1.
@@ -186,7 +156,7 @@ def one_corruption(*, corruptions: Sequence[str], severities: Sequence[int]) -> 
     words = (
         f"one at random of the corruptions {kinds} at severity {degrees}, clipped to [0, 1] and rounded to 256 levels"
     )
-    return draw, words
+    return Perturbation(draw, words)
 
 
 def _clip_words(clip: bool) -> str:
@@ -196,12 +166,3 @@ def _clip_words(clip: bool) -> str:
 def _require_positive(name: str, value: float) -> None:
     if not value > 0:
         raise InputError(f"perturbation: {name} must be positive, got {value!r}")
-
-
-FAMILIES: dict[str, Callable[..., tuple[Draw, str]]] = {
-    "linf_ball": linf_ball,
-    "l2_ball": l2_ball,
-    "gaussian": gaussian,
-    "corruption": one_corruption,
-}
-"""Families by name: a function from the family's settings to the draw and its words."""

@@ -58,7 +58,7 @@ def judgement(
 
     cautions = []
     for measure in dict.fromkeys(rule.measure for rule in rules):
-        words = caution(measure, audit_values.subject.measures[measure].entry())
+        words = caution(measure, audit_values.subject.measures[measure].description.test)
         if words:
             print(f"{words}.")
             cautions.append(words)

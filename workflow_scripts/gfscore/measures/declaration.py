@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeV
 from pydantic import Field
 
 from gfscore.core.settings import Entry, Seed, Subset, never
-from gfscore.statistics.error_rates import error_rate
+from gfscore.statistics.error_rates import SequentialTest
 
 CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed copies classified at a time.")]
 
@@ -67,8 +67,10 @@ class Measure:
         What a value means, in full sentences.
     binary : bool
         Whether a value can only be one of the two ends of the range.
-    test : mapping, optional
-        Settings of the test or certification behind each value; None without one.
+    alpha : float
+        Largest probability that the certificate behind a sample's value is wrong; 0 without one.
+    test : SequentialTest, optional
+        Test that decides each value; None without one.
     several_copies : bool
         Whether the samples table holds several disturbed copies of each sample, whose mean is the sample's value.
     undecided : bool
@@ -80,7 +82,8 @@ class Measure:
     unit: str
     explanation: str
     binary: bool = False
-    test: Mapping[str, Any] | None = None
+    alpha: float = 0.0
+    test: SequentialTest | None = None
     several_copies: bool = False
     undecided: bool = False
 
@@ -88,13 +91,13 @@ class Measure:
 
     @property
     def error_rate(self) -> float:
-        """Largest probability that the test behind a sample's value errs, so that the value is wrong; 0 without a test.
+        """Largest probability that the test or certificate behind a sample's value is wrong; 0 without one.
 
         Computed at every access. Raises InputError for a probability of 0.5 or more.
         """
         if self.test is None:
-            return 0.0
-        return error_rate(self.test)
+            return self.alpha
+        return self.test.error_rate()
 
 
 S = TypeVar("S", bound=Settings)

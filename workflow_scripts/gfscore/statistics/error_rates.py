@@ -4,8 +4,7 @@ Declarations of measures and the check of config.yaml import this module, so it 
 themselves (`sequential_tests`) are imported by the functions that evaluate them.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from gfscore.core.errors import InputError, unknown
 from gfscore.core.numbers import setting, upper_bound
@@ -42,70 +41,68 @@ def threshold(kappa: float | str) -> float:
     return float(kappa)
 
 
-def error_rate(settings: Mapping[str, Any]) -> float:
-    """Largest probability that a decision or certificate of a measure is wrong, over all neighbourhoods.
+@dataclass(frozen=True, kw_only=True)
+class SequentialTest:
+    """Test of the hypothesis that at most a share kappa of the neighbours of an image is classified otherwise.
 
     Parameters
     ----------
-    settings : mapping
-        alpha; for tests other than `anytime` also kappa, test and budget: the worst case is p = kappa.
-
-    Returns
-    -------
-    float
-        In [0, 0.5).
-
-    Raises
-    ------
-    InputError
-        If the rate is not below 0.5, for which there are no bounds.
+    kappa : float or str
+        Largest tolerated share of changed neighbours, or the name of a preset.
+    alpha : float
+        Error probability of a call, which the test `anytime` keeps.
+    name : {"anytime", "repeated_exact"}
+        Of gfscore.statistics.sequential_tests.
+    budget : int
+        Most neighbours of an image.
     """
-    alpha = settings["alpha"]
-    test = settings.get("test", ANYTIME)
-    if test == ANYTIME:
-        return float(alpha)
-    from gfscore.statistics.sequential_tests import wrong_call_rate
 
-    kappa = threshold(settings["kappa"])
-    budget = settings["budget"]
-    rate = wrong_call_rate(kappa=kappa, alpha=alpha, budget=budget, test=test)
-    if rate >= USELESS:
-        raise InputError(
-            f"test {test} at kappa {kappa:g}, alpha {alpha:g} and budget {budget} decides wrongly with a probability "
-            f"of up to {upper_bound(rate)}, so its decisions give no bounds; use the test {ANYTIME}, or a smaller "
-            "alpha or budget"
-        )
-    return rate
+    kappa: float | str
+    alpha: float
+    name: str
+    budget: int
+
+    def error_rate(self) -> float:
+        """Largest probability that a decision is wrong, over all neighbourhoods: the worst case is p = kappa.
+
+        In [0, 0.5). Raises InputError if the rate is not below 0.5, for which there are no bounds.
+        """
+        if self.name == ANYTIME:
+            return float(self.alpha)
+        from gfscore.statistics.sequential_tests import wrong_call_rate
+
+        kappa = threshold(self.kappa)
+        rate = wrong_call_rate(kappa=kappa, alpha=self.alpha, budget=self.budget, test=self.name)
+        if rate >= USELESS:
+            raise InputError(
+                f"test {self.name} at kappa {kappa:g}, alpha {self.alpha:g} and budget {self.budget} decides wrongly "
+                f"with a probability of up to {upper_bound(rate)}, so its decisions give no bounds; use the test "
+                f"{ANYTIME}, or a smaller alpha or budget"
+            )
+        return rate
+
+    def require_budget(self) -> None:
+        """Raise InputError for a budget within which no image could be decided as robust."""
+        from gfscore.statistics.sequential_tests import clean_draws
+
+        kappa = threshold(self.kappa)
+        if kappa == 0:
+            return
+        needed = clean_draws(kappa=kappa, alpha=self.alpha, test=self.name)
+        if self.budget < needed:
+            raise InputError(
+                f"budget {self.budget} is too small: at kappa {kappa:g} and alpha {self.alpha:g} the test {self.name} "
+                f"needs {needed} draws without a change to decide that an image is robust; raise the budget to several "
+                "times that"
+            )
 
 
-def require_budget(settings: Mapping[str, Any]) -> None:
-    """Raise InputError for a budget within which no image could be decided as robust."""
-    from gfscore.statistics.sequential_tests import clean_draws
-
-    kappa = threshold(settings["kappa"])
-    alpha = settings["alpha"]
-    test = settings["test"]
-    budget = settings["budget"]
-    if kappa == 0:
-        return
-    needed = clean_draws(kappa=kappa, alpha=alpha, test=test)
-    if budget < needed:
-        raise InputError(
-            f"budget {budget} is too small: at kappa {kappa:g} and alpha {alpha:g} the test {test} needs "
-            f"{needed} draws without a change to decide that an image is robust; raise the budget to several times that"
-        )
-
-
-def caution(measure: str, settings: Mapping[str, Any]) -> str | None:
-    """Warning about a measure whose test exceeds its level alpha; None for any other measure.
-
-    `settings` of the measure include its kind.
-    """
-    test = settings.get("test", ANYTIME)
-    if settings["kind"] != "probabilistic" or test == ANYTIME:
+def caution(measure: str, test: SequentialTest | None) -> str | None:
+    """Warning about a measure whose test exceeds its level alpha; None for any other measure."""
+    if test is None or test.name == ANYTIME:
         return None
     return (
-        f"{measure} uses {test}, the exact-binomial paper's test, which does not keep its level: repeated "
-        f"after every draw it decides wrongly with a probability of up to {upper_bound(error_rate(settings))}, not "
-        f"{setting(settings['alpha'])}. Bounds allow for that; the test {ANYTIME} keeps its level"
+        f"{measure} uses {test.name}, the exact-binomial paper's test, which does not keep its level: repeated "
+        f"after every draw it decides wrongly with a probability of up to {upper_bound(test.error_rate())}, not "
+        f"{setting(test.alpha)}. Bounds allow for that; the test {ANYTIME} keeps its level"
     )

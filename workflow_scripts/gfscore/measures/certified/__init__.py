@@ -88,10 +88,11 @@ def provable_radius(smoothing: Smoothing) -> float:
 def describe(settings: Certified) -> Measure:
     """Range, unit and meaning of the measure, up to the largest radius."""
     largest = settings.largest_radius
-    test = None
+    # How often radii computed elsewhere are wrong is unknown.
+    alpha = 0.0
     if settings.smoothing is not None:
         largest = provable_radius(settings.smoothing)
-        test = settings.smoothing.model_dump()
+        alpha = settings.smoothing.alpha
     return Measure(
         title="Certified l2 radius of the smoothed classifier",
         value_range=(0.0, largest or 0.0),
@@ -101,8 +102,7 @@ def describe(settings: Certified) -> Measure:
             "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
             "test, and says nothing about the classifier before smoothing."
         ),
-        # A certificate is wrong with probability alpha; how often radii computed elsewhere are is unknown.
-        test=test,
+        alpha=alpha,
     )
 
 

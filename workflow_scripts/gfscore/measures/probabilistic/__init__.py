@@ -11,7 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Closed
 from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
 from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
-from gfscore.statistics.error_rates import error_rate, require_budget, threshold
+from gfscore.statistics.error_rates import SequentialTest, threshold
 
 LARGEST_BUDGET = 100_000
 """Draws of a test up to which its error rate is found in seconds; beyond, the step that tests looks at it."""
@@ -52,6 +52,10 @@ class OneCorruption(Closed):
     clip: Clip = True
 
 
+Neighbours = LinfBall | L2Ball | Gaussian | OneCorruption
+"""Settings of a distribution of neighbours."""
+
+
 class Probabilistic(NetworkSettings):
     """Probabilistic robustness."""
 
@@ -70,7 +74,7 @@ class Probabilistic(NetworkSettings):
     ] = "anytime"
     budget: Annotated[int, Field(ge=1, le=10_000_000, description="Most neighbours drawn per image.")] = 3000
     perturbation: Annotated[
-        LinfBall | L2Ball | Gaussian | OneCorruption,
+        Neighbours,
         Field(discriminator="family", description="What a neighbour is."),
     ] = LinfBall(family="linf_ball")
     reference: Annotated[
@@ -78,6 +82,11 @@ class Probabilistic(NetworkSettings):
         Field(description="Changed against what: the prediction (stable) or the label (correct and stable)."),
     ] = "prediction"
     batch_size: CopiesAtOnce = 1024
+
+    @property
+    def sequential_test(self) -> SequentialTest:
+        """The test that decides about each image."""
+        return SequentialTest(kappa=self.kappa, alpha=self.alpha, name=self.test, budget=self.budget)
 
 
 def describe(settings: Probabilistic) -> Measure:
@@ -92,7 +101,7 @@ def describe(settings: Probabilistic) -> Measure:
             "1 when a sequential test decides that at most a share kappa of the perturbed copies is classified "
             "otherwise, 0 when it decides the contrary or nothing within its budget."
         ),
-        test=settings.model_dump(),
+        test=settings.sequential_test,
     )
 
 
@@ -103,13 +112,13 @@ def find_mistakes(settings: Probabilistic, *, classes: float, thorough: bool) ->
             yield Mistake(("perturbation", key), words)
     if not thorough:
         return
-    test = settings.model_dump()
+    test = settings.sequential_test
     try:
         # Without scipy, as in an environment of Snakemake alone, the step itself finds the mistake.
         with suppress(ImportError):
-            require_budget(test)
+            test.require_budget()
             if settings.budget <= LARGEST_BUDGET:
-                error_rate(test)
+                test.error_rate()
     except InputError as error:
         yield Mistake((), str(error))
 

@@ -1,19 +1,18 @@
 """Probabilistic robustness as an object that is called as the attacks of torchattacks are."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.perturbations import Perturbation, make_perturbation
+from gfscore.attacks.perturbations import Perturbation
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.passes import watched
 from gfscore.statistics.draws import Draws, seeds_of_samples
+from gfscore.statistics.error_rates import SequentialTest
 from gfscore.statistics.sequential_tests import ROBUST
 
 
@@ -30,8 +29,8 @@ class ExactBinomialTest:
     ----------
     model : Module
         From images (n, C, H, W) in [0, 1] to logits; runs in eval mode, and each of its modules gets its mode back.
-    perturbation : Perturbation or dict
-        Distribution of neighbours, or the settings of one (gfscore.attacks.perturbations).
+    perturbation : Perturbation
+        Distribution of neighbours, of a function in gfscore.attacks.perturbations.
     kappa : float
         Largest tolerated share of changed neighbours.
     alpha : float
@@ -64,7 +63,7 @@ class ExactBinomialTest:
         self,
         model: Module,
         *,
-        perturbation: Perturbation | dict[str, Any],
+        perturbation: Perturbation,
         kappa: float = 0.01,
         alpha: float = 0.05,
         test: str = "anytime",
@@ -75,8 +74,8 @@ class ExactBinomialTest:
     ) -> None:
         """Prepare the test; nothing is drawn yet."""
         self.model = model
-        self.perturbation = make_perturbation(perturbation) if isinstance(perturbation, dict) else perturbation
-        self.boundaries = make_boundaries(kappa=kappa, alpha=alpha, test=test, budget=budget)
+        self.perturbation = perturbation
+        self.boundaries = make_boundaries(SequentialTest(kappa=kappa, alpha=alpha, name=test, budget=budget))
         self.reference = reference
         self.batch_size = batch_size
         self.seed = seed

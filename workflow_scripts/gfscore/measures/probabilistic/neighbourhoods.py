@@ -7,14 +7,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfscore.attacks.perturbations import Perturbation, make_perturbation
+from gfscore.attacks.perturbations import Perturbation, gaussian, l2_ball, linf_ball, one_corruption
 from gfscore.core.errors import InputError, unknown
-from gfscore.measures.probabilistic import Probabilistic
+from gfscore.measures.probabilistic import Gaussian, L2Ball, LinfBall, Neighbours, OneCorruption, Probabilistic
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
-from gfscore.statistics.error_rates import error_rate, require_budget, threshold
+from gfscore.statistics.error_rates import SequentialTest, threshold
 from gfscore.statistics.proportions import VALUES
 from gfscore.statistics.sequential_tests import STATES, UNDECIDED, Boundaries, boundaries
 
@@ -59,15 +59,16 @@ def measure_batch(
     InputError
         For a budget within which no image could be called robust, and for a test that errs too often for any bounds.
     """
-    limits = make_boundaries(kappa=settings.kappa, alpha=settings.alpha, test=settings.test, budget=settings.budget)
-    error_rate(settings.model_dump())
+    test = settings.sequential_test
+    limits = make_boundaries(test)
+    test.error_rate()  # refuses a test that errs too often
     base = BatchedClassifier(classifier, batch_size=settings.batch_size)
     outcome, predicted = run_tests(
         base,
         torch.from_numpy(images).to(base.device),
         torch.from_numpy(labels).to(base.device, torch.int64),
         boundaries=limits,
-        perturbation=make_perturbation(settings.perturbation.model_dump()),
+        perturbation=perturbation_of(settings.perturbation),
         reference=settings.reference,
         draws=Draws.of(seeds, base.device),
     )
@@ -82,22 +83,23 @@ def measure_batch(
     }
 
 
-def make_boundaries(*, kappa: float | str, alpha: float, test: str, budget: int) -> Boundaries:
-    """Decision boundaries of a test; raises InputError for a budget within which nothing could be called robust.
+def perturbation_of(settings: Neighbours) -> Perturbation:
+    """Distribution of neighbours that the settings of a measure describe."""
+    match settings:
+        case LinfBall():
+            return linf_ball(eps=settings.eps, clip=settings.clip)
+        case L2Ball():
+            return l2_ball(eps=settings.eps, clip=settings.clip)
+        case Gaussian():
+            return gaussian(sigma=settings.sigma, clip=settings.clip)
+        case OneCorruption():
+            return one_corruption(corruptions=settings.corruptions, severities=settings.severities)
 
-    Parameters
-    ----------
-    kappa : float or str
-        Largest tolerated share of changed neighbours, or the name of a preset.
-    alpha : float
-        Error probability of a call.
-    test : {"anytime", "repeated_exact"}
-        Of gfscore.statistics.sequential_tests.
-    budget : int
-        Most neighbours of an image.
-    """
-    require_budget({"kappa": kappa, "alpha": alpha, "test": test, "budget": budget})
-    return boundaries(kappa=threshold(kappa), alpha=alpha, budget=budget, test=test)
+
+def make_boundaries(test: SequentialTest) -> Boundaries:
+    """Decision boundaries of a test; raises InputError for a budget within which nothing could be called robust."""
+    test.require_budget()
+    return boundaries(kappa=threshold(test.kappa), alpha=test.alpha, budget=test.budget, test=test.name)
 
 
 @dataclass(frozen=True)
