@@ -1,7 +1,10 @@
 """Choose class offsets of one model, under attacks that see them, on the half of the data that is meant for it."""
 
+from typing import cast
+
 from gfscore.core.files import read_json, write_json
 from gfscore.measures import kind_of
+from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.job import MeasuringJob, open_job, searching_in
 from gfscore.measures.progress import forget
 from gfscore.networks.offset_settings import OffsetSettings
@@ -28,7 +31,7 @@ def choose_offsets(job: MeasuringJob, settings: OffsetSettings, *, search: str =
         classifier,
         opened.images,
         settings=settings,
-        attack=kind_of(job.settings).parse(job.settings),
+        attack=cast(Adversarial, job.settings),
         batch_size=job.batch_size,
         device=opened.device,
         threads=opened.threads,
@@ -46,8 +49,9 @@ def choose_offsets(job: MeasuringJob, settings: OffsetSettings, *, search: str =
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
+        attack = kind_of(snakemake.params.attack).parse(snakemake.params.attack)
         choose_offsets(
-            MeasuringJob.from_snakemake(snakemake, measure=snakemake.params.measure, settings=snakemake.params.attack),
+            MeasuringJob.from_snakemake(snakemake, measure=snakemake.params.measure, settings=attack),
             OffsetSettings.model_validate(snakemake.params.settings),
             search=snakemake.resources.search,
         )

@@ -1,8 +1,10 @@
 """One measure of one model: every kind that shows images to a network."""
 
 from functools import partial
+from typing import cast
 
-from gfscore.measures import kind_of
+from gfscore.measures import KINDS, named_measures
+from gfscore.measures.declaration import NetworkSettings
 from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.measures.samples import table_of
 from gfscore.networks.precision import FULL
@@ -19,10 +21,10 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
     search : str
         Setting `inference: search`, for kinds whose attacks follow it.
     """
-    kind = kind_of(job.settings)
+    kind = KINDS[job.settings.kind]
     measure_in_batches(
         job,
-        partial(kind.load(), settings=kind.parse(job.settings)),
+        partial(kind.load(), settings=job.settings),
         table=table_of(kind.name),
         with_copies=kind.copies,
         search=search if kind.fast_search else FULL,
@@ -31,7 +33,7 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        job = MeasuringJob.from_snakemake(
-            snakemake, measure=snakemake.wildcards.measure, settings=snakemake.params.settings
-        )
+        measure = named_measures({snakemake.wildcards.measure: snakemake.params.settings})[snakemake.wildcards.measure]
+        settings = cast(NetworkSettings, measure.settings)
+        job = MeasuringJob.from_snakemake(snakemake, measure=measure.name, settings=settings)
         measure_model(job, search=snakemake.resources.search)

@@ -10,7 +10,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.classwise.corruptions import ModelErrors, corruption_errors
 from gfscore.audit.settings import IntervalSettings
 from gfscore.core.files import write_json
-from gfscore.measures import complete, measure_of
+from gfscore.measures import KINDS, measure_of
 from gfscore.measures.job import MeasuringJob
 from gfscore.measures.samples import table_of
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
@@ -52,7 +52,7 @@ def measured(folder, name, *, settings=None, corrupted=None, subset=None):
     files = {"dataset": folder / f"{name}.json", "model": folder / "model.json", "checkpoint": None}
     path, dataset = folder / f"{name}-samples.parquet", {"dataset": name, "path_to_images": folder / "clean.npz"}
     fetch_dataset(images, CLASSES, files["dataset"], folder / f"{name}.parquet", **dataset)
-    settings = complete({"kind": "corruption", **(settings or {})})
+    settings = KINDS["corruption"].parse({"kind": "corruption", **(settings or {})})
     measure_model(
         MeasuringJob(
             **files, output=path, progress=folder / f"{name}-progress",

@@ -11,7 +11,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.values import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.measures import KINDS, job
+from gfscore.measures import KINDS, complete, job, kind_of
 from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.networks import passes
 from gfscore.networks.architectures import build_network
@@ -72,7 +72,8 @@ class Recorder:
 
 def job_in(folder, files, **changes):
     outputs = {"output": folder / "samples.parquet", "progress": folder / "progress"}
-    return MeasuringJob(**files | outputs | {"measure": "targeted-8", "settings": SETTINGS} | HOW | changes)
+    given = files | outputs | {"measure": "targeted-8", "settings": SETTINGS} | HOW | changes
+    return MeasuringJob(**given | {"settings": kind_of(given["settings"]).parse(given["settings"])})
 
 
 def run(files, folder, measure_batch, *, how=HOW, settings=SETTINGS):
@@ -88,7 +89,7 @@ def test_a_subset_is_measured_in_full_batches_with_seeds_of_their_own(files, tmp
     assert len(frame) == 50
     assert frame["sample_id"].nunique() == 25
     assert not (tmp_path / "progress").exists()
-    assert json.loads(read_identity(tmp_path / "samples.parquet")["settings"]) == SETTINGS
+    assert json.loads(read_identity(tmp_path / "samples.parquet")["settings"]) == complete(SETTINGS)
 
 
 def test_a_sample_is_drawn_alike_in_a_subset_and_at_any_batch_size(files, tmp_path):

@@ -21,6 +21,7 @@ from gfscore.images.manifests import open_described
 from gfscore.measures.job import MeasuringJob
 from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
+from gfscore.projection.boundaries import MeasuredSearch
 from gfscore.projection.mappers.pictures import read_pictures
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
@@ -29,7 +30,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import shipped_configuration
 from helpers.steps import audit_inputs, models_named, tabulated
 from helpers.synthetic_audits import subject_of
-from project_attributes import project_attributes
+from project_attributes import MapperFiles, project_attributes
 from train_mapper import train_mapper
 
 CLEAN = pd.DataFrame({"dataset": ["digits"]})
@@ -111,17 +112,13 @@ class Folder:
             output=self.path / f"{mapper}-{name}.parquet",
             progress=self.path / "searching",
             measure=mapper,
-            settings=search,
+            settings=MeasuredSearch.model_validate(search),
             batch_size=batch_size,
             version="1",
         )
         project_attributes(
             job,
-            mapper_files={
-                "weights": self.path / f"{mapper}.safetensors",
-                "manifest": self.path / f"{mapper}.json",
-                "attributes": attributes,
-            },
+            MapperFiles(self.path / f"{mapper}.safetensors", self.path / f"{mapper}.json", attributes),
         )
         model = {"dataset": dataset, "threat": "none", "model": name}
         expect = {**model, "measure": mapper}

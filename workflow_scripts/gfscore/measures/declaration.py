@@ -17,7 +17,9 @@ CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed c
 
 
 class Settings(Entry):
-    """Settings of a measure. Each kind adds its own, and `kind`, a literal with its name."""
+    """Settings of a measure. Each kind adds its own, and makes `kind` a literal with its name."""
+
+    kind: str
 
 
 class NetworkSettings(Settings):

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from gfscore.core.settings import Subset
 from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
 from gfscore.measures import progress
+from gfscore.measures.declaration import NetworkSettings
 from gfscore.networks import devices, inference, passes
 from gfscore.networks.adjusted import open_model
 from gfscore.networks.classifier import Classifier
@@ -29,13 +29,13 @@ from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import write_table
 from gfscore.tables.table import Table
 
-Columns = Mapping[str, Any]
+Columns = Mapping[str, ArrayLike]
 """Arrays by the column of a samples table."""
 
-KeywordsOfSamples = Callable[[NDArray[np.str_]], dict[str, Any]]
+KeywordsOfSamples = Callable[[NDArray[np.str_]], Mapping[str, object]]
 
 
-def no_keywords(_sample_id: NDArray[np.str_]) -> dict[str, Any]:
+def no_keywords(_sample_id: NDArray[np.str_]) -> Mapping[str, object]:
     """No keyword arguments for any sample."""
     return {}
 
@@ -56,9 +56,9 @@ class MeasuringJob:
         Folder of finished batches, until the file is written.
     measure : str
         Name of the measure.
-    settings : mapping
-        The measure's entry in config.yaml, as the table's identity holds it; `kind`, `subset` and `seed` decide which
-        samples are measured, and with which random numbers.
+    settings : NetworkSettings
+        Of the measure, which the table's identity holds; `kind`, `subset` and `seed` decide which samples are measured,
+        and with which random numbers.
     batch_size : int
         Images at a time; a batch that does not fit into memory is halved.
     version : str
@@ -77,7 +77,7 @@ class MeasuringJob:
     output: Path | str
     progress: Path | str
     measure: str
-    settings: Mapping[str, Any]
+    settings: NetworkSettings
     batch_size: int
     version: str
     device: str = "auto"
@@ -85,7 +85,7 @@ class MeasuringJob:
     adjustment: Adjustment | None = None
 
     @classmethod
-    def from_snakemake(cls, job: Any, *, measure: str, settings: Mapping[str, Any]) -> MeasuringJob:
+    def from_snakemake(cls, job: Any, *, measure: str, settings: NetworkSettings) -> MeasuringJob:
         """Read Snakemake's description of a job that writes one file."""
         return cls(
             dataset=job.input.dataset,
@@ -146,7 +146,7 @@ def measure_in_batches(
     classifier = searching_in(search, opened)
 
     # By its row in the dataset, so that a sample is drawn alike in any subset and batch.
-    seeds = seeds_of_samples(job.settings["seed"], job.settings["kind"], opened.rows)
+    seeds = seeds_of_samples(job.settings.seed, job.settings.kind, opened.rows)
     kept_samples = progress.KeptSamples(job.progress, table, identity, version=job.version)
     every_sample = images.sample_id
     todo = kept_samples.missing(every_sample)
@@ -209,7 +209,7 @@ class OpenedJob:
     images: ImageSet
     rows: NDArray[np.int64]
     classifier: Classifier
-    identity: dict[str, Any]
+    identity: dict[str, str]
     threads: int
 
     @property
@@ -223,16 +223,15 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
     images, dataset = open_described(job.dataset, with_copies=with_copies)
     classifier, model, threads = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
-    if job.settings["subset"] is not None:
-        subset = Subset.model_validate(job.settings["subset"])
-        rows = subset_rows(images.labels, subset, where=f"measures: {job.measure}")
+    if job.settings.subset is not None:
+        rows = subset_rows(images.labels, job.settings.subset, where=f"measures: {job.measure}")
         images = images.select(rows)
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
     devices.move_to(classifier, device, where=job.weights)
-    identity: dict[str, Any] = inference.identity_of(dataset, model, device=device, **classifier.in_words)
+    identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity["measure"] = job.measure
-    identity["settings"] = json.dumps(job.settings, sort_keys=True)
+    identity["settings"] = json.dumps(job.settings.explicit(), sort_keys=True)
     if images.copies:
         identity["corrupted_digest"] = dataset["corrupted"]["digest"]
     return OpenedJob(images, rows, classifier, identity, threads)
@@ -276,7 +275,7 @@ class Batches:
     weights: Path | str
     size: int
     of_samples: KeywordsOfSamples = no_keywords
-    _numbered: Any = field(init=False)
+    _numbered: Iterator[tuple[int, NDArray[np.float32]]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with the first batch."""
@@ -320,12 +319,12 @@ class Batches:
         labels = np.asarray(self.images.labels[samples], dtype=np.int64)
         clean_prediction = predictions(self.classifier.logits(batch), labels)
 
-        keywords = self.of_samples(sample_id)
+        keywords = dict(self.of_samples(sample_id))
         if self.images.copies:
             keywords["copies"] = self.images.copies.select(np.arange(len(self.images))[samples])
         columns = dict(self.measure_batch(self.classifier, batch, labels, seeds=self.seeds[samples], **keywords))
 
-        rows = columns.pop("row", np.arange(len(batch)))
+        rows = np.asarray(columns.pop("row", np.arange(len(batch))))
         frame = {"sample_id": sample_id[rows], "label": labels[rows], "clean_prediction": clean_prediction[rows]}
         frame.update(columns)
         return pd.DataFrame(frame)[self.table.column_names]

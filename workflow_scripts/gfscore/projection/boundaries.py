@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -21,14 +21,27 @@ from torch.nn.functional import interpolate
 
 from gfscore.core.errors import InputError
 from gfscore.images.manifests import Manifest
+from gfscore.measures.declaration import NetworkSettings
+from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.devices import out_of_memory
 from gfscore.networks.passes import refusing_nan
 from gfscore.projection.mappers.declared import Search
 from gfscore.projection.scores import tolerance
 
-KIND = "projection"
-"""Kind of the settings in the samples tables of projections."""
+
+class MeasuredSearch(Search, NetworkSettings):
+    """Search on one mapper, as the samples tables of projections record it.
+
+    Nothing is drawn in a search; a seed is recorded as that of a measure is.
+    """
+
+    absent = frozenset({"attributes_sha256"})
+
+    kind: Literal["projection"] = "projection"
+    mapper_sha256: str | None = None
+    attributes_sha256: str | None = None
+
 
 Images = NDArray[np.float32]
 Codes = NDArray[np.float32]
@@ -75,7 +88,7 @@ def measure_batch(
     seeds: object,
     mapper: MovableMapper,
     conditions: NDArray[np.float32] | None = None,
-) -> dict[str, NDArray[Any]]:
+) -> SampleColumns:
     """Columns of the boundaries of n images, one row per image and latent dimension.
 
     Parameters

@@ -18,7 +18,7 @@ from gfscore.images.image_set import ImageSet
 from gfscore.measures import progress
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import attacked
-from gfscore.measures.job import Batches, Columns
+from gfscore.measures.job import Batches
 from gfscore.networks import inference, passes
 from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.classifier import Classifier
@@ -149,7 +149,7 @@ def _attack_batch(
     seeds: NDArray[np.uint64],
     settings: Adversarial,
     offsets: NDArray[np.float64],
-) -> Columns:
+) -> dict[str, list[NDArray[np.float32]]]:
     worst = attacked(with_offsets(classifier, offsets), images, labels, settings=settings, seeds=seeds)
     logits = worst.nearest_logits.cpu().numpy() - offsets.astype(np.float32)
     return {"logits": list(logits)}
