@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.calibration.results import read_calibrations
+from gfscore.audit.calibration_results import read_calibrations
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.files import write_text

@@ -12,8 +12,8 @@ import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_frame
 from gfscore.audit.calibration.evidence import ModelEvidence
-from gfscore.audit.calibration.results import as_json
 from gfscore.audit.calibration.temperatures import calibrate
+from gfscore.audit.calibration_results import as_json
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.classwise.similarity import similarity_table

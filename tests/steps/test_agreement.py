@@ -9,7 +9,7 @@ import pytest
 
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
-from gfscore.audit.calibration.results import Calibration
+from gfscore.audit.calibration_results import Calibration
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.settings import TrainedModel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.calibration.results import read_calibrations
+from gfscore.audit.calibration_results import read_calibrations
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.model_summary import MODEL_SUMMARY

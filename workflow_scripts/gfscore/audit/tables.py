@@ -14,8 +14,8 @@ from gfscore.audit.agreement.gradient_masking import MASKING_SIGNS
 from gfscore.audit.agreement.radii import CLASS_DISTANCES, LOG_RANK_TESTS, RADIUS_CURVES, REFUTATIONS
 from gfscore.audit.agreement.rank_correlations import MEASURE_AGREEMENT
 from gfscore.audit.calibration.evidence import SWEEPS
-from gfscore.audit.calibration.results import Calibrations, read_calibrations
 from gfscore.audit.calibration.temperatures import CALIBRATION
+from gfscore.audit.calibration_results import Calibrations, read_calibrations
 from gfscore.audit.class_scores import CLASS_PAIRS, CLASS_SCORES, VULNERABILITY
 from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
 from gfscore.audit.classwise.corruptions import CORRUPTION_ERRORS

@@ -16,8 +16,8 @@ from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
 from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
-from gfscore.audit.calibration.results import Calibrations, as_json
 from gfscore.audit.calibration.temperatures import calibrate
+from gfscore.audit.calibration_results import Calibrations, as_json
 from gfscore.audit.class_scores import (
     class_pair_table,
     class_score_table,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.calibration.results import Calibrations
+from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.samples import ExpectedSamples, ModelLogits, SampleList, ScoresFile, stored_values
 from gfscore.audit.settings import IntervalSettings
 from gfscore.core.digests import sha256_of_file

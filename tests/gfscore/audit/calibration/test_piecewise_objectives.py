@@ -9,8 +9,8 @@ from gfscore.audit.calibration.piecewise_objectives import (
     leave_one_out,
     permutation_p_value,
 )
-from gfscore.audit.calibration.results import PermutationTest
 from gfscore.audit.calibration.temperature_search import Stretches
+from gfscore.audit.calibration_results import PermutationTest
 from gfscore.statistics.ranking import EXACT_UP_TO, ranks
 
 THREE = Stretches.between(np.array([0.1, 1.0, 2.0, 10.0]))

@@ -8,9 +8,9 @@ from scipy.stats import spearmanr
 
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence
-from gfscore.audit.calibration.results import as_json, read_calibrations
 from gfscore.audit.calibration.temperature_search import Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
+from gfscore.audit.calibration_results import as_json, read_calibrations
 from gfscore.audit.settings import Resampling, Temperatures
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json

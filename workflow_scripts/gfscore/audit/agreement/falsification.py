@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration.results import Calibrations
+from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.settings import Split
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName

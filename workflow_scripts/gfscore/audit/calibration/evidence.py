@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration import attack_free
-from gfscore.audit.calibration.results import Correlations
+from gfscore.audit.calibration_results import Correlations
 from gfscore.audit.samples import ModelLogits
 from gfscore.audit.settings import Split
 from gfscore.audit.values import AuditValues, row_generator

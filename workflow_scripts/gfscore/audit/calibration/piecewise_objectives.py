@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration.results import Bootstrap, PermutationTest
 from gfscore.audit.calibration.temperature_search import EQUAL, Optimum, Stretches, UndefinedObjectiveError, optimum
+from gfscore.audit.calibration_results import Bootstrap, PermutationTest
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
 ELEMENTS = 1 << 22

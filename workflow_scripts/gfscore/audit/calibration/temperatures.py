@@ -21,19 +21,19 @@ from gfscore.audit.calibration.piecewise_objectives import (
     leave_one_out,
     permutation_p_value,
 )
-from gfscore.audit.calibration.results import (
-    Calibration,
-    ClassCalibrationErrors,
-    GridOptimum,
-    OptimumWithoutModel,
-    SearchResult,
-)
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
     Stretches,
     UndefinedObjectiveError,
     optimum,
     two_phase_grid,
+)
+from gfscore.audit.calibration_results import (
+    Calibration,
+    ClassCalibrationErrors,
+    GridOptimum,
+    OptimumWithoutModel,
+    SearchResult,
 )
 from gfscore.audit.settings import Resampling, Split, Temperatures
 from gfscore.statistics.curves import ScoreCurves

@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.calibration.results import Calibration, Calibrations
+from gfscore.audit.calibration_results import Calibration, Calibrations
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric

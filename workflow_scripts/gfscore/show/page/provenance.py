@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.calibration.results import read_calibrations
+from gfscore.audit.calibration_results import read_calibrations
 from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
 from gfscore.core import numbers
 from gfscore.core.names import printable

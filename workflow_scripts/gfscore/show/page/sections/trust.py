@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
-from gfscore.audit.calibration.results import Calibration
+from gfscore.audit.calibration_results import Calibration
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import p_value, signed, temperature
