@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from gfscore.audit.verdicts.gate_rules import STATISTICS, direction_of
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.configuration import case_mistakes
 from gfscore.workflow.plan import Run
@@ -346,8 +346,8 @@ def test_scores_of_sigmoids_are_refused_of_models_that_give_probabilities(activa
 
 
 def test_unknown_lists_what_exists_when_nothing_is_near():
-    assert unknown("model", "zzz", ["a", "b"]) == "model 'zzz' is unknown; known: a, b"
-    assert unknown("model", "zzz", []) == "model 'zzz' is unknown; known: none"
+    assert unknown_name("model", "zzz", ["a", "b"]) == "model 'zzz' is unknown; known: a, b"
+    assert unknown_name("model", "zzz", []) == "model 'zzz' is unknown; known: none"
 
 
 def test_mistakes_of_files_laid_over_one_another_name_file_and_line(tmp_path):

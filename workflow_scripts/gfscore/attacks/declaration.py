@@ -10,13 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from gfscore.core.settings import FRACTION, WHITE, Closed, as_number, longer_than_white
+from gfscore.core.settings import FEW_CHARACTERS, FRACTION, WHITE, Closed, as_number, longer_than_white
 
 NORMS = {"linf": "l_inf", "l2": "l2"}
 """Norms by their name in settings, as text shows them."""
-
-SHORT = 4
-"""Characters of a radius that is shown as it is."""
 
 Norm = Annotated[Literal["linf", "l2"], Field(description="Norm of the perturbation.")]
 
@@ -122,7 +119,7 @@ def ball_words(norm: str, eps: float) -> str:
     """A ball in words, "l_inf 0.15", or "l_inf 8/255" where the radius is a whole number of steps of 8 bits."""
     radius = f"{eps:g}"
     steps = eps * WHITE
-    if len(radius) > SHORT and abs(steps - round(steps)) < 1e-9:
+    if len(radius) > FEW_CHARACTERS and abs(steps - round(steps)) < 1e-9:
         radius = f"{round(steps)}/{WHITE}"
     return f"{NORMS[norm]} {radius}"
 

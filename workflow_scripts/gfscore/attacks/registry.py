@@ -3,6 +3,7 @@
 Imports nothing heavy, because the configuration is checked with it.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -12,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from gfscore.attacks.declaration import Attack, AttackSettings, Form, Norm, beyond_white
 from gfscore.core.discovery import declarations
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 
 ATTACKS: dict[str, Attack] = {attack.name: attack for attack in declarations("gfscore.attacks", "ATTACK").values()}
 """Every attack by its name."""
@@ -54,7 +55,7 @@ def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackS
     """
     name = entry["name"]
     if name not in forms:
-        raise InputError(unknown("attack", name, forms))
+        raise InputError(unknown_name("attack", name, forms))
     try:
         return forms[name].settings.model_validate(dict(entry))
     except ValidationError as error:
@@ -157,7 +158,7 @@ def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> 
         if list_members is not None:
             names.update(dict.fromkeys(member["name"] for member in list_members(attack)))
     for name in list(names):
-        names.update(dict.fromkeys(_substitutes(name, float("inf"))))
+        names.update(dict.fromkeys(_substitutes(name, math.inf)))
     return tuple(ATTACKS[name].module for name in names)
 
 

@@ -11,7 +11,7 @@ class InputError(ValueError):
     """Input that cannot be audited: the message names the file, the value and the remedy."""
 
 
-def unknown(what: str, name: object, choices: Collection[object]) -> str:
+def unknown_name(what: str, name: object, choices: Collection[object]) -> str:
     """Message that a name is unknown.
 
     Parameters

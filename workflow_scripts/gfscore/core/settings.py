@@ -27,6 +27,9 @@ HALF = 0.5
 WHITE = 255
 """Largest value of an 8-bit pixel."""
 
+FEW_CHARACTERS = 4
+"""Characters of a distance that is shown as it is; a longer one is shown as a fraction of WHITE where it is one."""
+
 FRACTION = r"^\s*\d+(\.\d+)?\s*/\s*\d+(\.\d+)?\s*$"
 """A quotient of two numbers, "8/255"."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import atomic
 from gfscore.core.labels import are_numbers, class_indices
 from gfscore.images.image_set import ImageSet, from_arrays, whole_labels
@@ -244,7 +244,9 @@ def read_array(path: Path | str, name: str) -> Array:
     file = path / f"{name}{ENDING}"
     if Path(name).name != name or not file.is_file():
         names = [array.name for array in declared_arrays(path)]
-        raise InputError(f"{path}: {unknown('array', name, names)}; an array is a file NAME{ENDING} of this folder")
+        raise InputError(
+            f"{path}: {unknown_name('array', name, names)}; an array is a file NAME{ENDING} of this folder"
+        )
     # Memory-mapped, because that compares the size in the header with the size of the file.
     return _read(file, lambda array: np.array(opened(array, mmap_mode="r")))
 

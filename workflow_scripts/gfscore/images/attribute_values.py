@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.names import shortened, spelled_alike, spelling
 from gfscore.images.attribute_source import (
     SAMPLE_ID,
@@ -177,7 +177,7 @@ def _categorised(
     # T + 1 of T thresholds, from low to high; a value at a threshold belongs to the upper one.
     name = column_name(column)
     if name not in raw:
-        raise InputError(f"{where}: {unknown('column', name, list(raw.columns))}")
+        raise InputError(f"{where}: {unknown_name('column', name, list(raw.columns))}")
     if isinstance(column, str):
         return _categories_of_values(raw[name], f"{where}: column {name}")
 

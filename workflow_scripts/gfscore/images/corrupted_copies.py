@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import require_regular
 from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.dataset_source import CorruptedCopies, Preprocessing
@@ -79,7 +79,7 @@ def corruptions_in(root: Path, chosen: Sequence[str] | None) -> list[str]:
     if chosen is not None:
         for name in chosen:
             if name not in present:
-                raise InputError(f"{root}: {unknown('corruption', name, _in_order(present))}")
+                raise InputError(f"{root}: {unknown_name('corruption', name, _in_order(present))}")
         return list(chosen)
     return _in_order(present)
 

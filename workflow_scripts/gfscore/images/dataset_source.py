@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, WithJsonSchema, model_validator
 
 from gfscore.core.discovery import declarations
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.names import spelled_alike
 from gfscore.core.settings import (
     Closed,
@@ -288,7 +288,7 @@ def dataset_settings(entry: PlainSettings, path: Path | str | None, classes: Seq
     """
     source = dataset_sources().get(entry.get("source", ""))
     if source is None:
-        raise InputError(unknown("source", entry.get("source"), dataset_sources()))
+        raise InputError(unknown_name("source", entry.get("source"), dataset_sources()))
     model = DrawnSamples if source.drawn else source.settings
 
     values = dict(entry)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import regular_bytes
 from gfscore.core.labels import are_numbers, class_indices, is_number
 from gfscore.core.names import require_utf8
@@ -360,7 +360,7 @@ def _names_and_labels(
         raise unreadable(path, ".csv", error) from error
     for column in (image, label):
         if column not in frame:
-            raise InputError(f"{path}: {unknown('column', column, list(frame.columns))}")
+            raise InputError(f"{path}: {unknown_name('column', column, list(frame.columns))}")
         empty = frame[column].isna() | (frame[column] == "")
         if empty.any():
             row = int(empty.to_numpy().argmax())

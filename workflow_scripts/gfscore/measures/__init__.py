@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from gfscore.core.discovery import declarations
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import Subset
 from gfscore.measures.declaration import Kind, Measure, Settings
 
@@ -96,7 +96,7 @@ def named_measures(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, NamedM
 def kind_of(entry: Mapping[str, Any]) -> Kind[Any]:
     """Kind of an entry of the configuration's section `measures`; raises InputError for an unknown one."""
     if entry["kind"] not in KINDS:
-        raise InputError(unknown("kind", entry["kind"], KINDS))
+        raise InputError(unknown_name("kind", entry["kind"], KINDS))
     return KINDS[entry["kind"]]
 
 

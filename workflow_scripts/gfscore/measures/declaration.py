@@ -3,6 +3,7 @@
 Imports nothing heavy: declarations are read whenever a run is planned.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -205,20 +206,19 @@ class Kind(Generic[S]):
         """Settings of an entry of the configuration, with its defaults; raises pydantic's ValidationError."""
         return self.settings.model_validate(dict(entry))
 
-    def mistakes(self, settings: S, *, classes: float | None = None, thorough: bool = False) -> Iterator[Mistake]:
+    def mistakes(self, settings: S, *, classes: float = math.inf, thorough: bool = False) -> Iterator[Mistake]:
         """Yield the mistakes in settings that the schema accepts.
 
         Parameters
         ----------
         settings : Settings
             Parsed settings.
-        classes : float, optional
-            Number of classes of the data; None where unknown.
+        classes : float
+            Number of classes of the data; infinite where it is unknown.
         thorough : bool
             Whether to make the checks that take a second, too.
         """
-        number = float("inf") if classes is None else classes
-        return self.find_mistakes(settings, classes=number, thorough=thorough)
+        return self.find_mistakes(settings, classes=classes, thorough=thorough)
 
     def load(self) -> Callable[..., dict[str, Any]]:
         """Import the function that computes it, which takes parsed settings.

@@ -13,12 +13,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
-from gfscore.core.settings import WHITE
+from gfscore.core.settings import FEW_CHARACTERS, WHITE
 from gfscore.measures import KINDS, complete
 from gfscore.measures.declaration import Kind
-
-SHORT = 4
-"""Most characters of a number that a name shows as it is; 0.0313725... is shown as 8of255 instead."""
 
 Value = str | float
 """Value of a setting that stands in a name."""
@@ -135,7 +132,7 @@ def _text_of(value: Value) -> str:
         return value
     text = f"{value:g}"
     pixel_steps = round(value * WHITE)
-    if len(text) > SHORT and pixel_steps / WHITE == value:
+    if len(text) > FEW_CHARACTERS and pixel_steps / WHITE == value:
         return f"{pixel_steps}of{WHITE}"
     return text if float(text) == value else repr(float(value))
 

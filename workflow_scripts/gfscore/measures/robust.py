@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from gfscore.attacks.declaration import Norm, Radius, ball_words
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.lazy import np
 from gfscore.core.names import enumeration
 from gfscore.core.settings import Name
@@ -87,7 +87,7 @@ def members_of(settings: Robust, measures: Mapping[str, "NamedMeasure"]) -> list
     ball = ball_words(settings.norm, settings.eps)
     for name in settings.members:
         if name not in measures:
-            raise InputError(unknown("measure of the audit", name, measures))
+            raise InputError(unknown_name("measure of the audit", name, measures))
         if not _is_of(settings, measures[name], PROVEN, ATTACKED):
             raise InputError(
                 f"{name!r} says nothing of {ball}: members are measures of kind {PROVEN} and {ATTACKED} with this norm "

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.networks.model_source import Settings
 
 SUPPORTED = "supported"
@@ -105,11 +105,11 @@ def require_supported(dataset: str, threat: str, model: str) -> Listing:
     pairs = {f"{listing.dataset}/{listing.threat}" for listing in listings()}
     pair = f"{dataset}/{threat}"
     if pair not in pairs:
-        raise InputError(f"RobustBench leaderboard: {unknown('dataset/threat', pair, sorted(pairs))}")
+        raise InputError(f"RobustBench leaderboard: {unknown_name('dataset/threat', pair, sorted(pairs))}")
     listing = _table().get((dataset, threat, model))
     if listing is None:
         models = [listing.model for listing in listings(dataset, threat)]
-        raise InputError(f"RobustBench {pair}: {unknown('model', model, models)}")
+        raise InputError(f"RobustBench {pair}: {unknown_name('model', model, models)}")
     if not listing.supported:
         raise InputError(
             f"RobustBench {pair}/{model} cannot be audited: {listing.reason}; choose another model, or "

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from gfscore.core.discovery import declarations
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import WHITE, Count, Entry, Number, Sha256, Share, Sparse, Text, never, refusal
 
 Settings = Mapping[str, Any]
@@ -223,7 +223,7 @@ def files_module_of(source: str) -> ModuleType:
 def _classifier_source(source: str) -> ModelSource:
     sources = {name: declared for name, declared in model_sources().items() if declared.opened_by}
     if source not in sources:
-        raise InputError(unknown("source", source, sources))
+        raise InputError(unknown_name("source", source, sources))
     return sources[source]
 
 

@@ -6,7 +6,7 @@ themselves (`sequential_tests`) are imported by the functions that evaluate them
 
 from dataclasses import dataclass
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.numbers import setting, upper_bound
 
 ANYTIME = "anytime"
@@ -34,7 +34,7 @@ def threshold(kappa: float | str) -> float:
     """
     if isinstance(kappa, str):
         if kappa not in PRESETS:
-            raise InputError(unknown("kappa", kappa, PRESETS))
+            raise InputError(unknown_name("kappa", kappa, PRESETS))
         return PRESETS[kappa]
     if not 0 <= kappa <= 1:
         raise InputError(f"kappa must lie in 0..1, or be one of {', '.join(PRESETS)}; got {kappa!r}")

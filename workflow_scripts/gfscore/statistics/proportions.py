@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, betaincinv, gammaln
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
@@ -439,7 +439,7 @@ def class_shares(
     labels = np.asarray(labels)
     foreign = ~np.isin(states, STATES)
     if foreign.any():
-        raise InputError(unknown(f"row {int(foreign.argmax())}: state", states[foreign][0], STATES))
+        raise InputError(unknown_name(f"row {int(foreign.argmax())}: state", states[foreign][0], STATES))
 
     classes = len(class_names)
     by_class = _shares(states, labels, classes, alpha=alpha, alpha_test=alpha_test, alpha_ci=alpha_ci)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrc, betainc, betaincc, betaln
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 
 STATES = ("undecided", "robust", "not_robust")
 """Outcomes of a test; their positions are the codes that `Boundaries.decide` returns."""
@@ -143,7 +143,7 @@ def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime"
 def require_level(kappa: float, alpha: float, test: str = "anytime") -> None:
     """Raise InputError unless kappa is in [0, 1], alpha in (0, 0.5), and the test is a key of TESTS."""
     if test not in TESTS:
-        raise InputError(unknown("test", test, TESTS))
+        raise InputError(unknown_name("test", test, TESTS))
     if not 0 <= kappa <= 1:
         raise InputError(f"kappa must lie in 0..1, got {kappa!r}")
     if not 0 < alpha < 0.5:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.labels import are_numbers, class_indices
 from gfscore.tables.binary_files import (
     ROW_NAMES,
@@ -130,7 +130,7 @@ def read_labels_file(
 
 def _columns_of_member(columns: Columns, member: str, path: Path | str) -> Columns:
     if member not in columns:
-        raise InputError(f"{path}: {unknown('array or column', member, list(columns))}; correct `member`")
+        raise InputError(f"{path}: {unknown_name('array or column', member, list(columns))}; correct `member`")
     chosen = {name: columns[name] for name in (*LABELS, SAMPLE_ID) if name in columns}
     chosen["logits"] = columns[member]
     return chosen

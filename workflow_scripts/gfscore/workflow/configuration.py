@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gfscore.audit.settings import ATTACK_DISTANCE
 from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings, range_of
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import LOGARITHMS, PlainSettings
 from gfscore.measures import NamedMeasure
 from gfscore.measures.great import NEED_LOGITS
@@ -134,7 +134,7 @@ def _dataset_names(run: Run, key_path: KeyPath, entry: PlainSettings, *keys: str
     for key in keys:
         name = entry.get(key)
         if name is not None and name not in run.datasets:
-            yield ConfigMistake((*key_path, key), unknown("dataset", name, run.datasets))
+            yield ConfigMistake((*key_path, key), unknown_name("dataset", name, run.datasets))
 
 
 def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
@@ -229,7 +229,7 @@ def _attribute_mistakes(key_path: KeyPath, mapper: PlannedMapper, dataset: Plann
     names = dataset.attribute_names
     for name in getattr(mapper.settings, "attributes", None) or ():
         if names and name not in names:
-            yield ConfigMistake(key_path, unknown("attribute", name, names))
+            yield ConfigMistake(key_path, unknown_name("attribute", name, names))
 
 
 # ---- audits: measures that models do not support, rules that judge nothing ----
@@ -322,7 +322,7 @@ def _offset_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigM
 def _corruption_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
     baseline, models = audit.settings.corruption_baseline, audit.settings.models
     if baseline is not None and baseline not in models:
-        yield ConfigMistake((*key_path, "corruption_baseline"), unknown("model of the audit", baseline, models))
+        yield ConfigMistake((*key_path, "corruption_baseline"), unknown_name("model of the audit", baseline, models))
     if audit.dataset.settings.corrupted is None:
         return
     for measure in audit.measures.values():
@@ -340,7 +340,7 @@ def _calibration_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[Co
         return
     name = str(calibration.measure)
     if name not in audit.measures:
-        message = unknown("measure of the audit", name, audit.measures)
+        message = unknown_name("measure of the audit", name, audit.measures)
         yield ConfigMistake((*key_path, "measure"), message)
     elif audit.measures[name].kind.name != "great":
         yield ConfigMistake((*key_path, "measure"), f"{name!r} has no temperature; name a measure of kind great")
@@ -354,12 +354,12 @@ def _calibration_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[Co
 
 def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -> Iterator[ConfigMistake]:
     if rule.measure not in audit.measures:
-        message = unknown("measure of the audit", rule.measure, audit.measures)
+        message = unknown_name("measure of the audit", rule.measure, audit.measures)
         yield ConfigMistake((*key_path, "measure"), message)
         return
     classes = audit.dataset.settings.classes
     if classes and rule.class_ is not None and rule.class_ not in classes:
-        yield ConfigMistake((*key_path, "class"), unknown("class", rule.class_, classes))
+        yield ConfigMistake((*key_path, "class"), unknown_name("class", rule.class_, classes))
 
     low, high = range_of(
         rule.statistic,
@@ -411,7 +411,7 @@ def _task_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMis
         tasks = [audit.dataset.name, *names]
         for task in positive:
             if task not in tasks:
-                yield ConfigMistake(("audits", audit.name, "groups", "positive"), unknown("task", task, tasks))
+                yield ConfigMistake(("audits", audit.name, "groups", "positive"), unknown_name("task", task, tasks))
 
     for position, name in enumerate(names):
         for message in _messages_of_task(audit, name):
@@ -421,7 +421,7 @@ def _task_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMis
 def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
     run = audit.run
     if name not in run.datasets:
-        yield unknown("dataset", name, run.datasets)
+        yield unknown_name("dataset", name, run.datasets)
         return
     if name == audit.dataset.name:
         yield f"{name!r} is the dataset of the audit; name other ones"
@@ -434,7 +434,7 @@ def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
         threat = model.name.threat
         models = run.zoo_models(zoo, threat)
         if model.name.classifier not in models:
-            yield f"{zoo}/{threat}: {unknown('model', model.name.classifier, models)}"
+            yield f"{zoo}/{threat}: {unknown_name('model', model.name.classifier, models)}"
 
 
 def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:
@@ -452,7 +452,7 @@ def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath
     balanced = [groups.balanced.attribute] if groups.balanced else []
     for name in attributes + balanced:
         if listed and name not in listed:
-            yield ConfigMistake((*key_path, "attributes"), unknown("attribute", name, listed))
+            yield ConfigMistake((*key_path, "attributes"), unknown_name("attribute", name, listed))
 
     label = getattr(task.settings, "task", None)
     if label in attributes and len(audit.tasks) == 1:
@@ -464,7 +464,7 @@ def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath
         classes = [f"no {label}", label]
     positive = audit.positive_class(task)
     if classes and positive is not None and positive not in classes:
-        yield ConfigMistake((*key_path, "positive"), unknown("class", positive, classes))
+        yield ConfigMistake((*key_path, "positive"), unknown_name("class", positive, classes))
 
 
 def _projection_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:
@@ -475,7 +475,7 @@ def _projection_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: Ke
         if name in mappers:
             yield from _attribute_mistakes(key_path, mappers[name], task)
         else:
-            yield ConfigMistake(key_path, unknown("mapper", name, mappers))
+            yield ConfigMistake(key_path, unknown_name("mapper", name, mappers))
     for model in audit.models_on(task):
         if not model.classifies:
             message = f"model {model.label} (source {model.source.name}) cannot classify images"

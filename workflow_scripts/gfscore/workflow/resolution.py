@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from gfscore.core.errors import InputError, nearest, unknown
+from gfscore.core.errors import InputError, nearest, unknown_name
 from gfscore.core.settings import LONGEST_NAME, NAME, NAME_FORM, Entry, PlainSettings, never
 from gfscore.workflow.config_files import DEFAULT, KeyPath, Marked, listed, mark_of, shown
 
@@ -181,7 +181,7 @@ class State:
             self.add_mistake(f"is missing; give one of {names}", *key_path, key)
             return None
         if not isinstance(name, str) or name not in choice:
-            self.add_mistake(unknown(key, name, choice), *key_path, key)
+            self.add_mistake(unknown_name(key, name, choice), *key_path, key)
             return None
         return choice[name]
 
@@ -283,7 +283,7 @@ def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: object, 
     error = errors[0]
     kind = error["type"]
     if kind == "extra_forbidden":
-        return unknown("key", key_path[-1], _keys_at(model, entry, key_path[:-1]))
+        return unknown_name("key", key_path[-1], _keys_at(model, entry, key_path[:-1]))
     if kind in BOUNDS:
         return _outside_bound(error, key_path)
     if kind in EXPECTED_TYPES:
@@ -321,12 +321,12 @@ def _wrong_pattern(error: ErrorDetails, _key_path: KeyPath) -> str:
 
 def _unknown_literal(error: ErrorDetails, _key_path: KeyPath) -> str:
     choice = [name or number for name, number in re.findall(r"'([^']*)'|(\d+)", error["ctx"]["expected"])]
-    return unknown("value", error["input"], choice)
+    return unknown_name("value", error["input"], choice)
 
 
 def _unknown_tag(error: ErrorDetails, key_path: KeyPath) -> str:
     choice = re.findall("'([^']*)'", error["ctx"]["expected_tags"])
-    return unknown(str(key_path[-1]), error["ctx"]["tag"], choice)
+    return unknown_name(str(key_path[-1]), error["ctx"]["tag"], choice)
 
 
 def _too_short(error: ErrorDetails, _key_path: KeyPath) -> str:

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import LONGEST_NAME, Half, PlainSettings
 from gfscore.images.attribute_source import attribute_sources
 from gfscore.images.dataset_source import dataset_sources
@@ -68,7 +68,7 @@ def resolve(written: Marked) -> Resolution:
     state = State(written, {section: {} for section in SECTIONS})
     for key in written:
         if key not in SECTIONS:
-            state.add_mistake(unknown("section", key, SECTIONS), key)
+            state.add_mistake(unknown_name("section", key, SECTIONS), key)
     for section in (*ENTRIES, *SETTINGS):
         state.require_mapping(section)
     state.stop_at_mistakes()
@@ -138,7 +138,7 @@ def _dataset(state: State, name: str, entry: Marked, zoos: list[str]) -> PlainSe
     if "models_of" not in settings.model_fields_set:
         explicit["models_of"] = name if name in zoos else None
     elif explicit["models_of"] not in (None, *zoos):
-        state.add_mistake(unknown("zoo", explicit["models_of"], zoos), *key_path, "models_of")
+        state.add_mistake(unknown_name("zoo", explicit["models_of"], zoos), *key_path, "models_of")
         return None
     return explicit
 
@@ -210,7 +210,7 @@ def expand_models(state: State) -> None:
             defaults = None
         for threat in list(threats):
             if threat not in THREATS:
-                state.add_mistake(unknown("threat", threat, [*THREATS, DEFAULTS]), "models", zoo, threat)
+                state.add_mistake(unknown_name("threat", threat, [*THREATS, DEFAULTS]), "models", zoo, threat)
                 continue
             state.require_mapping("models", zoo, threat)
             # Entries that an alias shares with another zoo stay without the defaults of this one.
@@ -265,7 +265,7 @@ def _require_adjustable(state: State, entry: PlainSettings, zoo: str, key_path: 
     threat, _, name = entry["of"].partition("/")
     names = zoo_models(state.config["models"], zoo, threat)
     if name not in names:
-        state.add_mistake(unknown(f"model of {zoo}/{threat}", name, names), *key_path, "of")
+        state.add_mistake(unknown_name(f"model of {zoo}/{threat}", name, names), *key_path, "of")
     else:
         reason = no_gradients(state.config["models"], zoo, threat, name)
         if reason:
@@ -274,7 +274,7 @@ def _require_adjustable(state: State, entry: PlainSettings, zoo: str, key_path: 
     datasets = state.config["datasets"]
     dataset = datasets.get(entry["choose_on"])
     if dataset is None:
-        state.add_mistake(unknown("dataset", entry["choose_on"], datasets), *key_path, "choose_on")
+        state.add_mistake(unknown_name("dataset", entry["choose_on"], datasets), *key_path, "choose_on")
     elif dataset["models_of"] != zoo:
         message = f"{entry['choose_on']!r} has models_of: {dataset['models_of']}; name data with models_of: {zoo}"
         state.add_mistake(message, *key_path, "choose_on")
@@ -384,7 +384,7 @@ def _remedy(
         state.add_mistake("no model of the audit gives gradients; leave the remedy out", *key_path)
     for position, model in enumerate(remedy.models):
         if model not in reasons:
-            message = unknown("model of the audit", model, models)
+            message = unknown_name("model of the audit", model, models)
             state.add_mistake(message, *key_path, "models", position)
         elif reasons[model]:
             state.add_mistake(f"{model}: {reasons[model]}", *key_path, "models", position)
@@ -396,7 +396,7 @@ def _remedy(
     elif remedy.measure is None:
         explicit["measure"] = attacks[0]
     elif remedy.measure not in attacks:
-        message = unknown(f"measure of the audit of kind {KIND}", remedy.measure, attacks)
+        message = unknown_name(f"measure of the audit of kind {KIND}", remedy.measure, attacks)
         state.add_mistake(message, *key_path, "measure")
 
     if dataset.entry.get("half"):
@@ -454,7 +454,7 @@ def resolve_run(state: State) -> None:
         if name in run[:position]:
             state.add_mistake(f"{name!r} is listed more than once; list it once", "run", position)
         elif name not in audits:
-            state.add_mistake(unknown("audit", name, audits), "run", position)
+            state.add_mistake(unknown_name("audit", name, audits), "run", position)
     state.config["run"] = list(run)
 
 
@@ -489,7 +489,7 @@ def _add_named(state: State, name: str, key_path: KeyPath, mark: Mark) -> None:
     entry = entry_named(name)
     if entry is None:
         choice = dict.fromkeys([*state.config["measures"], *usual_names()])
-        state.add_mistake(unknown("measure", name, choice), *key_path)
+        state.add_mistake(unknown_name("measure", name, choice), *key_path)
         return
     written = marked(entry, mark)
     _add_measure(state, name, _measure(state, written, key_path), written, mark)
@@ -547,7 +547,7 @@ def _models(state: State, audit: str, settings: AuditSettings) -> list[str]:
     # Names zoo/threat/name of an audit's models; empty, with a mistake, where there are none.
     datasets = state.config["datasets"]
     if settings.dataset not in datasets:
-        state.add_mistake(unknown("dataset", settings.dataset, datasets), "audits", audit, "dataset")
+        state.add_mistake(unknown_name("dataset", settings.dataset, datasets), "audits", audit, "dataset")
         return []
     zoo = datasets[settings.dataset]["models_of"]
     if zoo is None:
@@ -611,4 +611,4 @@ def _message_for_unknown(state: State, dataset: str, zoo: str, model: str, choic
             return (
                 f"model {model!r} is of another zoo: dataset {dataset!r} evaluates models of {zoo!r}; see its models_of"
             )
-    return unknown("model", model, choice)
+    return unknown_name("model", model, choice)

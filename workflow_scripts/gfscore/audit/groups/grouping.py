@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import balanced_rows
 from gfscore.audit.settings import Balanced, GroupSettings
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.tables.parquet_tables import read_attributes
 
 NO_GROUP = -1
@@ -71,7 +71,9 @@ class Grouping:
         codes = {}
         for name in needed:
             if name not in categories:
-                raise InputError(f"{path}: {unknown('attribute', name, list(categories))}; correct it in config.yaml")
+                raise InputError(
+                    f"{path}: {unknown_name('attribute', name, list(categories))}; correct it in config.yaml"
+                )
             if not categories[name]:
                 raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
             index_of = {group: index for index, group in enumerate(categories[name])}

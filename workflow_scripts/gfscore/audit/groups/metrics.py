@@ -22,7 +22,7 @@ from gfscore.audit.groups.fairness import (
 )
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import GroupSettings
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.identity import ALL
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MODEL, Table
@@ -188,7 +188,7 @@ def _positive_alone(frame: pd.DataFrame, class_names: Sequence[str], positive: o
     if positive is None:
         return frame
     if positive not in class_names:
-        raise InputError(f"groups: positive: {unknown('class', positive, class_names)}")
+        raise InputError(f"groups: positive: {unknown_name('class', positive, class_names)}")
     return frame[frame["class_index"] == list(class_names).index(str(positive))]
 
 

@@ -17,7 +17,7 @@ from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.audit.metrics.wcr import METRIC as WCR
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _statistic_name(statistic: str) -> str:
     if statistic in REFUSED:
         raise refusal(REFUSED[statistic])
     if statistic not in STATISTICS:
-        raise refusal(unknown("statistic", statistic, STATISTICS))
+        raise refusal(unknown_name("statistic", statistic, STATISTICS))
     return statistic
 
 
@@ -293,7 +293,7 @@ def statistic_of(
         return _decline()
     if name in METRICS:
         return _of_metric(METRICS[name], lam, title=METRICS[name].title_at_gate)
-    raise InputError(f"gate: {unknown('statistic', name, STATISTICS)}")
+    raise InputError(f"gate: {unknown_name('statistic', name, STATISTICS)}")
 
 
 def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
@@ -321,7 +321,7 @@ def _decline() -> Statistic:
 
 def _one_class(quantity: str, class_name: str | None, class_names: list[Any]) -> Statistic:
     if class_name not in class_names:
-        raise InputError(f"gate: {unknown('class', class_name, class_names)}")
+        raise InputError(f"gate: {unknown_name('class', class_name, class_names)}")
     index = class_names.index(class_name)
     return _class_value(f"{quantity} of class {class_name}", index, one_class=index)
 

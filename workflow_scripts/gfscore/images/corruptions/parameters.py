@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import Unique
 
 SEVERITIES = 5
@@ -116,7 +116,7 @@ LENGTHS = {
 
 def _corruption(name: str) -> str:
     if name not in PARAMETERS:
-        raise ValueError(unknown("corruption", name, PARAMETERS))
+        raise ValueError(unknown_name("corruption", name, PARAMETERS))
     return name
 
 

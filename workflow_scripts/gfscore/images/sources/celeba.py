@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import Text, refusal
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 
@@ -68,7 +68,7 @@ def open_source(settings: CelebA, path: Path | str) -> ImageSet:
     attributes = read_attribute_list(path_to_attributes)
     task = settings.task
     if task not in attributes:
-        raise InputError(f"{path_to_attributes}: {unknown('attribute', task, list(attributes.columns))}")
+        raise InputError(f"{path_to_attributes}: {unknown_name('attribute', task, list(attributes.columns))}")
 
     partition = read_partition(path_to_partition)
     names = []

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfscore.attacks.perturbations import Perturbation, gaussian, l2_ball, linf_ball, one_corruption
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.measures.probabilistic import Gaussian, L2Ball, LinfBall, Neighbours, OneCorruption, Probabilistic
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
@@ -166,7 +166,7 @@ def run_tests(
         Predicted class of each image, (n,) int64.
     """
     if reference not in REFERENCES:
-        raise InputError(unknown("reference", reference, REFERENCES))
+        raise InputError(unknown_name("reference", reference, REFERENCES))
     limits = boundaries.on(base.device)
     budget = boundaries.budget
     predicted = predict(base.logits(images), labels)

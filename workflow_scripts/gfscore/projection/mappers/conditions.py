@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.tables.parquet_tables import read_attributes
 
 UNKNOWN = 0.5
@@ -33,7 +33,7 @@ def chosen_categories(path_to_attributes: Path | str, attributes: Sequence[str] 
     chosen = {}
     for name in attributes:
         if name not in categories:
-            raise InputError(f"{path_to_attributes}: {unknown('attribute', name, categories)}")
+            raise InputError(f"{path_to_attributes}: {unknown_name('attribute', name, categories)}")
         chosen[name] = categories[name]
     return chosen
 
@@ -77,7 +77,7 @@ def conditions_of(frame: pd.DataFrame, categories: Categories, *, source: object
         if attribute not in frame:
             attributes = [name for name in frame if name != "sample_id"]
             raise InputError(
-                f"{source}: {unknown('attribute', attribute, attributes)}; the mapper is conditioned on it"
+                f"{source}: {unknown_name('attribute', attribute, attributes)}; the mapper is conditioned on it"
             )
         column = frame[attribute].to_numpy(dtype=object)
         missing = frame[attribute].isna().to_numpy()

@@ -9,7 +9,7 @@ from pathlib import Path
 from gfscore.audit.audit_changes import COST_ONLY, different_settings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.verdict import ReleaseSource, read_verdict
-from gfscore.core.errors import InputError, unknown
+from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.identity import ModelName
 from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
@@ -140,7 +140,7 @@ def compared_models(
     remedy = "name one of them as `model` of last_release"
     if model is not None:
         if model not in by_label:
-            raise InputError(f"{where}: {unknown('model of the last release', model, by_label)}")
+            raise InputError(f"{where}: {unknown_name('model of the last release', model, by_label)}")
         return dict.fromkeys(models, by_label[model])
     if len(models) == len(by_label) == 1:
         return {models[0]: earlier[0]}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gfscore.core.errors import InputError, few, unknown
+from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.settings import PlainSettings
 from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
 from gfscore.images.listing import NamedImages, left_behind, require_inside
@@ -111,7 +111,7 @@ def _named_pair(option: str, declared: Sequence[DeclaredArray], path: Path) -> P
     by_name = {array.name: array for array in declared}
     for name in names:
         if name not in by_name:
-            raise InputError(f"{path}: --arrays {option}: {unknown('array', name, list(by_name))}")
+            raise InputError(f"{path}: --arrays {option}: {unknown_name('array', name, list(by_name))}")
     image, label = names
     return by_name[image], by_name[label]
 

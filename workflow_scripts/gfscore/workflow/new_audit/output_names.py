@@ -40,9 +40,9 @@ NAME_COLUMNS = {"name", "class", "class_name", "label", "label_name", "category"
 NUMBERED = re.compile(r"(\d{1,9})(?:\s*[:=,;.)|]\s*|\s+)(\S.*)")
 """A line that starts with the number of its output: 0 airplane, 0: airplane, 0,airplane."""
 
-SHORT = reprlib.Repr()
+SHORTENED = reprlib.Repr()
 """Shortens values for messages; shows only the outermost of nested lists."""
-SHORT.maxlevel = 1
+SHORTENED.maxlevel = 1
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ def _name(item: object, where: Path | str) -> str:
     # A wnid and a name, as imagenet_class_index.json has them, are one name.
     words = item if isinstance(item, list) else [item]
     if not words or not all(isinstance(word, str) or _is_number(word) for word in words):
-        raise InputError(f"{where}: {SHORT.repr(item)} is no name of an output; write texts")
+        raise InputError(f"{where}: {SHORTENED.repr(item)} is no name of an output; write texts")
     return " ".join(map(str, words))
 
 
