@@ -9,10 +9,11 @@
 # make test-all  every test: the other runs of the workflow, test-faults and test-slurm too
 # make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
 # make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
+# make validators  foreign readers of what is exported, for its tests, in .venv-validators
 # make bench   speed and memory side by side, into benchmarks/results.json
 # make lint    format, style, layers and types, as CI checks them; make format: the first two mended
 # make help    this list
-# make lock    requirements.lock and envs/ from pyproject.toml; ARGS=--upgrade: at the newest versions (for maintainers)
+# make lock    the locks and envs/ from pyproject.toml; ARGS=--upgrade: at the newest versions (for maintainers)
 
 VENV ?= .venv
 PYTHON ?= python3
@@ -32,7 +33,7 @@ export AUDIT $(OWN)
 
 BIN = $(VENV)/bin
 
-.PHONY: help setup audit gate bundle verify test test-all test-workflow test-slurm test-faults torture bench lint format lock
+.PHONY: help setup audit gate bundle verify validators test test-all test-workflow test-slurm test-faults torture bench lint format lock
 .DEFAULT_GOAL := audit
 
 help:
@@ -68,12 +69,17 @@ verify: setup
 # Files side by side, the longest first, as tests/conftest.py sorts them.
 PYTEST = "$(BIN)/python" -m pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
-test: setup
+# The lock of its own keeps them out of a user's environment; uv, of that environment, is quick.
+validators: setup
+	@"$(VENV)-validators/bin/python" -c '' 2>/dev/null || "$(BIN)/python" -m venv --clear "$(VENV)-validators"
+	@PATH="$(abspath $(BIN)):$$PATH" "$(VENV)-validators/bin/python" -I tools/install.py requirements.validators.lock
+
+test: setup validators
 	@$(PYTEST) $(or $(ARGS),tests/benchmarks tests/browser tests/gfscore tests/steps tests/studies tests/workflow/test_audit.py)
 
 test-all: test test-workflow test-faults test-slurm
 
-test-workflow: setup
+test-workflow: setup validators
 	@$(PYTEST) tests/workflow $(ARGS)
 
 test-slurm: setup

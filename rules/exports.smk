@@ -4,7 +4,7 @@
 #   out  results/audits/<audit>/exports/latex/<measure>-{models,classes}.tex   Tables 3 to 5 of the GF-Score paper
 #        results/audits/<audit>/exports/latex/<mapper>-{projection,coupling}.tex   Tables 1 to 3 of the projection paper
 #        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
-#        results/audits/<audit>/exports/ro-crate/                              Workflow Run RO-Crate, to deposit and cite
+#        results/audits/<audit>/exports/ro-crate/                              Provenance Run Crate, to deposit and cite
 #
 #   export_audit
 
@@ -24,10 +24,9 @@ rule export_audit:
         latex=directory("results/audits/{audit}/exports/latex"),
         cards=directory("results/audits/{audit}/exports/model-cards"),
         crate=directory("results/audits/{audit}/exports/ro-crate"),
+    # Of no group: Snakemake records the steps of one, which the crate is made of, after all of them.
     log:
         "results/logs/exports/{audit}/export_audit.log",
-    group:
-        submitted_with("audit")
     conda:
         "../envs/analysis.yaml"
     params:

@@ -1,7 +1,8 @@
 """Install packages of requirements.lock, each file checked by its hash, where the Python that runs this keeps its own.
 
-    python tools/install.py                     all that is not installed yet, for `make setup`
-    python tools/install.py numpy==2.4.6 ...    these alone, for the environments of envs/
+    python tools/install.py                               all that is not installed yet, for `make setup`
+    python tools/install.py numpy==2.4.6 ...              these alone, for the environments of envs/
+    python tools/install.py requirements.validators.lock  all of another lock, for `make validators`
 
 Nothing is looked for beyond the lock, which is complete. On Linux torch comes in two builds: TORCH_BUILD=cpu or cuda
 chooses, by default the one that is installed, else CUDA's where there is an NVIDIA driver. What pip says is kept in
@@ -20,7 +21,8 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
-LOCK = Path(__file__).resolve().parent.parent / "requirements.lock"
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements.lock"
 
 CPU_BUILDS = {
     "torch": "https://download.pytorch.org/whl/cpu/torch/",
@@ -57,8 +59,9 @@ TICK = 8.0
 LINES_OF_A_FAILURE = 15
 
 BACK_END = "setuptools"
-FROM_SOURCE = "connection-pool"
-"""The one package that is built here, because there is no wheel of it, and what builds it; Snakemake requires it."""
+FROM_SOURCE = ("connection-pool", "jsonpath-rw")
+"""The packages that are built here, because there is no wheel of them, and what builds them; Snakemake requires the
+first, mlcroissant, a validator, the second."""
 
 
 def entries(text: str) -> tuple[str, dict[str, str]]:
@@ -222,12 +225,15 @@ def write_command() -> None:
         path.chmod(0o755)
 
 
-def main(pins: list[str]) -> None:
-    """Install some pins, or all that the lock has unless that was done before, and the command gfscore."""
-    text = LOCK.read_text(encoding="utf-8")
+def main(arguments: list[str]) -> None:
+    """Install some pins, or all that a lock has unless that was done before, and with all the command gfscore."""
+    locks = [ROOT / argument for argument in arguments if argument.endswith(".lock")]
+    pins = [argument for argument in arguments if not argument.endswith(".lock")]
+    lock = locks[0] if locks else LOCK
+    text = lock.read_text(encoding="utf-8")
     options, wanted = entries(text)
-    build = chosen_build()
-    if not pins:
+    build = chosen_build() if "torch" in wanted else "registry"
+    if lock == LOCK and not pins:
         write_command()
     done = Path(sys.prefix, "installed.lock")
     if pins:
@@ -245,9 +251,10 @@ def main(pins: list[str]) -> None:
     LOG.write_text("", encoding="utf-8")
     if BACK_END in wanted:
         install(options, wanted.pop(BACK_END))
-    if FROM_SOURCE in wanted:
-        # No wheel from pip's cache, which something else may have built.
-        install(options, wanted.pop(FROM_SOURCE), "--no-build-isolation", "--no-cache-dir")
+    for name in FROM_SOURCE:
+        if name in wanted:
+            # No wheel from pip's cache, which something else may have built.
+            install(options, wanted.pop(name), "--no-build-isolation", "--no-cache-dir")
     install_torch(options, {name: wanted.pop(name) for name in CPU_BUILDS if name in wanted}, build)
     install(options, "".join(wanted.values()))
     if not pins:

@@ -1,11 +1,12 @@
-"""Make or check requirements.lock, and the lists of packages in envs/, from pyproject.toml.
+"""Make or check requirements.lock, requirements.validators.lock and the lists of packages in envs/.
 
     python tools/lock.py              what pyproject.toml asks for, at the pinned versions where it allows them
     python tools/lock.py --upgrade    at the newest versions
     python tools/lock.py --check      what CI runs: the files follow from pyproject.toml, no hash is foreign
 
-requirements.lock is the single truth for `make`, for envs/ and for CI: a file for pip, with the hashes of all builds of
-each version. tools/install.py installs it.
+All follow from pyproject.toml. requirements.lock is the single truth for `make`, for envs/ and for CI: a file for pip,
+with the hashes of all builds of each version. The other lock is of the foreign readers that tests use, and of nothing
+else. tools/install.py installs both.
 """
 
 import argparse
@@ -19,14 +20,16 @@ from install import CPU_BUILDS, FROM_SOURCE, entries
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
+VALIDATORS = ROOT / "requirements.validators.lock"
 PYTHON = "3.11"
 
 HEAD = f"""\
 # Written by tools/lock.py from pyproject.toml; tools/install.py installs it.
 --require-hashes
 --only-binary :all:
---no-binary {FROM_SOURCE}
+--no-binary {FROM_SOURCE[0]}
 """
+HEAD_OF_VALIDATORS = HEAD.replace(*FROM_SOURCE)
 
 CPU_HASHES = {"torch": ("2.13.0", {
     "cp311-cp311-manylinux_2_28_x86_64": "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
@@ -56,7 +59,9 @@ def resolved(extra: str, *options: str | Path, kept: str = "") -> dict[str, str]
     """
     uv = str(Path(sys.executable).with_name("uv"))
     command = [uv, "pip", "compile", "pyproject.toml", "--extra", extra, "--universal", "--fork-strategy", "fewest"]
-    command += ["--python-version", PYTHON, "--generate-hashes", "--only-binary", ":all:", "--no-binary", FROM_SOURCE]
+    command += ["--python-version", PYTHON, "--generate-hashes", "--only-binary", ":all:"]
+    for name in FROM_SOURCE:
+        command += ["--no-binary", name]
     command += ["--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--no-header", "--quiet"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.lock")
@@ -100,29 +105,36 @@ def post_deploy(name: str) -> str:
 
 def write(*, upgrade: bool) -> None:
     """Resolve anew and write every file."""
-    kept = {} if upgrade else entries(LOCK.read_text(encoding="utf-8"))[1]
-    found = resolved("dev", kept="\n".join(map(pin_of, kept.values())))
-    LOCK.write_text(HEAD + "".join(found.values()), encoding="utf-8")
+    for lock, head, extra in ((LOCK, HEAD, "dev"), (VALIDATORS, HEAD_OF_VALIDATORS, "validators")):
+        kept = {} if upgrade else entries(lock.read_text(encoding="utf-8"))[1]
+        found = resolved(extra, kept="\n".join(map(pin_of, kept.values())))
+        lock.write_text(head + "".join(found.values()), encoding="utf-8")
     for name in ENVIRONMENTS:
         (ROOT / f"envs/{name}.post-deploy.sh").write_text(post_deploy(name), encoding="utf-8")
 
 
 def check() -> list[str]:
     """What is wrong, one line each."""
-    head, locked = entries(LOCK.read_text(encoding="utf-8"))
-    problems = [] if head == HEAD else ["requirements.lock has other options for pip than tools/lock.py writes"]
+    problems = check_lock(LOCK, HEAD, "dev") + check_lock(VALIDATORS, HEAD_OF_VALIDATORS, "validators")
+    for name in ENVIRONMENTS:
+        if (ROOT / f"envs/{name}.post-deploy.sh").read_text(encoding="utf-8") != post_deploy(name):
+            problems.append(f"envs/{name}.post-deploy.sh does not follow from requirements.lock")
+    return problems
+
+
+def check_lock(lock: Path, expected_head: str, extra: str) -> list[str]:
+    """What is wrong with the lock of an extra of pyproject.toml."""
+    head, locked = entries(lock.read_text(encoding="utf-8"))
+    problems = [] if head == expected_head else [f"{lock.name} has other options for pip than tools/lock.py writes"]
     try:
-        current = resolved("dev", "--constraint", LOCK)
-        if list(map(pin_of, locked.values())) != list(map(pin_of, current.values())):
-            problems.append("requirements.lock does not follow from pyproject.toml")
-        for name in locked.keys() & current.keys():
-            if not hashes_of(locked[name]) or hashes_of(locked[name]) - hashes_of(current[name]):
-                problems.append(f"requirements.lock has a hash of {name} that no build of it has, or none")
-        for name in ENVIRONMENTS:
-            if (ROOT / f"envs/{name}.post-deploy.sh").read_text(encoding="utf-8") != post_deploy(name):
-                problems.append(f"envs/{name}.post-deploy.sh does not follow from requirements.lock")
+        current = resolved(extra, "--constraint", lock)
     except subprocess.CalledProcessError as error:
-        problems.append(f"requirements.lock does not satisfy pyproject.toml: {error.stderr.strip()}")
+        return [*problems, f"{lock.name} does not satisfy pyproject.toml: {error.stderr.strip()}"]
+    if list(map(pin_of, locked.values())) != list(map(pin_of, current.values())):
+        problems.append(f"{lock.name} does not follow from pyproject.toml")
+    for name in locked.keys() & current.keys():
+        if not hashes_of(locked[name]) or hashes_of(locked[name]) - hashes_of(current[name]):
+            problems.append(f"{lock.name} has a hash of {name} that no build of it has, or none")
     return problems
 
 
@@ -133,6 +145,6 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.check:
         found = check()
-        print("\n".join(found) or "requirements.lock and envs/ follow from pyproject.toml")
+        print("\n".join(found) or "the locks and envs/ follow from pyproject.toml")
         sys.exit(bool(found))
     write(upgrade=options.upgrade)

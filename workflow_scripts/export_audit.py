@@ -12,7 +12,9 @@ from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.files import write_text
 from gfscore.measures import NamedMeasure, named_measures
+from gfscore.show.exports import ExportSettings
 from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.step_runs import recorded_steps
 from gfscore.show.exports.tables import (
     calibration_table,
     class_table,
@@ -111,8 +113,9 @@ def export_crate(
     workflow: Sequence[str],
     inputs: Sequence[str],
     outputs: Sequence[str],
+    stated: ExportSettings,
 ) -> None:
-    """Write a Workflow Run RO-Crate of the audit into a folder; its time is that of verdict.json.
+    """Write a Provenance Run Crate of the audit into a folder; its date is that of verdict.json.
 
     Parameters
     ----------
@@ -123,6 +126,8 @@ def export_crate(
     workflow, inputs, outputs : sequence of str
         Files of the workflow, manifests of data and models, and results besides the verdict, relative to the current
         folder.
+    stated : ExportSettings
+        What the configuration states of author, publisher and licence.
 
     Raises
     ------
@@ -131,13 +136,16 @@ def export_crate(
     """
     verdict = Path(audit.files["verdict"])
     require_unchanged_audit(verdict.parent)
+    results = [str(verdict), *outputs]
     write_crate(
         folder,
         root=".",
         workflow=workflow,
         config=config,
         inputs=inputs,
-        outputs=[str(verdict), *outputs],
+        outputs=results,
+        steps=recorded_steps([*inputs, *results], root=Path()),
+        stated=stated,
         audit=audit.name,
         title=audit.title,
         sentence=audit.verdict.sentence,
@@ -161,4 +169,5 @@ if __name__ == "__main__":
             workflow=list(inputs.workflow),
             inputs=list(inputs.manifests),
             outputs=list(inputs.results),
+            stated=ExportSettings(**params.config["exports"]),
         )

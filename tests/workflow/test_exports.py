@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from gfscore.workflow.audit_check import check_audit
+from helpers.validators import faults_of_crate
 
 pytestmark = pytest.mark.workflow
 
@@ -54,6 +55,10 @@ def test_exports_are_made_of_a_finished_audit(audited):
     metadata = (folder / "ro-crate/ro-crate-metadata.json").read_text(encoding="utf-8")
     assert str(audited.path) not in metadata
     assert (folder / "ro-crate/results/audits/digits/class_scores.parquet").is_file()
+    assert "#execution-of-judge_audit/digits" in metadata and "#step-train_model" in metadata
+    # What the configuration does not state is left out: author, publisher and agent.
+    unstated = {"ro-crate-1.1_22.2", "ro-crate-1.1_22.3", "process-run-crate-0.5_8.6"}
+    assert {fault["check"] for fault in faults_of_crate(folder / "ro-crate")} == unstated
     assert audited.ran("exports") == {}
     checked = check_audit(folder.parent)
     assert checked.faults == []

@@ -20,6 +20,7 @@ from gfscore.audit.settings import (
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.core.settings import Closed, Name, PlainSettings, Text, Unique
 from gfscore.networks.device_choice import InferenceSettings
+from gfscore.show.exports import ExportSettings
 from gfscore.show.page import ReportSettings
 from gfscore.workflow.remedies import RemedySettings
 
@@ -45,6 +46,7 @@ class RunSettings(Closed):
     confusions: ConfusionSettings
     comparison: ComparisonSettings
     report: ReportSettings
+    exports: ExportSettings
 
     @classmethod
     def sections(cls) -> dict[str, type[BaseModel]]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from gfscore.core.software import software, version_in_words
 from gfscore.measures import measure_of, named_measures
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import run_output
+from gfscore.show.exports import ExportSettings
 from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.step_runs import StepRun, recorded_steps
 from gfscore.show.exports.tables import (
     calibration_table,
     class_table,
@@ -35,6 +38,7 @@ from gfscore.workflow.plan import Run
 from gfscore.workflow.sources import workflow_files
 from helpers.configurations import shipped_configuration
 from helpers.synthetic_audits import LAM, synthetic_audit
+from helpers.validators import faults_of_crate
 
 ROOT = Path(__file__).parents[4]
 GREAT = measure_of({"kind": "great"})
@@ -286,7 +290,7 @@ def test_cards_print_no_bound_beyond_the_range_of_its_number():
 # ---- crate ----
 
 
-def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.smk")):
+def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.smk"), steps=(), stated=None):
     write_crate(
         folder,
         root=root,
@@ -298,6 +302,8 @@ def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.
             "results/audits/toy/class_scores.parquet",
             "results/audits/toy/figures",
         ],
+        steps=steps,
+        stated=stated or ExportSettings(),
         audit="toy",
         title="A toy",
         sentence="PASS: all.",
@@ -332,7 +338,7 @@ def test_crate_names_workflow_configuration_inputs_outputs_and_versions(root, tm
     assert {entity.id for entity in action["object"]} == {"config-of-this-run.json", MANIFEST}
     results = [entity.id for entity in action["result"]]
     assert results[2:] == ["results/audits/toy/figures/a.png", "results/audits/toy/figures/b.svg"]
-    versions = {entity["name"]: entity["version"] for entity in crate.mainEntity["softwareRequirements"]}
+    versions = {entity["name"]: entity["softwareVersion"] for entity in crate.mainEntity["softwareRequirements"]}
     assert versions["numpy"] == np.__version__
     assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
     profiles = {entity.id for entity in crate.root_dataset["conformsTo"]}
@@ -413,6 +419,135 @@ def test_two_crates_have_the_same_bytes(root, tmp_path):
     os.utime(root / "Snakefile", (0, 0))
     crate_in(tmp_path / "three", root)
     assert (tmp_path / "three/ro-crate-metadata.json").read_text(encoding="utf-8") == text
+
+
+# ---- steps of the run ----
+
+DATA_STEP = "workflow_scripts/fetch_dataset.py"
+JUDGE_STEP = "workflow_scripts/judge_audit.py"
+VERDICT = "results/audits/toy/verdict.json"
+
+
+@pytest.fixture
+def steps(root):
+    """Two executions, the second of which made two results of what the first had made, and of a file of the user."""
+    for name, text in {
+        DATA_STEP: '"""Open a dataset."""\n', JUDGE_STEP: '"""Judge an audit.\n\nMore."""\n', "CITATION.cff": "", "README.md": "",
+    }.items():  # fmt: skip
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    first = StepRun(
+        script=DATA_STEP, name="fetch_dataset/toy", started=10, ended=20,
+        inputs=["/home/me/my images", DATA_STEP], outputs=[MANIFEST, "results/datasets/toy.parquet"],
+    )  # fmt: skip
+    second = StepRun(
+        script=JUDGE_STEP, name="judge_audit/toy", started=30, ended=1_700_000_100.9,
+        inputs=["results/datasets/toy.parquet", MANIFEST], outputs=[VERDICT, "results/audits/toy/figures"],
+    )  # fmt: skip
+    return [first, second]
+
+
+WORKFLOW_WITH_STEPS = ("Snakefile", "rules/common.smk", DATA_STEP, JUDGE_STEP, "CITATION.cff", "README.md")
+STATED = ExportSettings(
+    author={"name": "Ada <Lovelace>", "orcid": "https://orcid.org/0000-0000-0000-0000"},
+    publisher={"name": "An Institute", "url": "https://example.org/"},
+    licence="CC-BY-4.0",
+)
+
+
+def entities_of(folder):
+    text = (folder / "ro-crate-metadata.json").read_text(encoding="utf-8")
+    return {entity["@id"]: entity for entity in json.loads(text)["@graph"]}
+
+
+def ids(value):
+    return {item["@id"] for item in (value if isinstance(value, list) else [value])}
+
+
+def test_executions_of_steps_name_script_inputs_outputs_and_times(root, tmp_path, steps):
+    crate_in(tmp_path / "crate", root, workflow=WORKFLOW_WITH_STEPS, steps=steps, stated=STATED)
+    entities = entities_of(tmp_path / "crate")
+    run = entities["#execution-of-judge_audit/toy"]
+    assert ids(run["instrument"]) == {JUDGE_STEP}
+    assert ids(run["object"]) == {MANIFEST, "#file-results/datasets/toy.parquet"}
+    figures = {"results/audits/toy/figures/a.png", "results/audits/toy/figures/b.svg"}
+    assert ids(run["result"]) == {VERDICT, *figures}
+    assert (run["startTime"], run["endTime"]) == ("1970-01-01T00:00:30+00:00", "2023-11-14T22:15:00+00:00")
+    assert run["description"] == "Judge an audit."
+    given = entities["#execution-of-fetch_dataset/toy"]["object"]
+    assert entities[given["@id"]]["name"] == "my images"
+    assert "/home/me" not in (tmp_path / "crate/ro-crate-metadata.json").read_text()
+    whole = entities["#run-of-toy"]
+    assert (whole["startTime"], whole["endTime"]) == ("1970-01-01T00:00:10+00:00", run["endTime"])
+    assert entities["#step-fetch_dataset"]["position"] == "1"
+    calls = entities["#snakemake-run"]["object"]
+    assert [entities[call["@id"]]["object"]["@id"] for call in calls] == [
+        "#execution-of-fetch_dataset/toy", "#execution-of-judge_audit/toy",
+    ]  # fmt: skip
+
+
+def test_without_records_of_steps_no_provenance_is_claimed(root, tmp_path):
+    crate_in(tmp_path / "crate", root)
+    entities = entities_of(tmp_path / "crate")
+    assert not [name for name in ids(entities["./"]["conformsTo"]) if "provenance" in name]
+    assert not [entity for entity in entities.values() if "HowToStep" in entity["@type"]]
+
+
+def test_what_nobody_stated_is_not_in_the_crate(root, tmp_path, steps):
+    crate_in(tmp_path / "unstated", root, workflow=WORKFLOW_WITH_STEPS, steps=steps)
+    unstated = entities_of(tmp_path / "unstated")
+    assert not {"author", "publisher"} & unstated["./"].keys()
+    assert "MIT" not in unstated["./"]["license"]["@id"]
+    crate_in(tmp_path / "stated", root, workflow=WORKFLOW_WITH_STEPS, steps=steps, stated=STATED)
+    root_entity = entities_of(tmp_path / "stated")["./"]
+    assert root_entity["license"]["@id"] == "https://spdx.org/licenses/CC-BY-4.0"
+    assert root_entity["author"]["@id"] == STATED.author.orcid
+    assert root_entity["publisher"]["@id"] == "https://example.org/"
+
+
+def test_the_validator_finds_no_fault_required_or_recommended(root, tmp_path, steps):
+    crate_in(tmp_path / "crate", root, workflow=WORKFLOW_WITH_STEPS, steps=steps, stated=STATED)
+    assert faults_of_crate(tmp_path / "crate") == []
+    (tmp_path / "crate" / VERDICT).unlink()
+    assert {fault["severity"] for fault in faults_of_crate(tmp_path / "crate")} == {"required"}
+
+
+SNAKEFILE = """
+rule all:
+    input: "results/audits/b.txt"
+rule one:
+    input: "given.txt"
+    output: "results/a.txt", "results/unread.txt"
+    log: "results/logs/one/x.log"
+    script: "workflow_scripts/one.py"
+rule two:
+    input: "results/a.txt"
+    output: "results/audits/b.txt"
+    log: "results/logs/two/y.log"
+    script: "workflow_scripts/two.py"
+"""
+
+
+def test_steps_are_those_that_snakemake_recorded(tmp_path):
+    script = "from pathlib import Path\nfor path in snakemake.output:\n    Path(path).write_text('made')\n"
+    (tmp_path / "workflow_scripts").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"workflow_scripts/{name}.py").write_text(script)
+    (tmp_path / "given.txt").write_text("given")
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet", "all"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    one, two = recorded_steps(["results/audits/b.txt"], root=tmp_path)
+    assert (one.script, one.name, one.inputs, one.outputs) == (
+        "workflow_scripts/one.py", "one/x", ["given.txt"], ["results/a.txt"],
+    )  # fmt: skip
+    assert (two.name, two.inputs, two.outputs) == ("two/y", ["results/a.txt"], ["results/audits/b.txt"])
+    assert one.started <= one.ended <= two.ended
+    # Replaced by somebody else: what made it is unknown.
+    (tmp_path / "results/a.txt").write_text("other")
+    assert [step.name for step in recorded_steps(["results/audits/b.txt"], root=tmp_path)] == ["two/y"]
+    (tmp_path / "results/audits/b.txt").write_text("other")
+    assert recorded_steps(["results/audits/b.txt"], root=tmp_path) == []
 
 
 # ---- what exports and reports are made of ----

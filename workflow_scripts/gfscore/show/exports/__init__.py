@@ -1,1 +1,34 @@
-"""An audit in the forms that others read: LaTeX tables, model cards, and a research object to deposit and cite."""
+"""An audit in the forms that others read: LaTeX, model cards, a description of its data, a research object, MLflow."""
+
+from pydantic import Field
+
+from gfscore.core.settings import Closed
+
+ORCID = r"^https://orcid\.org/\d{4}-\d{4}-\d{4}-\d{3}[\dX]$"
+WEB_ADDRESS = r"^https?://[^\s?#]+$"
+
+
+class Author(Closed):
+    """Who ran the audits."""
+
+    name: str = Field(min_length=1, description="Name of the person.")
+    orcid: str | None = Field(None, pattern=ORCID, description="ORCID, as https://orcid.org/0000-0000-0000-0000.")
+
+
+class Publisher(Closed):
+    """An organisation."""
+
+    name: str = Field(min_length=1, description="Name of the organisation.")
+    url: str = Field(pattern=WEB_ADDRESS, description="Address of its page.")
+
+
+class ExportSettings(Closed):
+    """What only its authors know of an audit; stated in exports, and left out of them where it is null."""
+
+    author: Author | None = Field(None, description="Who ran the audits.")
+    publisher: Publisher | None = Field(None, description="Organisation of the author, which publishes the audits.")
+    licence: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9.+-]+$",
+        description="Licence of the results, by its SPDX identifier such as CC-BY-4.0.",
+    )

@@ -1,10 +1,11 @@
-"""An audit as a Workflow Run RO-Crate: workflow, configuration, inputs, outputs and versions, to deposit and to cite.
+"""An audit as a Provenance Run Crate, to deposit and to cite: workflow, steps, configuration, data and versions.
 
-Sources: RO-Crate 1.1, and the profiles Process Run Crate 0.5, Workflow Run Crate 0.5 and Workflow RO-Crate 1.0.
+Sources: RO-Crate 1.1, and the profiles Process, Workflow and Provenance Run Crate 0.5 and Workflow RO-Crate 1.0.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import yaml
 
@@ -23,21 +25,37 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.names import without_queries, without_query
 from gfscore.core.software import software, version_in_words
+from gfscore.show.exports import ExportSettings
+from gfscore.show.exports.step_runs import StepRun
 
 if TYPE_CHECKING:
     from rocrate.model.contextentity import ContextEntity
     from rocrate.model.entity import Entity
     from rocrate.rocrate import ROCrate
 
-PROFILES = {
+WORKFLOW_PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
+PROVENANCE_PROFILE = {"https://w3id.org/ro/wfrun/provenance/0.5": ("Provenance Run Crate", "0.5")}
+BIOSCHEMAS = "https://bioschemas.org/profiles"
 CONFIG = "config-of-this-run.json"
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
-LICENSE = "https://spdx.org/licenses/MIT"
-PACKAGES = ("snakemake", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "rocrate")
+SPDX = "https://spdx.org/licenses"
+COMPLETED = "http://schema.org/CompletedActionStatus"
+YEAR = "2026"
+"""Year in which the workflow was created, as LICENSE says."""
+
+PACKAGES = {
+    "numpy": "https://numpy.org",
+    "scipy": "https://scipy.org",
+    "pandas": "https://pandas.pydata.org",
+    "pyarrow": "https://arrow.apache.org",
+    "matplotlib": "https://matplotlib.org",
+    "rocrate": "https://github.com/ResearchObject/ro-crate-py",
+}
+ENGINE = ("snakemake", "https://snakemake.github.io")
 URL_WITH_QUERY = re.compile(
     r"""
     https?://[^\s"'?]+\?      # up to the question mark
@@ -62,6 +80,8 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".yaml": "text/yaml",
 }
+OTHER_MEDIA_TYPE = "text/plain"
+"""Media type of the workflow's other files, all of which are text."""
 
 
 def write_crate(
@@ -72,6 +92,8 @@ def write_crate(
     config: Mapping[str, Any],
     inputs: Collection[str],
     outputs: Iterable[str | Path],
+    steps: Sequence[StepRun],
+    stated: ExportSettings,
     audit: str,
     title: str,
     sentence: str,
@@ -96,12 +118,17 @@ def write_crate(
         Manifests with the digests of datasets and models that were measured.
     outputs : iterable of path
         Files and folders of the audit.
+    steps : sequence of StepRun
+        Executions of steps that made inputs and outputs, in the order of their start. The files between them are named
+        and left out. Without any the crate is a Workflow Run Crate, and claims no more.
+    stated : ExportSettings
+        Author, publisher and licence of the results.
     audit, title : str
         Name and title of the audit.
     sentence : str
         Verdict of the audit, in a sentence.
     finished : float
-        Time when the run ended, seconds since 1970.
+        Time of the verdict, seconds since 1970.
 
     Raises
     ------
@@ -111,10 +138,11 @@ def write_crate(
     from rocrate.rocrate import ROCrate
 
     root = Path(root)
-    ended = datetime.fromtimestamp(int(finished), tz=UTC).isoformat()
     crate = ROCrate(version="1.1")
-    _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, ended=ended)
-    main_workflow = _add_workflow(crate, root, workflow)
+    _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, published=_time(finished), steps=bool(steps))
+    author = _add_people(crate, stated)
+    crate.license = _add_licence(crate, stated.licence)
+    main_workflow = _add_workflow(crate, root, workflow, scripts={step.script for step in steps})
 
     text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
     properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
@@ -133,70 +161,144 @@ def write_crate(
             parameters.append(_add_parameter(crate, file.stem, entity, file.name))
     main_workflow["output"] = parameters
 
-    action = crate.add_action(
-        main_workflow,
-        identifier=f"#run-of-{audit}",
-        object=objects,
-        result=results,
-        properties={
-            "name": f"Run of the audit {audit}",
-            "endTime": ended,
-            "actionStatus": "http://schema.org/CompletedActionStatus",
-            "description": sentence,
-        },
+    properties = {"name": f"Run of the audit {audit}", "description": sentence, "actionStatus": COMPLETED}
+    if steps:
+        properties["startTime"] = _time(steps[0].started)
+    properties["endTime"] = _time(max([finished, *(step.ended for step in steps)]))
+    run = crate.add_action(
+        main_workflow, identifier=f"#run-of-{audit}", object=objects, result=results, properties=properties
     )
-    crate.root_dataset["mentions"] = [action]
+    actions = [run]
+    if steps:
+        actions += _add_steps(crate, main_workflow, run, steps, code={*workflow})
+    for action in actions:
+        if author:
+            action["agent"] = author
+    crate.root_dataset["mentions"] = actions
+    _unwrap_single_values(crate)
     crate.write(folder)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), tz=UTC).isoformat()
+
+
+def _unwrap_single_values(crate: ROCrate) -> None:
+    # A property with one value is no list in the form of JSON-LD that RO-Crate asks for.
+    for entity in crate.get_entities():
+        for name, values in dict(entity.properties()).items():
+            if not name.startswith("@") and isinstance(values, list) and len(values) == 1:
+                entity[name] = values[0]
 
 
 # ---- entities of the crate ----
 
 
-def _describe(crate: ROCrate, *, name: str, sentence: str, ended: str) -> None:
+def _describe(crate: ROCrate, *, name: str, sentence: str, published: str, steps: bool) -> None:
     crate.metadata.extra_terms["sha256"] = SHA256
     crate.name = name
-    crate.datePublished = ended
+    crate.datePublished = published
     crate.description = (
         f"Class-wise robustness and fairness of image classifiers. {sentence} Data and checkpoints keep the licences "
         "of their owners and are named by their digests."
     )
-    crate.license = _add_entity(
-        crate, LICENSE, "CreativeWork", name="MIT License", description="Licence of the workflow"
+    conforms_to = []
+    for identifier, (profile, number) in (WORKFLOW_PROFILES | (PROVENANCE_PROFILE if steps else {})).items():
+        conforms_to.append(_add_entity(crate, identifier, "CreativeWork", name=profile, version=number))
+    crate.root_dataset["conformsTo"] = conforms_to
+
+
+def _add_people(crate: ROCrate, stated: ExportSettings) -> ContextEntity | None:
+    # The author, if stated.
+    publisher = author = None
+    if stated.publisher:
+        publisher = _add_entity(
+            crate, stated.publisher.url, "Organization", name=stated.publisher.name, url=stated.publisher.url
+        )
+        crate.publisher = publisher
+    if stated.author:
+        author = _add_entity(crate, stated.author.orcid or "#author", "Person", name=stated.author.name)
+        if publisher:
+            author["affiliation"] = publisher
+        crate.root_dataset["author"] = author
+    return author
+
+
+def _add_licence(crate: ROCrate, identifier: str | None) -> ContextEntity:
+    if identifier:
+        return _add_entity(
+            crate, f"{SPDX}/{identifier}", "CreativeWork", name=identifier, description="Licence of the results"
+        )
+    return _add_entity(
+        crate,
+        "#licence",
+        "CreativeWork",
+        name="None stated for the results; MIT License for the workflow",
+        description="Who deposits the results states their licence.",
     )
-    profiles = []
-    for identifier, (profile, number) in PROFILES.items():
-        profiles.append(_add_entity(crate, identifier, "CreativeWork", name=profile, version=number))
-    crate.root_dataset["conformsTo"] = profiles
 
 
-def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str]) -> Entity:
+def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str], *, scripts: Collection[str]) -> Entity:
+    # The workflow, whose steps are executions of these scripts of it.
     snakefile = paths[0]
+    authors = _add_entity(
+        crate, "#gfscore-authors", "Organization", name="The gfscore authors", url={"@id": "CITATION.cff"}
+    )
+    licence = _add_entity(
+        crate, f"{SPDX}/MIT", "CreativeWork", name="MIT License", description="Licence of the workflow"
+    )
     main = crate.add_workflow(
         root / snakefile,
         snakefile,
         main=True,
         lang="snakemake",
-        properties={"name": "gfscore", "version": version_in_words(software()), "license": {"@id": LICENSE}},
+        properties={
+            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", *(["HowTo"] if scripts else [])],
+            "name": "gfscore",
+            **_code_here(snakefile),
+            "encodingFormat": OTHER_MEDIA_TYPE,
+            "conformsTo": {"@id": f"{BIOSCHEMAS}/ComputationalWorkflow/1.0-RELEASE"},
+            "dateCreated": YEAR,
+        },
     )
-    requirements = []
-    for name, number in _versions().items():
-        requirement = _add_entity(
-            crate, f"#{name}", "SoftwareApplication", name=name, version=number, softwareVersion=number
-        )
-        requirements.append(requirement)
+    main["creator"] = authors
+    main["license"] = licence
+    if crate.publisher:
+        main["sdPublisher"] = crate.publisher
+    requirements = [_add_software(crate, "python", "https://www.python.org", platform.python_version())]
+    for name, address in PACKAGES.items():
+        requirements.append(_add_software(crate, name, address, _installed(name)))
     main["softwareRequirements"] = requirements
-    main["hasPart"] = [_add_file(crate, root, Path(path)) for path in paths[1:]]
+    for path in paths[1:]:
+        if path in scripts:
+            described = {"@type": ["File", "SoftwareSourceCode"], "name": Path(path).stem, **_code_here(path)}
+            _add_file(crate, root, Path(path), **described)
+        else:
+            _add_file(crate, root, Path(path))
+    readme = crate.get("README.md")
+    if readme:
+        readme["about"] = crate.root_dataset
     return main
 
 
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+def _code_here(path: str) -> dict[str, object]:
+    # Version and address of a file of the workflow: without a place on the web it is what stands in the crate.
+    return {"version": version_in_words(software()), "url": {"@id": path}}
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        # Snakemake itself, where a step runs in an environment of its own.
+        return None
+
+
+def _add_software(crate: ROCrate, name: str, address: str, number: str | None) -> ContextEntity:
+    entity = _add_entity(crate, address, "SoftwareApplication", name=name, url=address)
+    if number:
+        entity["softwareVersion"] = number
+    return entity
 
 
 def _add_parameter(crate: ROCrate, name: str, example: Entity, description: str) -> ContextEntity:
@@ -207,7 +309,7 @@ def _add_parameter(crate: ROCrate, name: str, example: Entity, description: str)
         name=name,
         additionalType="File",
         description=description,
-        conformsTo={"@id": "https://bioschemas.org/profiles/FormalParameter/1.0-RELEASE"},
+        conformsTo={"@id": f"{BIOSCHEMAS}/FormalParameter/1.0-RELEASE"},
         workExample={"@id": example.id},
     )
     example["exampleOfWork"] = {"@id": parameter.id}
@@ -220,10 +322,94 @@ def _add_entity(crate: ROCrate, identifier: str, kind: str, **properties: object
     return crate.add(ContextEntity(crate, identifier, properties={"@type": kind, **properties}))
 
 
+# ---- steps ----
+
+
+def _add_steps(
+    crate: ROCrate, workflow: Entity, run: Entity, steps: Sequence[StepRun], *, code: Collection[str]
+) -> list[Entity]:
+    """Describe the steps of the workflow, and every execution of one.
+
+    Parameters
+    ----------
+    workflow, run : Entity
+        The workflow, and the action that is its run.
+    code : collection of str
+        Files of the workflow, which are no data to a step.
+
+    Returns
+    -------
+    list of Entity
+        The actions that are executions, and the one of the engine that called for them.
+    """
+    positions: dict[str, ContextEntity] = {}
+    executions, calls = [], []
+    for step in steps:
+        script = crate.get(step.script)
+        objects = [entity for path in step.inputs if path not in code for entity in _data_entities(crate, path)]
+        results = [entity for path in step.outputs for entity in _data_entities(crate, path)]
+        if step.script not in positions:
+            positions[step.script] = _add_how_to_step(crate, script, position=len(positions) + 1)
+        how_to_step = positions[step.script]
+        execution = crate.add_action(
+            script,
+            identifier=f"#execution-of-{quote(step.name)}",
+            object=objects,
+            result=results,
+            properties={
+                "name": step.name,
+                "description": how_to_step["description"],
+                "startTime": _time(step.started),
+                "endTime": _time(step.ended),
+                "actionStatus": COMPLETED,
+            },
+        )
+        executions.append(execution)
+        call = _add_entity(crate, f"#call-of-{quote(step.name)}", "ControlAction", name=f"Call of {step.name}")
+        call["instrument"] = how_to_step
+        call["object"] = execution
+        calls.append(call)
+
+    workflow["step"] = list(positions.values())
+    workflow["hasPart"] = [crate.get(script) for script in positions]
+    engine = _add_entity(crate, "#snakemake-run", "OrganizeAction", name="Run of Snakemake")
+    engine["instrument"] = _add_software(crate, *ENGINE, _installed(ENGINE[0]))
+    engine["object"] = calls
+    engine["result"] = run
+    return [*executions, engine]
+
+
+def _add_how_to_step(crate: ROCrate, script: Entity, *, position: int) -> ContextEntity:
+    name = Path(script.id).stem
+    documentation = ast.get_docstring(ast.parse(Path(script.source).read_text(encoding="utf-8"))) or name
+    return _add_entity(
+        crate,
+        f"#step-{name}",
+        "HowToStep",
+        name=name,
+        description=documentation.partition("\n")[0],
+        position=str(position),
+        workExample={"@id": script.id},
+    )
+
+
+def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
+    # A file, or the files of a folder. What is not in the crate is named; a file of the user by its last part alone.
+    in_crate = [entity for entity in crate.data_entities if entity.id == path or entity.id.startswith(f"{path}/")]
+    if in_crate:
+        return in_crate
+    name = path if Path(path).parts[0] == "results" else Path(path).name
+    identifier = f"#file-{quote(name)}"
+    entity = crate.get(identifier) or _add_entity(
+        crate, identifier, "CreativeWork", name=name, description="A file of the run that is not in this crate"
+    )
+    return [entity]
+
+
 # ---- files ----
 
 
-def _add_file(crate: ROCrate, root: Path, path: Path) -> Entity:
+def _add_file(crate: ROCrate, root: Path, path: Path, **described: object) -> Entity:
     source: Path | io.StringIO = root / path
     if path == Path("config.yaml") or path.parent == Path("configs"):
         text = _text_without_queries(root / path, path)
@@ -234,9 +420,8 @@ def _add_file(crate: ROCrate, root: Path, path: Path) -> Entity:
         size = (root / path).stat().st_size
         digest = sha256_of_file(root / path)
 
-    properties = {"name": path.name}
-    if path.suffix in MEDIA_TYPES:
-        properties["encodingFormat"] = MEDIA_TYPES[path.suffix]
+    properties = {"name": path.name, **described}
+    properties["encodingFormat"] = MEDIA_TYPES.get(path.suffix, OTHER_MEDIA_TYPE)
     properties["contentSize"] = str(size)
     properties["sha256"] = digest
     return crate.add_file(source, path.as_posix(), properties=properties)
