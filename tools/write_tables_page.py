@@ -73,6 +73,7 @@ KINDS = {
     pa.float64(): "float64",
     pa.list_(pa.string()): "list of texts",
     pa.list_(pa.float32()): "list of float32",
+    pa.binary(): "bytes",
 }
 
 
@@ -84,7 +85,8 @@ def page() -> str:
 def _section(name: str, table: Table) -> str:
     samples = "`results/samples/<measure>/<dataset>/<threat>/<model>.parquet`, of measures of this kind"
     place = PLACES.get(name) or (samples if name.startswith("samples of kind ") else f"`results/audits/<audit>/{name}`")
-    rows = [(f"`{column}`", KINDS.get(kind, str(kind)), meaning) for column, kind, meaning in table.columns]
+    columns = (*table.columns, *table.evidence)
+    rows = [(f"`{column}`", KINDS.get(kind, str(kind)), meaning) for column, kind, meaning in columns]
     return f"## {name}\n\n{place}. Version {table.version}.\n\n{_table(('column', 'type', 'meaning'), rows)}"
 
 

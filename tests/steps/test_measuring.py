@@ -158,6 +158,36 @@ def test_an_interrupted_measure_goes_on_and_gives_the_same_table(files, tmp_path
     pd.testing.assert_frame_equal(frame, undisturbed)
 
 
+def test_certificates_are_kept_through_an_interruption_and_two_runs_give_the_same_bytes(files, tmp_path):
+    # Untrained, the network is right about a tenth of the samples.
+    settings = {"kind": "proven", "eps": 0.01, "budget": 500, "subset": {"samples": 120, "seed": 1}, "seed": 5}
+    kind, table = KINDS["proven"], CATALOGUE["samples of kind proven"]
+    prove = partial(kind.load(), settings=kind.parse(settings))
+    batches = []
+
+    def interrupted(*arguments, **keywords):
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        batches.append(arguments)
+        return prove(*arguments, **keywords)
+
+    def run_job(folder, measure_batch):
+        measure_in_batches(job_in(folder, files, settings=settings, batch_size=50), measure_batch, table=table)
+
+    run_job(tmp_path / "whole", prove)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(tmp_path, interrupted)
+    run_job(tmp_path, prove)
+    path = tmp_path / "samples.parquet"
+    assert path.read_bytes() == (tmp_path / "whole/samples.parquet").read_bytes()
+
+    frame = read_table(path, table, evidence=True)
+    assert (frame["certificate"].notna() == (frame["status"] == "proven")).all()
+    assert frame["certificate"].iloc[:50].notna().any()
+    # Those who do not ask for it do not read it.
+    assert read_table(path, table).columns.tolist() == table.column_names == frame.columns.tolist()[:-2]
+
+
 def test_the_passes_of_a_certificate_are_its_draws_and_the_clean_prediction(files, tmp_path):
     smoothing = {"sigma": 0.25, "selection_samples": 10, "estimation_samples": 60, "alpha": 0.01, "batch_size": 50}
     settings = SETTINGS | {"kind": "certified", "smoothing": smoothing | {"sandwich": None}}

@@ -168,7 +168,7 @@ def measured(kind, **changed):
         columns = KINDS[kind].load()(
             fitted(), x, few.labels.astype(np.int64), settings=KINDS[kind].parse(settings), seeds=seeds_of(x, seed=7)
         )
-    words = ("attack", "state", "corruption", "status", "decided_by")
+    words = ("attack", "state", "corruption", "status", "decided_by", "certificate", "counterexample")
     numeric = {name: np.asarray(values) for name, values in columns.items() if name not in words}
     return [float(np.nanmean(values.astype(float))) for _, values in sorted(numeric.items())]
 

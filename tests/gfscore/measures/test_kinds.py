@@ -129,7 +129,7 @@ def test_it_fills_its_table_within_its_range_and_alike_every_time(name, network,
     columns = measured(name, classifier, images, labels)
     rows = columns.get("row", np.arange(SAMPLES))
     asked = {column for column, _, _ in table_of(name).columns} - BY_THE_HOUSE
-    assert set(columns) - {"row"} == asked
+    assert set(columns) - {"row", *(column.name for column in KINDS[name].evidence)} == asked
     assert set(rows) == set(range(SAMPLES)) and (len(rows) > SAMPLES) == measure.several_copies
     low, high = measure.value_range
     assert ((columns["value"] >= low) & (columns["value"] <= high)).all()

@@ -13,6 +13,11 @@ from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.proven import Proven
 from gfscore.measures.proven.batch import measure_batch
 from gfscore.networks.classifier import from_network
+from gfscore.proofs.certificates import Certificate, Claim, image_digest
+from gfscore.proofs.checking.check import check, margins_at
+from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.proofs.counterexamples import distance, from_bytes
+from gfscore.proofs.graph import graph_of
 from helpers.samples import seeds_of
 
 EPS = 0.06
@@ -80,6 +85,43 @@ def test_without_an_attack_branches_refute(digits):
     assert by_branches.any()
     # The point that refutes is classified otherwise.
     assert (alone["prediction"][by_branches] != labels[by_branches]).all()
+
+
+def plain_of(network):
+    return PlainNetwork(graph_of(network, (1, 8, 8)).plain())
+
+
+def test_every_proof_has_a_certificate_that_an_independent_check_accepts(digits, columns):
+    network, images, labels = digits
+    plain = plain_of(network)
+    for row, content in enumerate(columns["certificate"]):
+        assert (content is None) == (columns["status"][row] != "proven")
+        if content is not None:
+            certificate = Certificate.from_bytes(content)
+            claim = Claim(plain.digest, image_digest(images[row]), int(labels[row]), "linf", EPS)
+            lower = check(certificate, claim, plain, images[row])
+            assert lower >= columns["lower"][row] - 1e-6 > 0
+            # Rounding errors of float32 are small against margins of about 1.
+            assert lower - 1e-2 < columns["lower32"][row] < lower
+    assert np.isnan(columns["lower32"][columns["status"] != "proven"]).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_counterexamples_lie_in_the_ball_to_the_last_bit_and_are_surely_misclassified(digits, norm):
+    network, images, labels = digits
+    plain = plain_of(network)
+    eps = {"linf": EPS, "l2": 0.4}[norm]
+    settings = Proven(norm=norm, eps=eps, budget=200)
+    columns = measure_batch(from_network(network), images, labels, settings=settings, seeds=seeds_of(images))
+    attacked = columns["decided_by"] == "attack"
+    assert attacked.sum() >= 3
+    for row in np.flatnonzero(attacked):
+        point = from_bytes(columns["counterexample"][row], images[row].shape)
+        assert distance(point, images[row], norm) <= eps and point.min() >= 0 and point.max() <= 1
+        _, upper = margins_at(point, labels[row], plain)
+        assert (upper <= 0).any()
+    # A sample that is wrong undisturbed is its own counterexample.
+    assert all(content is None for content in columns["counterexample"][~attacked])
 
 
 def test_a_larger_budget_proves_no_less(digits, columns):

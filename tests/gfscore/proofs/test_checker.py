@@ -9,11 +9,14 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.proofs.certificates import Certificate, LayerProof
-from gfscore.proofs.checker import Refused, check
+from gfscore.proofs.checking.activations import lines as lines_of
+from gfscore.proofs.checking.check import check, margins_at, smallest_margin
+from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
-from helpers.proofs import random_network
+from helpers.proofs import points_in, random_network
 
 EPS = 0.09
 
@@ -26,7 +29,8 @@ class Case:
         layers = [nn.Conv2d(2, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 6, 3, padding=1), nn.ReLU(), nn.Flatten()]
         network = nn.Sequential(*layers, nn.Linear(96, 12), nn.ReLU(), nn.Linear(12, 4)).eval()
         graph = graph_of(network, (2, 4, 4))
-        self.nodes = graph.plain()
+        self.graph = graph
+        self.network = PlainNetwork(graph.plain())
         images = torch.rand(40, 2, 4, 4, generator=torch.Generator().manual_seed(3)).numpy()
         labels = graph.logits(torch.from_numpy(images)).argmax(1).numpy()
         for eps in (0.2, 0.15, 0.1, 0.07, 0.05):
@@ -59,7 +63,7 @@ def case():
 
 
 def test_a_certificate_is_accepted_with_the_bound_of_its_proof(case):
-    lower = check(case.certificate, case.certificate.claim, case.nodes, case.image)
+    lower = check(case.certificate, case.certificate.claim, case.network, case.image)
     assert lower >= case.proof.lower - 1e-7
     assert case.proof.lower == case.certificate.lower > 0
 
@@ -69,30 +73,30 @@ def test_a_certificate_survives_storage_and_is_small(case):
     again = Certificate.from_bytes(content)
     assert again.claim == case.certificate.claim
     assert again.to_bytes() == content
-    assert check(again, again.claim, case.nodes, case.image) > 0
+    assert check(again, again.claim, case.network, case.image) > 0
     for damaged in (content[:-9], b"", content[:40] + b"x" + content[41:]):
         with pytest.raises(InputError):
             changed = Certificate.from_bytes(damaged)
             # A change that the format does not notice must not change what is claimed.
             if changed.to_bytes() == content:
                 raise InputError("the same")
-            check(changed, again.claim, case.nodes, case.image)
+            check(changed, again.claim, case.network, case.image)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_certificates_of_random_networks_are_accepted(seed, norm):
-    network = random_network(seed, relu_only=True)
+    network = random_network(seed)
     graph = graph_of(network, (2, 4, 4))
     images = torch.rand(5, 2, 4, 4, generator=torch.Generator().manual_seed(seed)).numpy()
     labels = graph.logits(torch.from_numpy(images)).argmax(1).numpy()
     eps = 0.03 if norm == "linf" else 0.1
-    nodes = graph.plain()
+    plain = PlainNetwork(graph.plain())
     for image, proof in zip(
         images, prove(layered(graph), images, labels, norm=norm, eps=eps, budget=3000), strict=True
     ):
         if proof.proven:
-            assert check(proof.certificate, proof.certificate.claim, nodes, image) >= proof.lower - 1e-6
+            assert check(proof.certificate, proof.certificate.claim, plain, image) >= proof.lower - 1e-6
 
 
 # Planted faults
@@ -232,7 +236,7 @@ def test_a_planted_fault_is_refused(case, name, number):
     change, _ = FAULTS[name]
     faulty = change(case.certificate, number)
     with pytest.raises(Refused):
-        check(faulty, case.certificate.claim, case.nodes, case.image)
+        check(faulty, case.certificate.claim, case.network, case.image)
 
 
 @pytest.mark.parametrize("share", [1.3, 1.6, 2.5])
@@ -240,7 +244,7 @@ def test_a_producer_whose_claim_is_false_is_refused(case, share):
     """Certificate and claim agree on a larger ball, for which the proof does not hold."""
     claim = replace(case.certificate.claim, eps=case.certificate.claim.eps * share)
     with pytest.raises(Refused, match="not proven"):
-        check(replace(case.certificate, claim=claim), claim, case.nodes, case.image)
+        check(replace(case.certificate, claim=claim), claim, case.network, case.image)
 
 
 def test_a_claim_of_another_label_is_refused_although_the_certificate_agrees(case):
@@ -248,16 +252,20 @@ def test_a_claim_of_another_label_is_refused_although_the_certificate_agrees(cas
     claim = replace(case.certificate.claim, label=label)
     trees = [replace(case.certificate.trees[0], rival=case.certificate.claim.label), *case.certificate.trees[1:]]
     with pytest.raises(Refused, match="not proven"):
-        check(replace(case.certificate, claim=claim, trees=tuple(trees)), claim, case.nodes, case.image)
+        check(replace(case.certificate, claim=claim, trees=tuple(trees)), claim, case.network, case.image)
 
 
 def test_a_network_with_other_weights_proves_nothing_with_the_certificate(case):
-    nodes = list(case.nodes)
+    nodes = list(case.network.nodes)
     last = nodes[-1]
     arrays = last.arrays | {"weight": last.arrays["weight"][:, ::-1]}
     nodes[-1] = replace(last, arrays=arrays)
-    with pytest.raises(Refused):
-        check(case.certificate, case.certificate.claim, nodes, case.image)
+    network = PlainNetwork(nodes)
+    with pytest.raises(Refused, match="another network"):
+        check(case.certificate, case.certificate.claim, network, case.image)
+    claim = replace(case.certificate.claim, network=network.digest)
+    with pytest.raises(Refused, match="not proven"):
+        check(replace(case.certificate, claim=claim), claim, network, case.image)
 
 
 def test_changed_slopes_stay_valid_but_may_prove_less(case):
@@ -269,8 +277,77 @@ def test_changed_slopes_stay_valid_but_may_prove_less(case):
         lower = generator.integers(0, 256, proof.lower.shape, dtype=np.uint8)
         proofs[number] = LayerProof(proof.places, lower, proof.upper)
     try:
-        lower = check(replace(certificate, proofs=proofs), certificate.claim, case.nodes, case.image)
+        lower = check(replace(certificate, proofs=proofs), certificate.claim, case.network, case.image)
     except Refused as refusal:
         assert "not proven" in str(refusal)
     else:
         assert lower > 0
+
+
+# The checker's own bounds
+
+
+def random_balls(seed, norm):
+    """A random network as it is, as a graph and for the checker, and three images with balls and certificates."""
+    network = random_network(seed)
+    graph = graph_of(network, (2, 4, 4))
+    images = torch.rand(3, 2, 4, 4, generator=torch.Generator().manual_seed(seed)).numpy()
+    labels = graph.logits(torch.from_numpy(images)).argmax(1).numpy()
+    eps = 0.03 if norm == "linf" else 0.1
+    proofs = prove(layered(graph), images, labels, norm=norm, eps=eps, budget=500)
+    return network, graph, PlainNetwork(graph.plain()), zip(images, labels, proofs, strict=True), eps
+
+
+def margins_of(logits, label):
+    others = [j for j in range(logits.shape[1]) if j != label]
+    return logits[:, label] - logits[:, others].max(1).values
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_no_point_contradicts_a_bound_of_the_checker_in_real_or_in_float32_arithmetic(norm):
+    generator = torch.Generator().manual_seed(0)
+    checked = 0
+    for seed in range(20, 32):
+        network, graph, plain, balls, eps = random_balls(seed, norm)
+        for image, label, proof in balls:
+            if not proof.proven:
+                continue
+            claim = proof.certificate.claim
+            lower = smallest_margin(proof.certificate, claim, plain, image)
+            lower32 = smallest_margin(proof.certificate, claim, plain, image, float32=True)
+            assert lower - 1e-3 < lower32 < lower
+            points = points_in(torch.from_numpy(image), eps, norm, generator, 2000)
+            with torch.no_grad():
+                assert float(margins_of(graph.logits(points), label).min()) >= lower
+                assert float(margins_of(network(points.float()).double(), label).min()) >= lower32
+            checked += 1
+    assert checked >= 12
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "tanh"])
+def test_lines_of_curves_hold_between_their_ends(kind):
+    generator = np.random.default_rng(0)
+    ends = np.sort(generator.normal(size=(4000, 2)) * 10.0 ** generator.integers(-8, 3, (4000, 1)), axis=1)
+    ends[:1000] += 3 * generator.normal(size=(1000, 1))
+    low, high = ends.T
+    lines = lines_of(kind, low, high)
+    shares = np.linspace(0, 1, 301)
+    points = np.clip(low[:, None] + shares * (high - low)[:, None], low[:, None], high[:, None])
+    exact = np.longdouble(points)
+    values = np.tanh(exact) if kind == "tanh" else 1 / (1 + np.exp(-exact))
+    below, below_at_0, above, above_at_0 = (line[:, None].astype(np.longdouble) for line in lines)
+    assert (below * exact + below_at_0 <= values).all()
+    assert (above * exact + above_at_0 >= values).all()
+    # Lines of a narrow interval are close to the curve.
+    narrow = high - low < 1e-3
+    assert ((above - below) * exact + above_at_0 - below_at_0)[narrow].max() < 1e-5
+
+
+def test_margins_at_a_point_enclose_those_of_the_network(case):
+    point = case.image.astype(np.float64) + 1e-3
+    label = case.certificate.claim.label
+    lower, upper = margins_at(point, label, case.network)
+    logits = case.graph.logits(torch.from_numpy(point[None]))[0].numpy()
+    margins = logits[label] - np.delete(logits, label)
+    assert (lower <= margins).all() and (margins <= upper).all()
+    assert (upper - lower).max() < 1e-9

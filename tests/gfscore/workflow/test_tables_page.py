@@ -19,8 +19,9 @@ def test_page_says_where_every_table_lies_and_what_each_column_means():
     for name, table in CATALOGUE.items():
         assert "`results/" in sections[name].split("\n")[2]
         rows = [line for line in sections[name].splitlines() if line.startswith("| `")]
-        assert len(rows) == len(table.columns)
-        for row, (column, _, meaning) in zip(rows, table.columns, strict=True):
+        columns = (*table.columns, *table.evidence)
+        assert len(rows) == len(columns)
+        for row, (column, _, meaning) in zip(rows, columns, strict=True):
             assert row.startswith(f"| `{column}` | ")
             # A name said again explains nothing.
             assert meaning not in ("", column)

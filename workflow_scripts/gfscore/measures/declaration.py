@@ -141,6 +141,8 @@ class Kind(Generic[S]):
     """Settings that make the name of a measure without one, such as "smoothing.sigma" (gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()
     """Columns of its samples table beyond those that all measures have, or all measures of a network."""
+    evidence: tuple[Column, ...] = ()
+    """Columns of bytes from which others check values again: certificates, counterexamples. A table may lack them."""
     table_version: int = 1
     """Increase it when the meaning of a column changes."""
     version: int = 1

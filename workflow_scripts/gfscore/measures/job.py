@@ -327,4 +327,4 @@ class Batches:
         rows = np.asarray(columns.pop("row", np.arange(len(batch))))
         frame = {"sample_id": sample_id[rows], "label": labels[rows], "clean_prediction": clean_prediction[rows]}
         frame.update(columns)
-        return pd.DataFrame(frame)[self.table.column_names]
+        return pd.DataFrame(frame)[self.table.with_evidence(frame).column_names]

@@ -139,7 +139,7 @@ def _read_kept(path: Path, table: Table, identity: Mapping[str, Any]) -> pd.Data
     if not path.is_file():
         return None
     try:
-        frame = read_table(path, table, expect=identity)
+        frame = read_table(path, table, expect=identity, evidence=True)
         kept_identity = read_identity(path)
         if PASSES not in kept_identity:
             raise InputError(f"{path}: kept by an earlier version, which did not count passes")

@@ -47,15 +47,17 @@ def _typed(columns: Iterable[Column]) -> list[TypedColumn]:
     return [(column.name, pa.type_for_alias(column.type), column.meaning) for column in columns]
 
 
-def _samples_table(name: str, version: int, columns: Iterable[Column]) -> Table:
-    return Table(name=name, version=version, columns=(*SAMPLE_COLUMNS, *_typed(columns)))
+def _samples_table(name: str, version: int, columns: Iterable[Column], evidence: Iterable[Column] = ()) -> Table:
+    typed_columns = (*SAMPLE_COLUMNS, *_typed(columns))
+    return Table(name=name, version=version, columns=typed_columns, evidence=tuple(_typed(evidence)))
 
 
 def _tables_of_kinds() -> dict[str, Table]:
     tables = {}
     for name, kind in KINDS.items():
         if kind.kind_columns:
-            tables[name] = _samples_table(f"samples of kind {name}", kind.table_version, kind.kind_columns)
+            title = f"samples of kind {name}"
+            tables[name] = _samples_table(title, kind.table_version, kind.kind_columns, kind.evidence)
     return tables
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import lzma
 import zipfile
 from dataclasses import dataclass
 
@@ -13,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.proofs.packing import packed, unpacked
 
 FORMAT = 1
 """Raised when the meaning of an entry changes."""
-
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ class Certificate:
                 arrays[f"tree{number}_{name}"] = getattr(tree, name)
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, facts=np.array(json.dumps(facts)), **arrays)
-        return lzma.compress(content.getvalue(), format=lzma.FORMAT_RAW, filters=FILTERS)
+        return packed(content.getvalue())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Certificate:
@@ -143,8 +141,7 @@ class Certificate:
             For anything else.
         """
         try:
-            unpacked = lzma.decompress(content, format=lzma.FORMAT_RAW, filters=FILTERS)
-            with np.load(io.BytesIO(unpacked), allow_pickle=False) as file:
+            with np.load(io.BytesIO(unpacked(content, "certificate")), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             facts = json.loads(str(arrays["facts"]))
             if facts["format"] != FORMAT:
@@ -161,7 +158,7 @@ class Certificate:
                 members = [arrays[f"tree{number}_{name}"] for name in ("units", "children", "slopes", "multipliers")]
                 trees.append(TreeProof(rival, *members))
             return cls(claim, arrays["layers"], arrays["places"], proofs, tuple(trees), facts["lower"])
-        except (lzma.LZMAError, zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise InputError(f"the certificate is damaged ({error}); prove the sample again") from error
 
 

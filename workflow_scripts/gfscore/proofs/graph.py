@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, fx, nn
 from torch.func import functionalize
@@ -16,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from gfscore.core.errors import InputError
 from gfscore.networks.outputs import first_line
-from gfscore.proofs.checker import PlainNode
+from gfscore.proofs.checking.plain_network import PlainNode, digest_of
 from gfscore.proofs.operators import READERS
 from gfscore.proofs.operators.declaration import Activation, Affine, Builder, Call, Node, Plain, Shape, Symbol
 from gfscore.proofs.operators.elementwise import Sum
@@ -67,13 +65,7 @@ class Graph:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of operators and weights."""
-        content = hashlib.sha256()
-        for node in self.plain():
-            content.update(repr((node.kind, node.numbers, node.inputs, node.shape)).encode())
-            for name, array in sorted(node.arrays.items()):
-                content.update(f"{name}{array.dtype}{array.shape}".encode())
-                content.update(np.ascontiguousarray(array).tobytes())
-        return content.hexdigest()
+        return digest_of(self.plain())
 
 
 def graph_of(network: nn.Module, image_shape: Shape) -> Graph:

@@ -47,7 +47,7 @@ def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity
     path : Path or str
         File to write.
     table : Table
-        Its columns are those of `frame`, in their order.
+        Its columns are those of `frame`, in their order, then those of its evidence that `frame` has.
     frame : DataFrame
         The rows.
     identity : mapping
@@ -63,6 +63,7 @@ def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity
 
 def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Identity) -> None:
     """Write data frames as one table, atomically, each as a row group that TableFile can read alone."""
+    table = table.with_evidence(frames[0].columns)
     groups = [_arrays(table, frame) for frame in frames]
     _write(path, table, table.schema, groups, identity)
 
@@ -166,7 +167,9 @@ def _write(path, table, schema, groups, identity, *, rows_per_group=None):
 # ---- reading ----
 
 
-def read_table(path: Path | str, table: Table, *, expect: Identity | None = None) -> pd.DataFrame:
+def read_table(
+    path: Path | str, table: Table, *, expect: Identity | None = None, evidence: bool = False
+) -> pd.DataFrame:
     """Read a table as a data frame.
 
     Parameters
@@ -177,6 +180,8 @@ def read_table(path: Path | str, table: Table, *, expect: Identity | None = None
         The table that it must hold.
     expect : mapping, optional
         Names and values of the identity that the file must have.
+    evidence : bool
+        Whether to read the columns of bytes as well that the file has behind the others.
 
     Returns
     -------
@@ -188,7 +193,7 @@ def read_table(path: Path | str, table: Table, *, expect: Identity | None = None
     InputError
         Naming the file, when it is missing, damaged, another table or version, or of another identity.
     """
-    return TableFile(path, table, expect=expect).read()
+    return TableFile(path, table, expect=expect).read(evidence=evidence)
 
 
 class TableFile:
@@ -217,9 +222,10 @@ class TableFile:
         self._file = _checked(path, table, expect)
         self.identity: dict[str, Any] = _identity(self._file, path)
 
-    def read(self) -> pd.DataFrame:
+    def read(self, *, evidence: bool = False) -> pd.DataFrame:
         """All rows as a data frame; raises InputError if the file is damaged."""
-        return _frame(_decoded(self._path, self._file.read), self._table)
+        names = self._file.schema_arrow.names if evidence else self._table.column_names
+        return _frame(_decoded(self._path, partial(self._file.read, columns=names)), self._table)
 
     def read_part(self, part: int) -> pd.DataFrame:
         """Rows of one part as a data frame; raises InputError if it is damaged."""
@@ -352,7 +358,8 @@ def _checked(path, table, expect):
     file = _open(path)
     _require_identity(file, path, table, expect)
     columns = [(field.name, field.type) for field in file.schema_arrow]
-    if columns != [(name, kind) for name, kind, _ in table.columns]:
+    expected = table.with_evidence(file.schema_arrow.names).columns
+    if columns != [(name, kind) for name, kind, _ in expected]:
         raise InputError(f"{path}: its columns are not those of table {table.name!r}; {_remedy(path)}")
     return file
 

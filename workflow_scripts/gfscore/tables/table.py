@@ -1,6 +1,9 @@
 """Declaration of the tables of results/: key columns that many share, and the tables of a dataset and its logits."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -10,16 +13,26 @@ Column = tuple[str, pa.DataType, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Name, version and columns of a table; `version` is raised when the meaning of a column changes."""
+    """Name, version and columns of a table; `version` is raised when the meaning of a column changes.
+
+    `evidence` are columns of bytes behind the others. A file may lack them, and they are read only where asked for.
+    """
 
     name: str
     version: int
     columns: tuple[Column, ...]
+    evidence: tuple[Column, ...] = ()
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns, in order."""
+        """Names of the columns, in order, without evidence."""
         return [name for name, _, _ in self.columns]
+
+    def with_evidence(self, names: Iterable[str]) -> Table:
+        """The table whose columns are these, then its evidence of the given names."""
+        chosen = set(names)
+        evidence = [column for column in self.evidence if column[0] in chosen]
+        return replace(self, columns=(*self.columns, *evidence), evidence=())
 
     @property
     def schema(self) -> pa.Schema:

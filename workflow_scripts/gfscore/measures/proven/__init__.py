@@ -88,10 +88,21 @@ KIND = Kind(
             "float32; open",
         ),
         Column("lower", "float64", "lower bound of the true logit less any other in the ball; null: none computed"),
+        Column("lower32", "float64", "the same of logits computed in float32, by sums in any order; null: not proven"),
         Column("decided_by", "string", "prediction, attack, ibp, crown, alpha or branches; null: open"),
         Column("branches", "int64", "parts that the ball was split into"),
         Column("evaluations", "int64", "bounds of single linear functions computed"),
     ),
+    evidence=(
+        Column("certificate", "binary", "compressed certificate of a proof, for `gfscore verify`; null: not proven"),
+        Column(
+            "counterexample",
+            "binary",
+            "compressed pixels of the point that refutes the sample; null: none, or the sample itself",
+        ),
+    ),
+    table_version=2,
+    version=2,
     forward_passes=forward_passes,
     value="1 if no point of the ball is classified otherwise, for certain",
     passes=(

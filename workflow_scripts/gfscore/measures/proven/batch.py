@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from gfscore.attacks.attack_lists import attacks_in_turn
 from gfscore.attacks.gradient_ascent import Ball, correct, misclassified
@@ -13,14 +13,15 @@ from gfscore.attacks.search import logits_of, on_device
 from gfscore.measures.proven import Proven
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
+from gfscore.proofs.checking.check import smallest_margin
+from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.proofs.counterexamples import moved_inside
+from gfscore.proofs.counterexamples import to_bytes as counterexample_bytes
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import LayeredNetwork, layered
 from gfscore.proofs.proving import prove, surely_misclassified
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
-
-INWARDS = 1 - 1e-12
-"""Factor of an l2 perturbation that is moved into its ball in float64."""
 
 
 def measure_batch(
@@ -50,7 +51,7 @@ def measure_batch(
     -------
     dict
         Arrays (n,): value, 1 where proven, else 0; prediction, on a point that refutes, for others on the image;
-        censored, always false; and the columns of the kind.
+        censored, always false; and the columns of the kind, with certificates and counterexamples as bytes.
 
     Raises
     ------
@@ -59,21 +60,20 @@ def measure_batch(
     """
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
-    right = correct(logits, y)
+    right = correct(logits, y).cpu().numpy()
     points, fooled = _attacked(
-        classifier, network, x, y, right, settings=settings, seeds=seeds, classes=logits.shape[1]
+        classifier, images, labels, right, settings=settings, seeds=seeds, classes=logits.shape[1]
     )
     assert classifier.network is not None
-    layers = _layers(classifier.network, images.shape[1:])
-    fooled_rows = fooled.cpu().numpy()
-    refuted = ~right.cpu().numpy() | fooled_rows
+    layers, plain = _layers(classifier.network, images.shape[1:])
+    refuted = ~right | fooled
     decided_by = np.full(len(labels), None, dtype=object)
-    decided_by[refuted] = np.where(fooled_rows, "attack", "prediction")[refuted]
+    decided_by[refuted] = np.where(fooled, "attack", "prediction")[refuted]
     status = np.where(refuted, "refuted", "open").astype(object)
-    refuting = points.cpu().numpy()
-    lower = np.full(len(labels), np.nan)
+    lower, lower32 = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
     branches = np.zeros(len(labels), dtype=np.int64)
     evaluations = np.zeros(len(labels), dtype=np.int64)
+    certificates = np.full(len(labels), None, dtype=object)
 
     standing = np.flatnonzero(~refuted)
     proofs = prove(
@@ -86,81 +86,92 @@ def measure_batch(
         device=classifier.device,
     )
     for row, proof in zip(standing, proofs, strict=True):
-        decided_by[row] = proof.decided_by or None
         branches[row] = proof.branches
         evaluations[row] = proof.evaluations
         if proof.counterexample is not None:
-            status[row] = "refuted"
-            refuting[row] = proof.counterexample
-            continue
+            point, (confirmed,) = _confirmed(
+                classifier, proof.counterexample[None], images[[row]], labels[[row]], settings
+            )
+            if confirmed:
+                points[row], fooled[row] = point[0], True
+                status[row], decided_by[row] = "refuted", proof.decided_by
+                continue
         lower[row] = proof.lower
-        if proof.proven:
-            status[row] = "proven"
+        if proof.certificate is not None:
+            status[row], decided_by[row] = "proven", proof.decided_by
+            certificates[row] = proof.certificate.to_bytes()
+            lower32[row] = smallest_margin(proof.certificate, proof.certificate.claim, plain, images[row], float32=True)
 
     refuted = status == "refuted"
-    certain = surely_misclassified(layers, _inside(refuting[refuted], images[refuted], settings), labels[refuted])
+    certain = surely_misclassified(layers, points[refuted].astype(np.float64), labels[refuted])
     status[np.flatnonzero(refuted)[~certain]] = "refuted_float32"
-    logits = logits_of(network, torch.from_numpy(refuting).to(x))
+    logits = logits_of(network, torch.from_numpy(points).to(x))
+    counterexamples = np.full(len(labels), None, dtype=object)
+    for row in np.flatnonzero(fooled):
+        counterexamples[row] = counterexample_bytes(points[row])
     return {
         "prediction": predictions(logits.cpu().numpy(), labels),
         "value": (status == "proven").astype(np.float64),
         "censored": np.zeros(len(labels), dtype=bool),
         "status": status,
         "lower": lower,
+        "lower32": lower32,
         "decided_by": decided_by,
         "branches": branches,
         "evaluations": evaluations,
+        "certificate": certificates,
+        "counterexample": counterexamples,
     }
 
 
 @lru_cache(maxsize=1)
-def _layers(network: nn.Module, image_shape: tuple[int, int, int]) -> LayeredNetwork:
+def _layers(network: nn.Module, image_shape: tuple[int, int, int]) -> tuple[LayeredNetwork, PlainNetwork]:
     # Once for all batches of a job.
-    return layered(graph_of(network, image_shape))
+    graph = graph_of(network, image_shape)
+    return layered(graph), PlainNetwork(graph.plain())
 
 
 def _attacked(
     classifier: Classifier,
-    network: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    right: Tensor,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    right: NDArray[np.bool_],
     *,
     settings: Proven,
     seeds: NDArray[np.uint64],
     classes: int,
-) -> tuple[Tensor, Tensor]:
-    # The point of each image that an attack ended at, or the image, and whether it is misclassified.
-    points = images.clone()
-    fooled = torch.zeros_like(right)
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    # Of each image the counterexample that an attack found, or the image itself, and whether there is one.
+    network, x, y = on_device(classifier, images, labels)
+    points = images.copy()
+    fooled = np.zeros(len(images), dtype=bool)
     attempts = attacks_in_turn(
         settings.attacks,
         network,
-        images,
-        labels,
-        standing=right.nonzero().flatten(),
+        x,
+        y,
+        standing=torch.from_numpy(np.flatnonzero(right)).to(x.device),
         ball=Ball(norm=settings.norm, eps=settings.eps),
-        draws=Draws.of(seeds, images.device, common=settings.seed),
+        draws=Draws.of(seeds, x.device, common=settings.seed),
         classes=classes,
         precision=classifier.search,
     )
     for attempt in attempts:
-        broken = misclassified(attempt.logits, labels[attempt.rows])
-        rows = attempt.rows[broken]
-        points[rows] = attempt.points[broken]
-        fooled[rows] = True
+        rows = attempt.rows.cpu().numpy()
+        found = attempt.points.cpu().numpy()
+        points[rows], fooled[rows] = _confirmed(classifier, found, images[rows], labels[rows], settings)
+    points[~fooled] = images[~fooled]
     return points, fooled
 
 
-def _inside(points: NDArray[np.float32], images: NDArray[np.float32], settings: Proven) -> NDArray[np.float64]:
-    # Points of attacks moved into the ball in float64: in float32 they may be outside by a unit in the last place.
-    centres = images.astype(np.float64)
-    offsets = points.astype(np.float64) - centres
-    eps = np.nextafter(settings.eps, 0)
-    if settings.norm == "linf":
-        low = np.nextafter(centres - eps, np.inf)
-        high = np.nextafter(centres + eps, -np.inf)
-        return np.clip(np.clip(centres + offsets, low, high), 0, 1)
-    lengths = np.linalg.norm(offsets.reshape(len(offsets), -1), axis=1).reshape(-1, 1, 1, 1)
-    share = np.minimum(eps / np.maximum(lengths, eps), 1) * INWARDS
-    return np.clip(centres + share * offsets, 0, 1)
+def _confirmed(
+    classifier: Classifier,
+    points: NDArray[np.float32],
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    settings: Proven,
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    # Points in the ball to the last bit, and whether they are misclassified in float32.
+    points = moved_inside(points, images, settings.norm, settings.eps)
+    network, x, y = on_device(classifier, points, labels)
+    return points, misclassified(logits_of(network, x), y).cpu().numpy()

@@ -1,0 +1,388 @@
+"""Bounds of the values of a network in a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.proofs.certificates import Certificate
+from gfscore.proofs.checking.activations import Lines, interval, lines
+from gfscore.proofs.checking.plain_network import (
+    CURVES,
+    Affine,
+    Array,
+    Coefficients,
+    PlainNetwork,
+    Shape,
+    Window,
+    added,
+    whole,
+)
+from gfscore.proofs.checking.rounding import TINY, UNIT, UNIT_OF_FLOAT32, gamma
+from gfscore.proofs.checking.trees import Leaf, Refused
+
+COEFFICIENTS_AT_ONCE = 1_000_000
+"""Coefficients of linear functions that are carried back at a time, which bounds memory."""
+
+TILES = 4
+"""Pieces, along either side, into which an image of neurons is cut; functions of one piece see a part of the pixels."""
+
+Indices = NDArray[np.int64]
+
+
+class Ball:
+    """The ball around an image, cut with [0, 1] and rounded outward.
+
+    Parameters
+    ----------
+    image : ndarray
+        (C, H, W).
+    norm : str
+        "linf" or "l2".
+    eps : float
+        Radius.
+    """
+
+    def __init__(self, image: NDArray[np.floating], norm: str, eps: float) -> None:
+        self.norm = norm
+        self.eps = np.nextafter(eps, np.inf)
+        self.centre = image[None].astype(np.float64)
+        self.low = np.clip(np.nextafter(self.centre - self.eps, -np.inf), 0, 1)
+        self.high = np.clip(np.nextafter(self.centre + self.eps, np.inf), 0, 1)
+
+    def lower_bounds(self, rows: Array, window: Window) -> Array:
+        """Of the linear functions with the coefficients `rows` (..., R) of a window of the pixels, (R,)."""
+        rows = rows.reshape(-1, rows.shape[-1])
+        low, high, centre = (pixels[window].reshape(-1) for pixels in (self.low, self.high, self.centre))
+        # Sums of the sizes of all terms, which bound the rounding error.
+        sizes = np.maximum(np.abs(low), np.abs(high)) @ np.abs(rows)
+        if self.norm != "l2":
+            positive = np.maximum(rows, 0)
+            minimum = low @ positive + high @ (rows - positive)
+            return minimum - gamma(len(rows)) * sizes - TINY
+
+        # Lagrangian dual of the minimum in the box under |offset| <= eps: a lower bound with any multiplier.
+        multiplier = np.maximum(np.linalg.norm(rows, axis=0) / self.eps, 1e-30)
+        lowest, highest = np.nextafter(low - centre, -2)[:, None], np.nextafter(high - centre, 2)[:, None]
+        offset = np.clip(-rows / multiplier, lowest, highest)
+        penalised = rows * offset + multiplier / 2 * offset**2
+        dual = centre @ rows + penalised.sum(0) - multiplier / 2 * self.eps**2
+        sizes = sizes + np.abs(penalised).sum(0) + multiplier * ((offset**2).sum(0) + self.eps**2)
+        return dual - gamma(len(rows)) * sizes - TINY
+
+
+class Intervals:
+    """Lower and upper bounds of the values of every node, operator by operator.
+
+    Parameters
+    ----------
+    network : PlainNetwork
+    low, high : ndarray
+        Bounds of the pixels, (1, C, H, W).
+    float32 : bool
+        Whether the values are those that float32 arithmetic computes, else those of the real function.
+
+    Attributes
+    ----------
+    low, high : list of ndarray
+        By node, of its shape.
+    sizes : list of ndarray
+        By node, sums of the sizes of all terms of a value, which bound rounding errors.
+    """
+
+    def __init__(self, network: PlainNetwork, low: Array, high: Array, *, float32: bool = False) -> None:
+        self.network = network
+        # Relative rounding error of an operation of the network itself.
+        self.unit = UNIT_OF_FLOAT32 if float32 else 0.0
+        self.low: list[Array] = [low]
+        self.high: list[Array] = [high]
+        self.sizes: list[Array] = [np.maximum(np.abs(low), np.abs(high))]
+        for index in range(1, len(network.nodes)):
+            self._add(index)
+
+    def _add(self, index: int) -> None:
+        operator = self.network.operators.get(index)
+        if operator is not None:
+            low, high, sizes = self._affine_interval(operator, self.network.nodes[index].inputs)
+        else:
+            low, high = self._inputs(index)
+            sizes = np.maximum(np.abs(low), np.abs(high))
+            low, high = interval(self.network.nodes[index].kind, low, high, error=16 * self.unit)
+        self.low.append(low)
+        self.high.append(high)
+        self.sizes.append(sizes)
+
+    def _inputs(self, index: int) -> tuple[Array, Array]:
+        # Bounds of the inputs of an activation.
+        (source,) = self.network.nodes[index].inputs
+        return self.low[source], self.high[source]
+
+    def _affine_interval(self, operator: Affine, sources: Sequence[int]) -> tuple[Array, Array, Array]:
+        # Interval arithmetic by centres and radii: the operator on the centres, its magnitudes on the radii.
+        centres = []
+        magnitudes = []
+        for source in sources:
+            low, high = self.low[source], self.high[source]
+            centre = (low + high) / 2
+            radius = np.maximum(high - centre, centre - low) * (1 + 4 * UNIT)
+            centres.append(centre[..., None])
+            magnitudes.append(np.stack([radius, np.abs(centre) + radius], axis=-1))
+        centre = operator.forward(centres)[..., 0] + operator.bias
+        bounds = operator.forward(magnitudes, magnitudes=True)
+        radius, sizes = bounds[..., 0], bounds[..., 1] + np.abs(operator.bias)
+        error = self._error_of(operator) * sizes + TINY
+        return centre - radius - error, centre + radius + error, sizes
+
+    def _error_of(self, operator: Affine) -> float:
+        return gamma(operator.roundings) + 2 * operator.products * self.unit
+
+
+@dataclass
+class _Choices:
+    # What the certificate chooses for R linear functions, by activation, each of its shape (..., R): slopes of the
+    # lines below ReLUs, of CROWN where there are none; signs of the inputs, 0 without a split, and their multipliers.
+
+    slopes: dict[int, Array] = field(default_factory=dict)
+    signs: dict[int, Array] = field(default_factory=dict)
+    multipliers: dict[int, Array] = field(default_factory=dict)
+
+
+class Bounds(Intervals):
+    """The same in a ball, narrowed by the slopes of a certificate, and with them bounds of margins.
+
+    Raises
+    ------
+    Refused
+        For a certificate that does not belong to the network.
+    """
+
+    def __init__(self, network: PlainNetwork, ball: Ball, certificate: Certificate, *, float32: bool = False) -> None:
+        self.ball, self.certificate = ball, certificate
+        self.lines: dict[int, Lines] = {}
+        self.activations = [index for index in range(1, len(network.nodes)) if index not in network.operators]
+        super().__init__(network, ball.low, ball.high, float32=float32)
+
+    # ---- bounds of the inputs of activations ----
+
+    def _inputs(self, index: int) -> tuple[Array, Array]:
+        low, high = self._tightened(index, *super()._inputs(index))
+        self.lines[index] = lines(self.network.nodes[index].kind, low, high)
+        return low, high
+
+    def _tightened(self, index: int, low: Array, high: Array) -> tuple[Array, Array]:
+        # Narrower bounds of inputs that need two lines, from functions carried to the image.
+        source = self.network.nodes[index].inputs[0]
+        if self.ball.norm == "linf" and self.network.mixings[source] <= 1:
+            # Intervals are exact.
+            return low, high
+        # Copies, and views that change with them.
+        low, high = low.copy(), high.copy()
+        flat_low, flat_high = low.reshape(-1), high.reshape(-1)
+        needy = (flat_low < 0) & (flat_high > 0)
+        if self._is_curve(index):
+            needy = flat_low < flat_high
+        functions_at_once = max(1, self._functions_at_once() // 2)
+        for tile in _tiles(np.flatnonzero(needy), low.shape):
+            for start in range(0, len(tile), functions_at_once):
+                places = tile[start : start + functions_at_once]
+                count = len(places)
+                # Every input, and its negative.
+                rows, window = _units(np.concatenate([places, places]), low.shape)
+                rows[..., count:] *= -1
+                bounds = self._lower_bounds(source, rows, window, self._slopes(index, places))
+                flat_low[places] = np.fmax(flat_low[places], bounds[:count])
+                flat_high[places] = np.fmin(flat_high[places], -bounds[count:])
+        return low, high
+
+    def _functions_at_once(self) -> int:
+        return max(1, COEFFICIENTS_AT_ONCE // max(values.size for values in self.low))
+
+    def _slopes(self, index: int, places: Indices) -> _Choices:
+        # The certificate's slopes for lower and upper bounds of some inputs; those of CROWN where it has none.
+        choices = _Choices()
+        proof = self.certificate.proofs.get(self.activations.index(index))
+        if proof is None:
+            return choices
+        columns, members = np.nonzero(places[:, None] == proof.places[None])
+        stored = np.concatenate([proof.lower[members], proof.upper[members]])
+        columns = np.concatenate([columns, columns + len(places)])
+        for layer, units, unit_places in self._units(stored.shape[1]):
+            if self._is_curve(layer):
+                continue
+            slopes = np.repeat(self.lines[layer].below.reshape(-1, 1), 2 * len(places), axis=1)
+            slopes[np.ix_(unit_places, columns)] = stored[:, units].T / 255
+            choices.slopes[layer] = slopes.reshape(*self.low[layer].shape, -1)
+        return choices
+
+    def _is_curve(self, index: int) -> bool:
+        return self.network.nodes[index].kind in CURVES
+
+    def _units(self, count: int) -> Iterator[tuple[int, Indices, Indices]]:
+        # By layer, of the first `count` units of the certificate: index of the activation, units, and their places.
+        layers, places = self.certificate.layers[:count], self.certificate.places[:count]
+        for number in np.unique(layers):
+            units = np.flatnonzero(layers == number)
+            exists = 0 <= number < len(self.lines)
+            size = self.low[self.activations[number]].size if exists else 0
+            if (places[units] < 0).any() or (places[units] >= size).any():
+                raise Refused("the certificate names units that the network does not have")
+            yield self.activations[number], units, places[units]
+
+    # ---- margins ----
+
+    def smallest_margin(self, leaves: Sequence[Leaf], label: int) -> float:
+        """Smallest bound of a margin z_label - z_rival in any leaf."""
+        last = len(self.network.nodes) - 1
+        shape = self.network.nodes[last].shape
+        smallest = np.inf
+        leaves_at_once = self._functions_at_once()
+        for start in range(0, len(leaves), leaves_at_once):
+            block = leaves[start : start + leaves_at_once]
+            rows = np.zeros((self.network.classes, len(block)))
+            rows[label] = 1
+            rows[[leaf.rival for leaf in block], np.arange(len(block))] = -1
+            bounds = self._lower_bounds(last, rows.reshape(*shape, -1), whole(shape), self._choices(block))
+            # NaN is no bound.
+            smallest = min(smallest, np.where(np.isnan(bounds), -np.inf, bounds).min())
+        return float(smallest)
+
+    def _choices(self, leaves: Sequence[Leaf]) -> _Choices:
+        # Of some leaves: first by unit of the certificate, then by the place of the unit in its activation.
+        count = len(self.certificate.layers)
+        choices = _Choices()
+        signs = np.zeros((count, len(leaves)))
+        multipliers = np.zeros((count, len(leaves)))
+        for column, leaf in enumerate(leaves):
+            signs[leaf.units, column] = leaf.signs
+            multipliers[leaf.units, column] = leaf.multipliers
+        with_slopes = np.flatnonzero([len(leaf.slopes) > 0 for leaf in leaves])
+        slopes = np.array([leaf.slopes for leaf in leaves if len(leaf.slopes)]).T / 255
+
+        for layer, units, places in self._units(count):
+            shape = (*self.low[layer].shape, len(leaves))
+            if self._is_curve(layer):
+                if signs[units].any():
+                    raise Refused("the certificate splits by the sign of a unit that is no ReLU")
+                continue
+            if len(with_slopes):
+                values = np.repeat(self.lines[layer].below.reshape(-1, 1), len(leaves), axis=1)
+                values[np.ix_(places, with_slopes)] = slopes[units]
+                choices.slopes[layer] = values.reshape(shape)
+            if signs[units].any():
+                for target, source in ((choices.signs, signs), (choices.multipliers, multipliers)):
+                    values = np.zeros((self.low[layer].size, len(leaves)))
+                    values[places] = source[units]
+                    target[layer] = values.reshape(shape)
+        return choices
+
+    # ---- linear functions ----
+
+    def _lower_bounds(self, node: int, rows: Array, window: Window, choices: _Choices) -> Array:
+        # Of linear functions of a node's values. They are carried back from node to node; `pending` holds the
+        # coefficients of the nodes that are still to be replaced by their inputs.
+        pending: dict[int, Coefficients] = {node: (rows, window)}
+        constant, error = np.zeros(rows.shape[-1]), np.zeros(rows.shape[-1])
+        by_intervals = np.full_like(constant, -np.inf)
+        first = True
+        while True:
+            index = max(pending)
+            if first and not any(member in self.network.operators for member in pending):
+                # The intervals of the last activations may give a better bound than the image.
+                by_intervals = constant - error + self._by_intervals(pending)
+                by_intervals -= 8 * UNIT * np.abs(by_intervals)
+                first = False
+            rows, window = pending.pop(index)
+            if index == 0:
+                break
+            operator = self.network.operators.get(index)
+            if operator is None:
+                values, summand, rounding = self._through_activation(index, rows, window, choices)
+                coefficients = [(values, window)]
+            else:
+                coefficients = operator.transpose(rows, window)
+                summand = _dot(operator.bias[window], rows)
+                rounding = self._error_of(operator) * _dot(self.sizes[index][window], np.abs(rows)) + TINY
+            error += rounding + 4 * UNIT * np.abs(constant)
+            constant = constant + summand
+            for number, added_coefficients in zip(self.network.nodes[index].inputs, coefficients, strict=True):
+                if number not in pending:
+                    pending[number] = added_coefficients
+                    continue
+                pending[number] = added(pending[number], added_coefficients)
+                values, around = pending[number]
+                largest = np.maximum(np.abs(self.low[number]), np.abs(self.high[number]))
+                error += 4 * UNIT * _dot(largest[around], np.abs(values))
+        minimum = self.ball.lower_bounds(rows, window)
+        error = (error + 8 * UNIT * (np.abs(constant) + np.abs(minimum))) * (1 + 1e-6) + TINY
+        return np.fmax(constant + minimum - error, by_intervals)
+
+    def _by_intervals(self, pending: dict[int, Coefficients]) -> Array:
+        # Smallest values of linear functions where each node's values lie anywhere in their intervals.
+        total = np.zeros(1)
+        for number, (rows, window) in pending.items():
+            low, high = self.low[number][window], self.high[number][window]
+            positive = np.maximum(rows, 0)
+            sizes = _dot(np.maximum(np.abs(low), np.abs(high)), np.abs(rows))
+            minimum = _dot(low, positive) + _dot(high, rows - positive)
+            total = total + minimum - 4 * gamma(low.size + len(pending)) * sizes - TINY
+        return total
+
+    def _through_activation(
+        self, index: int, rows: Array, window: Window, choices: _Choices
+    ) -> tuple[Array, Array, Array]:
+        # Coefficients of the activation's inputs, constant summand, and rounding error of linear functions of its
+        # outputs. The line below takes the place of the activation where a coefficient is positive, else the one above.
+        below, below_at_0, above, above_at_0 = (values[window] for values in self.lines[index])
+        below = below[..., None]
+        if index in choices.slopes:
+            unstable = (above_at_0 > 0)[..., None]
+            below = np.where(unstable, np.clip(choices.slopes[index][window], 0, 1), below)
+        values = rows * np.where(rows > 0, below, above[..., None])
+        magnitudes = np.abs(values)
+        if index in choices.signs:
+            # A split ReLU is linear: the identity for inputs of at least 0, else 0. Its inputs have one sign.
+            signs, multipliers = choices.signs[index][window], choices.multipliers[index][window]
+            values = np.where(signs == 0, values, rows * (signs > 0) - multipliers * signs)
+            magnitudes = np.abs(rows) + multipliers
+            rows = rows * (signs == 0)
+        positive = np.maximum(rows, 0)
+        negative = rows - positive
+        constant = _dot(below_at_0, positive) + _dot(above_at_0, negative)
+        sizes = _dot(np.abs(below_at_0), positive) - _dot(np.abs(above_at_0), negative)
+        rounding = 8 * UNIT * _dot(self.sizes[index][window], magnitudes) + gamma(below.size) * sizes + TINY
+        if self._is_curve(index):
+            # The network's own error.
+            rounding += 16 * self.unit * np.abs(rows).sum(axis=tuple(range(rows.ndim - 1)))
+        return values, constant, rounding
+
+
+def _dot(values: Array, rows: Array) -> Array:
+    return values.reshape(-1) @ rows.reshape(-1, rows.shape[-1])
+
+
+def _tiles(places: Indices, shape: Shape) -> Iterator[Indices]:
+    # Places of inputs, by the piece of the image that they lie in.
+    if len(shape) != 4:
+        yield places
+        return
+    _, _, rows, columns = np.unravel_index(places, shape)
+    tall, wide = -(-shape[2] // TILES), -(-shape[3] // TILES)
+    tile = rows // tall * TILES + columns // wide
+    for number in np.unique(tile):
+        yield places[tile == number]
+
+
+def _units(places: Indices, shape: Shape) -> Coefficients:
+    # Coefficients of single values of a node, one for each column, for the smallest window of all.
+    window = list(whole(shape))
+    positions = list(np.unravel_index(places, shape))
+    if len(shape) == 4:
+        for axis in (2, 3):
+            window[axis] = slice(int(positions[axis].min()), int(positions[axis].max()) + 1)
+            positions[axis] = positions[axis] - window[axis].start
+    rows = np.zeros((*(piece.stop - piece.start for piece in window), len(places)))
+    rows[(*positions, np.arange(len(places)))] = 1
+    return rows, tuple(window)

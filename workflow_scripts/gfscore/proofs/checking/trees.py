@@ -1,0 +1,68 @@
+"""The parts that a certificate splits a ball into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.proofs.certificates import TreeProof
+from gfscore.proofs.checking.plain_network import Array
+
+
+class Refused(InputError):
+    """A certificate that does not prove its claim; the message says why."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of the ball: the class that the margin is over, its splits with signs and multipliers, slopes or none."""
+
+    rival: int
+    units: list[int]
+    signs: list[int]
+    multipliers: Array
+    slopes: NDArray[np.uint8]
+
+
+def leaves_of(tree: TreeProof, units: int) -> Iterator[Leaf]:
+    """Parts that are not split, in the order of the nodes; Refused for a tree that is not whole or not of `units`."""
+    paths = list(_paths(tree, units))
+    multipliers = tree.multipliers.astype(np.float64)
+    ends = np.cumsum([len(path) for path, _ in paths])
+    if len(multipliers) != ends[-1] or tree.slopes.shape not in ((len(paths), units), (len(paths), 0)):
+        raise Refused("the certificate holds another number of slopes or multipliers than leaves and splits")
+    if not (multipliers >= 0).all() or not np.isfinite(multipliers).all():
+        raise Refused("the certificate holds multipliers that are negative or not finite")
+    for (path, signs), end, slopes in zip(paths, ends, tree.slopes, strict=True):
+        yield Leaf(tree.rival, path, signs, multipliers[end - len(path) : end], slopes)
+
+
+def _paths(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]:
+    # Units and signs on the way to each leaf, in the order of the nodes; every split must have both children.
+    count = len(tree.units)
+    paths: list[tuple[list[int], list[int]] | None] = [None] * count
+    if count == 0 or len(tree.children) != count:
+        raise Refused("the certificate holds no tree for a class")
+    paths[0] = ([], [])
+    for node in range(count):
+        path = paths[node]
+        unit = int(tree.units[node])
+        first = int(tree.children[node])
+        if path is None:
+            raise Refused("the certificate holds a part that no split makes")
+        if unit < 0:
+            continue
+        if not node < first < count - 1 or paths[first] is not None or paths[first + 1] is not None:
+            raise Refused("the certificate lacks a part of a split")
+        split_units, signs = path
+        if unit in split_units or unit >= units:
+            raise Refused("the certificate splits a part by a unit that it does not have, or twice by one")
+        paths[first] = ([*split_units, unit], [*signs, 1])
+        paths[first + 1] = ([*split_units, unit], [*signs, -1])
+    for node, path in enumerate(paths):
+        if tree.units[node] < 0 and path is not None:
+            yield path
