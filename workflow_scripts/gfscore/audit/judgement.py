@@ -11,9 +11,15 @@ from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bound
 from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Verdict
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
+
+RESTS_ON = {
+    EVIDENCE_INTERVAL: "PASS of {measure} rests on proofs, FAIL on attacks",
+    PROVEN: "PASS of {measure} rests on proofs; FAIL says that too little is proven, not that attacks succeed",
+}
+"""What the verdict of a rule on a measure rests on, by the kind of the measure."""
 
 
 def judgement(
@@ -58,10 +64,13 @@ def judgement(
 
     cautions = []
     for measure in dict.fromkeys(rule.measure for rule in rules):
-        words = caution(measure, audit_values.subject.measures[measure].description.test)
+        named = audit_values.subject.measures[measure]
+        words = caution(measure, named.description.test)
         if words:
             print(f"{words}.")
             cautions.append(words)
+        if named.kind.name in RESTS_ON:
+            cautions.append(RESTS_ON[named.kind.name].format(measure=measure))
     decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(audit_values.selection), cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]

@@ -21,12 +21,13 @@ from gfscore.audit.verdicts.findings import (
     qualifying_sentences,
     with_findings,
 )
-from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, proven_measure
+from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, evidence_interval_of
 from gfscore.core.labels import classes_of
 from gfscore.show.run_output import MOST_LINES, last_words
 from helpers.synthetic_audits import synthetic_audit
 
 SCORE, ATTACK = "great-softmax", "attack"
+MORE_SAMPLES = {"samples_needed_per_class": None, "open_samples": None}
 MEASURES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
 
 
@@ -59,7 +60,7 @@ def disagreeing(models=6, *, judged=SCORE):
 
 def model_verdict(name, word, value):
     ends = {"value": value, "low": value - 0.02, "high": value + 0.02}
-    return ModelVerdict.model_construct(threat="none", model=name, verdict=word, samples_needed_per_class=None, **ends)
+    return ModelVerdict.model_construct(threat="none", model=name, verdict=word, **ends, **MORE_SAMPLES)
 
 
 def verdict_of(models, measure=ATTACK, threshold=0.3):
@@ -85,7 +86,8 @@ def test_where_score_and_attacks_disagree_the_verdict_says_what_attacks_say():
 def test_a_gate_on_the_attack_itself_is_contradicted_by_nothing():
     tables, verdict = disagreeing(judged=ATTACK)
     told = with_findings(verdict, tables, MEASURES)
-    assert told.sentence == verdict.sentence
+    (qualification,) = qualifying_sentences(told.findings)
+    assert qualification == next(item.sentence for item in told.findings if item.kind == "passes_on_attacks")
     assert "passing_model_falls" not in {finding.kind for finding in told.findings}
     assert told.findings[0].kind == "order_reversed"
 
@@ -151,11 +153,30 @@ def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():
     assert verdict_of([failing, undecided, empty, passing]).shown_model == ("none", "passing")
 
 
-def test_a_proof_of_another_ball_is_no_evidence_beside_an_attack():
+def test_a_gate_on_attacks_says_what_is_proven_of_the_models_that_pass():
+    tables, verdict = disagreeing(judged=ATTACK)
+    measures = MEASURES | {"proof": {"kind": "proven", "eps": 0.1}, "band": {"kind": "robust", "eps": 0.1}}
+    attacked = tables.model_summary[tables.model_summary["measure"] == ATTACK]
+    proven = attacked.assign(measure="band", wcr=0.5 * attacked["value"])
+    with_proofs = AuditTables(tables.class_scores, pd.concat([tables.model_summary, proven]), tables.vulnerability)
+    (found,) = (item for item in findings_of(with_proofs, verdict, measures) if item.kind == "passes_on_attacks")
+    passing = [model.model for model in verdict.rules[0].models_with("PASS")]
+    expected = proven[proven["model"].isin(passing)]["wcr"]
+    assert found.subject == {"measure": ATTACK, "interval": "band"} and found.numbers["passing"] == len(passing) > 1
+    assert (found.numbers["least"], found.numbers["most"]) == (expected.min(), expected.max())
+
+    (without,) = (item for item in findings_of(tables, verdict, MEASURES) if item.kind == "passes_on_attacks")
+    assert without.subject["interval"] is without.numbers["least"] is None
+
+
+def test_a_proof_of_another_ball_or_of_other_samples_is_no_evidence_beside_an_attack():
     ball = {"norm": "linf", "eps": 0.1}
     measures = {"attack": {"kind": "adversarial", **ball}, "proof": {"kind": "proven", **ball}}
-    assert proven_measure("attack", measures) == "proof"
-    assert proven_measure("attack", measures | {"proof": {"kind": "proven", "norm": "l2", "eps": 0.1}}) is None
+    assert evidence_interval_of("attack", measures) is None
+    measures |= {"other": {"kind": "adversarial", "eps": 0.2}, "few": measures["attack"] | {"subset": {"samples": 2}}}
+    measures["band"] = {"kind": "robust", **ball}
+    members = [name for name in measures if evidence_interval_of(name, measures) == "band"]
+    assert members == ["attack", "proof", "band"]
 
 
 def test_the_terminal_says_it_in_at_most_twelve_lines():

@@ -9,6 +9,7 @@ from gfscore.show.exports.junit import write_junit, write_junit_error
 MODEL = {
     "threat": "Linf", "value": 0.2, "low": 0.1, "high": 0.28, "worst_class": "cat & <dog>", "samples": None,
     "classes_without_samples": [], "samples_needed_per_class": None, "further_samples_needed": None,
+    "value_most": 0.4, "open_samples": None,
 }  # fmt: skip
 
 RULE = {
@@ -48,6 +49,15 @@ def test_each_rule_is_a_test_of_each_model(tmp_path, on_inconclusive, undecided)
     for text in ("0.200", "0.100 to 0.280", "cat & <dog>"):
         assert text in failed.result[0].message
     assert failed.classname == "Linf/net1"
+
+
+def test_an_undecided_model_says_what_leaves_it_so(tmp_path):
+    held = {"count": 17, "if_lowest": "FAIL", "if_highest": "PASS", "cause": True}
+    rule = {**RULE, "on_inconclusive": "stop"}
+    rule["models"] = [{**MODEL, "model": "net", "verdict": "INCONCLUSIVE", "open_samples": held}]
+    write_junit("digits", Verdict.model_validate({**VERDICT, "rules": [rule], "excluded": []}), tmp_path / "gate.xml")
+    [suite] = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert "17 open samples" in next(iter(suite)).result[0].message
 
 
 def test_a_model_that_was_excluded_is_an_error(tmp_path):

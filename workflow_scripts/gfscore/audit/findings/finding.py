@@ -30,6 +30,7 @@ RANKED = {
     "passing_model_falls": (REFUTES, "trust"),
     "order_reversed": (REFUTES, "trust"),
     "no_attack": (REFUTES, "trust"),
+    "passes_on_attacks": (OPEN, "trust"),
     "score_refuted": (REFUTES, "trust"),
     "certificates_refuted": (REFUTES, "trust"),
     "gradients_masked": (REFUTES, "trust"),

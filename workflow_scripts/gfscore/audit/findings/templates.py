@@ -9,7 +9,7 @@ from typing import Any
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened
-from gfscore.core.numbers import count, interval, lower_bound, number, percent, plural, signed
+from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed
 
 Subject = Mapping[str, Any]
 """Names of models, classes and measures by their role."""
@@ -102,6 +102,17 @@ def _no_attack(subject: Subject, _numbers: Numbers, _confidence: float | None) -
     if subject["stated"]:
         return f"{start}: what they leave is known from {printable(subject['stated'])} alone, of whole models"
     return f"{start}, so that nothing here says what attacks would leave"
+
+
+def _passes_on_attacks(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
+    one = numbers["passing"] == 1
+    start = "The model that passes does so" if one else "The models that pass do so"
+    start = f"{start} because attacks failed ({printable(subject['measure'])})"
+    if subject["interval"] is None:
+        return f"{start}; nothing is proven in that ball"
+    worst = "its worst class" if one else "their worst classes"
+    proven = _range_of(numbers["least"], numbers["most"])
+    return f"{start}; of {worst} {proven} is proven ({printable(subject['interval'])})"
 
 
 def _score_refuted(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
@@ -226,13 +237,18 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
     names = _with_more([_name(name) for name in subject["models"]], numbers["count"])
     verb = "stays" if numbers["count"] == 1 else "stay"
     undecided = f"{names} {verb} undecided{_with_confidence(confidence)}"
-    if numbers["most"] is None:
-        return f"{undecided}: no number of samples is known that would settle it"
-    needed = count(numbers["most"])
-    if numbers["least"] != numbers["most"]:
-        needed = f"{count(numbers['least'])} to {needed}"
-    settled = "it" if numbers["known"] == numbers["count"] else f"{count(numbers['known'])} of them"
-    return f"{undecided}: about {needed} samples per class would settle {settled}"
+    clauses = []
+    if numbers["held"]:
+        held = "" if numbers["held"] == numbers["count"] else f", {count(numbers['held'])} of them"
+        open_samples = counted(numbers["most_open"], "open sample")
+        clauses.append(f"{open_samples} at most{held}, for a proof or an attack to decide")
+    if numbers["most"] is not None:
+        needed = count(numbers["most"])
+        if numbers["least"] != numbers["most"]:
+            needed = f"{count(numbers['least'])} to {needed}"
+        settled = "it" if numbers["known"] == numbers["count"] else f"{count(numbers['known'])} of them"
+        clauses.append(f"about {needed} samples per class would settle {settled}")
+    return f"{undecided}: {'; '.join(clauses) or 'no number of samples is known that would settle it'}"
 
 
 def _calibration_fails(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
@@ -298,6 +314,7 @@ TEMPLATES: Mapping[str, Template] = {
     "passing_model_falls": _passing_model_falls,
     "order_reversed": _order_reversed,
     "no_attack": _no_attack,
+    "passes_on_attacks": _passes_on_attacks,
     "score_refuted": _score_refuted,
     "certificates_refuted": _certificates_refuted,
     "gradients_masked": _gradients_masked,

@@ -19,9 +19,12 @@ from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.verdict import (
     ATTACK_FREE,
     ATTACKED,
+    EVIDENCE_INTERVAL,
+    PROVEN,
     Judgement,
     Measures,
     Verdict,
+    evidence_interval_of,
     has_attacks,
     headline_measure,
 )
@@ -46,10 +49,10 @@ MOST_NAMED = 3
 
 KEY = ["threat", "model"]
 
-QUALIFIES = ("passing_model_falls", "no_attack", "few_samples")
+QUALIFIES = ("passing_model_falls", "no_attack", "passes_on_attacks", "few_samples")
 """Kinds of findings that a verdict is not read without: it rests on less than an attack, or on few samples."""
 
-TEMPLATE_STARTS = ("No ", "All ", "Both ", "The only ")
+TEMPLATE_STARTS = ("No ", "All ", "Both ", "The only ", "The model that ", "The models that ")
 """Starts of sentences that are words of the template, not names."""
 
 
@@ -140,13 +143,29 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
             "stated": published["source"].iloc[0] if len(published) else None,
         }
         yield Finding("no_attack", subject)
-    if measures[judged]["kind"] != ATTACKED:
+    yield from _passes_on_attacks(tables, verdict, measures)
+    if measures[judged]["kind"] not in (ATTACKED, PROVEN, EVIDENCE_INTERVAL):
         yield from _passing_model_falls(measured if len(measured) else published, verdict)
 
     several_published = len(published[KEY].drop_duplicates()) > 1
     for name, settings in measures.items():
         if settings["kind"] == ATTACK_FREE:
             yield from _order_reversed(tables, name, published if several_published else measured)
+
+
+def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measures) -> Iterator[Finding]:
+    # The first rule under which models pass because attacks failed, and what is proven of the worst class of each.
+    for rule in verdict.rules:
+        passing = [model.key for model in rule.models_with(PASS)]
+        if not passing or measures[rule.measure]["kind"] != ATTACKED:
+            continue
+        interval = evidence_interval_of(rule.measure, measures)
+        numbers = {"passing": len(passing), "least": None, "most": None}
+        if interval is not None:
+            proven = tables.of("model_summary", interval).set_index(KEY).loc[passing, "wcr"]
+            numbers |= {"least": proven.min(), "most": proven.max()}
+        yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, _plain(numbers))
+        return
 
 
 def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
@@ -400,15 +419,20 @@ def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
         if not undecided:
             continue
         needed = []
+        open_samples = []
         for model in undecided:
             if model.samples_needed_per_class is not None:
                 needed.append(model.samples_needed_per_class)
+            elif model.open_samples is not None and model.open_samples.cause:
+                open_samples.append(model.open_samples.count)
         numbers = {
             "count": len(undecided),
             "of": len(rule.models),
             "least": min(needed, default=None),
             "most": max(needed, default=None),
             "known": len(needed),
+            "held": len(open_samples),
+            "most_open": max(open_samples, default=None),
         }
         names = [candidate.model for candidate in rule.best_first(undecided)]
         yield Finding("undecided_models", {"models": names[:MOST_NAMED], "rule": rule.words}, numbers, rule.confidence)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.verdicts.candidates import Candidate
-from gfscore.audit.verdicts.gate_rules import FAIL, FALSIFICATION, INCONCLUSIVE, PASS, RuleSettings, combine, range_of
+from gfscore.audit.verdicts.gate_rules import (
+    FAIL,
+    FALSIFICATION,
+    INCONCLUSIVE,
+    PASS,
+    RuleSettings,
+    Statistic,
+    combine,
+    range_of,
+)
 from gfscore.audit.verdicts.planning import fewest_samples
 from gfscore.audit.verdicts.verdict import (
     Evidence,
@@ -24,6 +34,7 @@ from gfscore.audit.verdicts.verdict import (
     Judgement,
     ModelRemark,
     ModelVerdict,
+    OpenSamples,
     ReleaseSource,
     RuleVerdict,
     SampleCounts,
@@ -32,6 +43,7 @@ from gfscore.audit.verdicts.verdict import (
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
+from gfscore.statistics.class_bounds import ClassBounds
 
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues
@@ -46,6 +58,9 @@ MOST_NAMED = 3
 
 MOST_REPEATED = 0.01
 """Share of rows that may repeat an image before the sentence says so."""
+
+WORST_CLASS = "wcr"
+"""Statistic that a class which surely reaches the threshold cannot leave undecided."""
 
 TOGETHER = "all classes"
 """Stands for the class in rules that judge all samples together."""
@@ -148,11 +163,10 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
     low, high = statistic.bounds(bounds, alpha)
     verdict = rule.verdict(float(low), float(high))
 
-    needed = further = None
+    needed = further = open_samples = None
     if verdict == INCONCLUSIVE:
-        needed = fewest_samples(
-            bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha, power=None
-        )
+        needed = _fewest_samples(bounds, rule, statistic, alpha)
+        open_samples = _open_samples(bounds, rule, statistic, alpha, needed=needed)
     # After the last planned look, samples that are added to these may not be asked again.
     if needed is not None and rule.looks.this < rule.looks.planned:
         further = _further_samples(needed, bounds.n, statistic.one_class)
@@ -162,6 +176,7 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         model=candidate.model,
         verdict=verdict,
         value=float(statistic.value(bounds.samples.summary)),
+        value_most=float(statistic.value(bounds.largest.summary)),
         low=float(low),
         high=float(high),
         worst_class=_worst_class(bounds.samples.summary.mean, names, rule.statistic),
@@ -169,6 +184,43 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         classes_without_samples=_empty_classes(bounds.n, names, statistic.one_class),
         samples_needed_per_class=needed,
         further_samples_needed=further,
+        open_samples=open_samples,
+    )
+
+
+def _open_samples(
+    bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float, *, needed: int | None
+) -> OpenSamples | None:
+    # Of an undecided model, for which `needed` samples per class would do.
+    is_open = bounds.largest.values > bounds.samples.values
+    classes = np.repeat(np.arange(len(bounds.n)), bounds.n)
+    if statistic.one_class is not None:
+        is_open &= classes == statistic.one_class
+    elif rule.statistic == WORST_CLASS:
+        is_open &= (bounds.lower(alpha) < rule.threshold)[classes]
+    if not is_open.any():
+        return None
+
+    verdicts = []
+    decidable = False
+    for values in (bounds.samples, bounds.largest):
+        decided = replace(bounds, samples=values, upper_samples=None)
+        verdict = rule.verdict(*statistic.bounds(decided, alpha))
+        if needed is None and verdict == INCONCLUSIVE:
+            decidable |= _fewest_samples(decided, rule, statistic, alpha) is not None
+        verdicts.append(verdict)
+    decidable |= set(verdicts) != {INCONCLUSIVE}
+    return OpenSamples(
+        count=int(is_open.sum()),
+        if_lowest=verdicts[0],
+        if_highest=verdicts[1],
+        cause=needed is None and decidable,
+    )
+
+
+def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:
+    return fewest_samples(
+        bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha, power=None
     )
 
 
@@ -253,7 +305,7 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
         counts = Counter(model.verdict for model in rule.models)
         clauses.append(
             f"of {model_count(len(rule.models))} {counts[PASS]} pass, {counts[FAIL]} fail, "
-            f"{counts[INCONCLUSIVE]} undecided (rule: {rule.words})"
+            f"{counts[INCONCLUSIVE]} undecided{_causes(rule)} (rule: {rule.words})"
         )
         clauses += rule.remarks
     sentence = f"{verdict}: {'; '.join(clauses)}"
@@ -266,6 +318,18 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
     if len(warned) > MOST_NAMED:
         sentence += f" Warnings of {len(warned) - MOST_NAMED} more."
     return sentence
+
+
+def _causes(rule: RuleVerdict) -> str:
+    # How many of the undecided models are so for open samples, and how many for too few samples.
+    undecided = rule.models_with(INCONCLUSIVE)
+    counts = [model.open_samples.count for model in undecided if model.open_samples and model.open_samples.cause]
+    if not counts:
+        return ""
+    words = f" ({len(counts)} for open samples, at most {max(counts):,}"
+    if len(undecided) > len(counts):
+        words += f", {len(undecided) - len(counts)} for too few samples"
+    return f"{words})"
 
 
 # ---- evidence ----

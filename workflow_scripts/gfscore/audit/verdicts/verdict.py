@@ -22,7 +22,8 @@ from gfscore.audit.verdicts.gate_rules import AT_LEAST, FAIL, INCONCLUSIVE, PASS
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
-from gfscore.measures import KINDS
+from gfscore.core.numbers import counted
+from gfscore.measures import KINDS, named_measures
 
 Measures = Mapping[str, Mapping[str, Any]]
 """Settings of the measures of an audit by name."""
@@ -32,6 +33,9 @@ ATTACKED = "adversarial"
 
 PROVEN = "proven"
 """Kind of measures whose class values are the accuracy that is proven."""
+
+EVIDENCE_INTERVAL = "robust"
+"""Kind of measures whose class values lie between what is proven and what attacks leave: evidence intervals."""
 
 ATTACK_FREE = "great"
 """Kind of measures that are scores without an attack."""
@@ -66,18 +70,48 @@ class SampleCounts(_Record):
     by_class: dict[str, list[int]]
 
 
+class OpenSamples(_Record):
+    """Samples whose value is not known, because no proof and no attack decided them or they were not measured.
+
+    `count` of them, in classes that do not surely reach the threshold; `if_lowest` and `if_highest` are the verdicts on
+    the same samples if all of these had the lowest or the highest value; `cause` is whether they are why the model is
+    undecided: more samples, of which as large a share were open, would not decide it.
+    """
+
+    count: int
+    if_lowest: str
+    if_highest: str
+    cause: bool
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether a verdict on these samples is possible once all of them are decided."""
+        return {self.if_lowest, self.if_highest} != {INCONCLUSIVE}
+
+    @property
+    def words(self) -> str:
+        """What leaves a model undecided, and what deciding all of them would show, as a clause."""
+        number = counted(self.count, "open sample")
+        if not self.may_settle:
+            return f"{number}; were they decided, it would take more samples too"
+        return f"{number}, at best {self.if_highest} and at worst {self.if_lowest}"
+
+
 class ModelVerdict(_Record):
     """Verdict of one rule on one model.
 
     `value` of the statistic lies between the bounds `low` and `high`, each of which holds with probability 1 - alpha;
+    `value_most` is that of the largest values that open samples may have;
     `samples_needed_per_class` would probably settle what is undecided, None where no number is known;
-    `further_samples_needed` of them in all, None after the last planned look.
+    `further_samples_needed` of them in all, None after the last planned look; `open_samples` are what else leaves it
+    undecided, None without any, and of what is decided.
     """
 
     threat: str
     model: str
     verdict: str
     value: Real
+    value_most: Real
     low: Real
     high: Real
     worst_class: str | None
@@ -85,6 +119,7 @@ class ModelVerdict(_Record):
     classes_without_samples: list[str]
     samples_needed_per_class: int | None
     further_samples_needed: int | None
+    open_samples: OpenSamples | None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -95,6 +130,16 @@ class ModelVerdict(_Record):
     def label(self) -> str:
         """Threat model and name as one text, "threat/model"."""
         return f"{self.threat}/{self.model}"
+
+    @property
+    def reason_undecided(self) -> str:
+        """What leaves an undecided model so, and what would settle it, as a clause."""
+        clauses = []
+        if self.open_samples is not None and (self.open_samples.cause or self.open_samples.may_settle):
+            clauses.append(self.open_samples.words)
+        if self.samples_needed_per_class is not None:
+            clauses.append(f"about {self.samples_needed_per_class:,} samples per class would settle it")
+        return "; or ".join(clauses) or "no number of samples is known that would settle it"
 
 
 class RuleVerdict(_Record):
@@ -288,6 +333,16 @@ class Judgement(_Record):
                 return rule.measure
         return attacked[0] if attacked else None
 
+    def evidence_interval(self, measures: Measures) -> str | None:
+        """Evidence interval of the first ball that the gate judges, or of the first of the audit; None without one."""
+        judged = [rule.measure for rule in self.rules if rule.measure in measures]
+        judged = [name for name in judged if measures[name]["kind"] in (EVIDENCE_INTERVAL, PROVEN, ATTACKED)]
+        for name in judged or measures:
+            interval = evidence_interval_of(name, measures)
+            if interval is not None:
+                return interval
+        return None
+
 
 class Verdict(Judgement, Evidence):
     """Contents of verdict.json: what the gate decides, what it rests on, and the findings of the audit."""
@@ -350,19 +405,15 @@ def headline_measure(measures: Measures) -> str:
     return next(iter(measures))
 
 
-def proven_measure(attacked: str | None, measures: Measures) -> str | None:
-    """Measure of what is proven in the ball of the measure `attacked`, or None."""
-    if attacked is None:
-        return None
-    ball = _ball(measures[attacked])
-    for name, settings in measures.items():
-        if settings["kind"] == PROVEN and _ball(settings) == ball:
-            return name
+def evidence_interval_of(measure: str, measures: Measures) -> str | None:
+    """Evidence interval that a measure is, or is a member of; None without one."""
+    named = named_measures(measures)
+    for name, candidate in named.items():
+        if candidate.kind.name == EVIDENCE_INTERVAL:
+            members = [member.name for member in candidate.members(named)]
+            if measure in (name, *members):
+                return name
     return None
-
-
-def _ball(settings: Mapping[str, Any]) -> tuple[Any, Any]:
-    return settings.get("norm"), settings.get("eps")
 
 
 def has_attacks(measures: Measures) -> bool:

@@ -66,6 +66,8 @@ def _case(rule: RuleVerdict, model: ModelVerdict) -> TestCase:
     outcome = f"{rule.title} {numbers.number(model.value)}, {numbers.interval(model.low, model.high)}"
     if model.worst_class:
         outcome += f" ({printable(model.worst_class)})"
+    if model.verdict == INCONCLUSIVE:
+        outcome += f"; {model.reason_undecided}"
     message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."
     if model.verdict == FAIL:
         case.result = [Failure(message, FAIL)]

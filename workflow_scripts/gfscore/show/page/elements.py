@@ -152,7 +152,7 @@ class Track:
     band : tuple of float, optional
         Ends of a band.
     proven : bool
-        Whether the lower end of the band is known.
+        Whether both ends of the band are known, so that they stand in place of the value.
     tick : float, optional
         Clean accuracy.
     key : int, optional
@@ -180,13 +180,17 @@ class Track:
 
     @property
     def text(self) -> str:
-        """The value as it is printed."""
+        """The value as it is printed, or both ends of what is known of it."""
+        if self.proven and self.band is not None:
+            return numbers.interval(*self.band, self.highest)
         return numbers.number(self.value)
 
     @property
     def about(self) -> str:
         """The row in words, for tooltips and readers of screens."""
         words = f"{self.name}: {self.text}"
+        if self.proven and self.band is not None:
+            words = f"{self.name}: proven to not attacked, {self.text}"
         if not numbers.is_missing(self.low):
             words += f", {numbers.interval(self.low, self.high, self.highest)}"
         if not numbers.is_missing(self.tick):

@@ -1,6 +1,6 @@
 """The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import qualifying_sentences
 from gfscore.audit.verdicts.gate_rules import DECLINE, FAIL, INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.judging import MOST_REPEATED
-from gfscore.audit.verdicts.verdict import Measures, ModelVerdict, RuleVerdict, Verdict, has_attacks, proven_measure
+from gfscore.audit.verdicts.verdict import (
+    EVIDENCE_INTERVAL,
+    Measures,
+    ModelVerdict,
+    OpenSamples,
+    RuleVerdict,
+    Verdict,
+    evidence_interval_of,
+    has_attacks,
+)
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
 from gfscore.measures import measure_of
@@ -38,13 +47,14 @@ WORST_CLASS = "wcr"
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence by class of every model: rows, worst first, and how to read them."""
+    """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them."""
 
     title: str
     about: str
     scale: Scale
     rows: list[list[Track]]
     classes: int
+    ranges: bool
 
     @property
     def left_out(self) -> int:
@@ -61,6 +71,7 @@ class Strip:
     rows: list[Track]
     judged: bool
     about: str
+    ranges: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,55 +226,61 @@ def _span(counts: pd.Series) -> str:
 def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures, index: ModelsAndClasses) -> Evidence:
     """Range in which each class's robust accuracy must lie, of every model.
 
-    Without a measure of accuracy under attack, the class values of the judged measure.
+    From what is proven to what attacks leave; without a proof what attacks leave, open to the left; without a measure
+    of accuracy under attack the class values of the judged measure.
     """
+    interval = verdict.evidence_interval(measures)
     attacked = verdict.attacked_measure(measures)
-    measure = attacked or verdict.judged_measure(measures)
-    proven = proven_measure(attacked, measures)
+    measure = interval or attacked or verdict.judged_measure(measures)
     meaning = measure_of(measures[measure])
     lowest, highest = map(float, meaning.value_range)
 
     scores = tables.of("class_scores", measure)
-    grids = {name: index.grid(scores, name) for name in ("value", "low", "high", "n")}
+    grids = {name: index.grid(scores, name) for name in ("value", "value_most", "low", "high", "n")}
     grids["clean"] = np.full(grids["value"].shape, np.nan)
     if meaning.value_range == (0.0, 1.0):
         grids["clean"] = index.grid(scores, "accuracy")
-    if attacked:
+    if interval:
+        grids["band_low"] = grids["value"]
+    elif attacked:
         grids["band_low"] = np.zeros(grids["value"].shape)
-    if proven:
-        proofs = tables.of("class_scores", proven)
-        grids["band_low"] = index.grid(proofs, "value")
-        grids["low"] = index.grid(proofs, "low")
 
     rows = []
     for position in range(len(index.models)):
         of_model = {name: grid[position] for name, grid in grids.items()}
-        rows.append(_class_rows(index, of_model, proven=proven is not None, highest=meaning.value_range[1]))
+        rows.append(_class_rows(index, of_model, proven=interval is not None, highest=highest))
 
     title = f"{meaning.title} of each class"
     unit = meaning.unit
     if attacked:
-        title = "What attacks leave of each class"
+        title = "Proven and attacked of each class" if interval else "What attacks leave of each class"
         unit = meaning.title
     return Evidence(
         title=title,
-        about=_about(attacked, proven, measures),
-        scale=Scale(lowest, highest, printable(unit), _threshold_of_classes(verdict, measure)),
+        about=_about(interval, attacked, measures),
+        scale=Scale(lowest, highest, printable(unit), _threshold_of_classes(verdict, measure, measures)),
         rows=rows,
         classes=len(index.classes),
+        ranges=interval is not None,
     )
 
 
-def _threshold_of_classes(verdict: Verdict, measure: str) -> float | None:
+def _threshold_of_classes(verdict: Verdict, measure: str, measures: Measures) -> float | None:
+    # Of a rule about the worst class of this measure, or of one that it is made of.
     for rule in verdict.rules:
-        if rule.measure == measure and rule.statistic == WORST_CLASS:
+        names = (rule.measure, evidence_interval_of(rule.measure, measures))
+        if measure in names and rule.statistic == WORST_CLASS:
             return float(rule.threshold)
     return None
 
 
-def _about(attacked: str | None, proven: str | None, measures: Measures) -> str:
-    if attacked and proven:
-        return f"Band: proven ({printable(proven)}) to what attacks leave ({printable(attacked)})"
+def _about(interval: str | None, attacked: str | None, measures: Measures) -> str:
+    if interval:
+        ball = measure_of(measures[interval]).title.partition(", ")[2]
+        return (
+            f"Band: from the share of samples that is proven ({printable(ball)}) to the share that attacks leave; in "
+            f"between, open ({printable(interval)})"
+        )
     if attacked:
         return (
             f"Dot: share of the samples that every attack of {printable(attacked)} leaves right. Nothing is proven: "
@@ -278,14 +295,16 @@ def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool
     # Of one model, from arrays (K,): classes without samples, then the lowest ones.
     sampled = values["n"] > 0
     present = np.flatnonzero(sampled)
-    lowest_first = present[np.argsort(values["value"][present], kind="stable")][:MOST_CLASSES]
+    # Of classes of which as much is proven, the one that attacks leave less.
+    order = np.lexsort((values["value_most"][present], values["value"][present]))
+    lowest_first = present[order][:MOST_CLASSES]
     empty = np.flatnonzero(~sampled)[: min(MOST_EMPTY, MOST_CLASSES - len(lowest_first))]
 
     rows = []
     for k in [*empty, *lowest_first]:
         band = None
         if sampled[k] and "band_low" in values:
-            band = (float(values["band_low"][k]), float(values["value"][k]))
+            band = (float(values["band_low"][k]), float(values["value_most"][k]))
         track = Track(
             index.classes[k],
             index.class_short[k],
@@ -309,11 +328,11 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
     """What the first rule judges of every model; without a rule the worst class of the headline measure."""
     measure = verdict.judged_measure(measures)
     if verdict.rules:
-        return _judged_strip(verdict, measure, index)
+        return _judged_strip(verdict, measures, measure, index)
     return _summary_strip(tables, measures, measure, index)
 
 
-def _judged_strip(verdict: Verdict, measure: str, index: ModelsAndClasses) -> Strip:
+def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
     rule = verdict.rules[0]
     words = verdict.model_verdicts
     title = "Worst class" if rule.statistic == WORST_CLASS else rule.title[:1].upper() + rule.title[1:]
@@ -321,16 +340,23 @@ def _judged_strip(verdict: Verdict, measure: str, index: ModelsAndClasses) -> St
     if len(verdict.rules) > 1:
         about += f"; values of the first of {len(verdict.rules)} rules, signs of all"
 
+    # Of a worst class both ends are known; of a difference between classes the interval alone is.
+    proven = rule.statistic == WORST_CLASS and measures[measure]["kind"] == EVIDENCE_INTERVAL
+    if proven:
+        about += "; band: from what is proven to what attacks leave"
     lowest, highest = rule.range
     rows = []
     for model in rule.models:
         if model.key in index.position:
             values = model.value, model.low, model.high
             aside = printable(model.worst_class or "")
-            rows.append(_model_track(index, model.key, values, highest, word=words[model.key], aside=aside))
+            track = _model_track(index, model.key, values, highest, word=words[model.key], aside=aside)
+            if proven:
+                track = replace(track, band=(model.value, model.value_most), proven=True)
+            rows.append(track)
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
-    return Strip(title, scale, rows, judged=True, about=about)
+    return Strip(title, scale, rows, judged=True, about=about, ranges=proven)
 
 
 def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
@@ -424,7 +450,10 @@ def demand(rule: RuleVerdict, measures: Measures) -> str:
         confidence += " for all models together"
     if rule.looks.planned > 1:
         confidence += f", at look {rule.looks.this} of {rule.looks.planned}"
-    return f"Asked: {question}, {confidence}?"
+    rests_on = ""
+    if measures[rule.measure]["kind"] == EVIDENCE_INTERVAL:
+        rests_on = " PASS takes proofs, FAIL takes attacks."
+    return f"Asked: {question}, {confidence}?{rests_on}"
 
 
 def settling(rule: RuleVerdict) -> str | None:
@@ -438,16 +467,34 @@ def settling(rule: RuleVerdict) -> str | None:
 
     needed = []
     further = []
+    held = []
     for model in models:
         if model.samples_needed_per_class is not None:
             needed.append(model.samples_needed_per_class)
             if model.further_samples_needed is not None:
                 further.append(model.further_samples_needed)
-    if not needed:
-        return "no number of samples is known that would settle it"
+        elif model.open_samples is not None and model.open_samples.cause:
+            held.append(model.open_samples)
+    clauses = []
+    if held:
+        clauses.append(_deciding(held, len(models)))
+    if needed:
+        clauses.append(_adding(needed, further, len(models), unit))
+    return "; ".join(clauses) or "no number of samples is known that would settle it"
 
+
+def _deciding(held: list[OpenSamples], undecided: int) -> str:
+    # What deciding open samples would show, of the models that these leave undecided.
+    if undecided == 1:
+        return held[0].words
+    samples = _span(pd.Series([open_samples.count for open_samples in held]))
+    settled = sum(open_samples.may_settle for open_samples in held)
+    return f"{len(held)} for {samples} open samples, which alone could settle {settled or 'none'} of them"
+
+
+def _adding(needed: list[int], further: list[int], undecided: int, unit: str) -> str:
     audit = "of a new audit"
     if len(further) == len(needed):
         audit = f"({numbers.count(max(further))} more in all)"
-    settled = "it" if len(needed) == len(models) else f"{len(needed)} of them"
+    settled = "it" if len(needed) == undecided else f"{len(needed)} of them"
     return f"about {_span(pd.Series(needed))} samples per {unit} {audit} would settle {settled}"
