@@ -215,7 +215,7 @@ class OneHot(Known):
     def forward(self, latents, classes):
         return super().forward(latents, classes.argmax(dim=1))
 """
-GENERATOR_FORMATS = ("weights", "script", "export", "onnx")
+GENERATOR_FORMATS = ("weights", "script", "export")
 
 
 def brightness(classes):
@@ -236,10 +236,6 @@ def place_generator(folder, form, *, classes=3, class_input="index"):
     """Write a generator in a format; returns the settings of it that must be stated. Paths are below the folder."""
     settings = {"latent": [2], "class_input": class_input, "output_range": [-1, 1]}
     name = {"index": "Known", "one_hot": "OneHot"}[class_input]
-    if form == "onnx":
-        path = folder / "generator.onnx"
-        path.write_bytes(known_graph(classes, class_input).SerializeToString())
-        return settings | {"path": str(path)}
     network, path = known_network(classes, name=name), folder / f"generator.{'pt' if form == 'weights' else 'pt2'}"
     if form == "weights":
         (folder / "architectures").mkdir(exist_ok=True)
@@ -256,32 +252,9 @@ def place_generator(folder, form, *, classes=3, class_input="index"):
     else:
         n = torch.export.Dim("n")
         torch.export.save(torch.export.export(network, example, dynamic_shapes=({0: n}, {0: n})), path)
-    return settings | {"path": str(path), "trust_pickle": True, "sha256": sha256_of_file(path)}
-
-
-def known_graph(classes, class_input):
-    """The same as an ONNX graph."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    whole = class_input == "index"
-    given = [helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 2])]
-    given += [
-        helper.make_tensor_value_info(
-            "y", *((TensorProto.INT64, ["n"]) if whole else (TensorProto.FLOAT, ["n", classes]))
-        )
-    ]
-    table = brightness(classes)[:, None].expand(-1, 2).numpy()
-    stored = [numpy_helper.from_array(table.copy(), "table")]
-    stored += [numpy_helper.from_array(torch.tensor([-1, 1, 2, 2]).numpy(), "shape")]
-    nodes = [
-        helper.make_node("Tanh", ["z"], ["above"]),
-        helper.make_node("Gather", ["table", "y"], ["below"]) if whole else helper.make_node("MatMul", ["y", "table"], ["below"]),
-        helper.make_node("Concat", ["above", "below"], ["flat"], axis=1),
-        helper.make_node("Reshape", ["flat", "shape"], ["x"]),
-    ]  # fmt: skip
-    made = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1, 2, 2])]
-    graph = helper.make_graph(nodes, "g", given, made, stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return settings | {
+        "path": str(path), "architecture": None, "trust_pickle": True, "sha256": sha256_of_file(path),
+    }  # fmt: skip
 
 
 class Returning(nn.Module):

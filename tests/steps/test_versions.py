@@ -96,7 +96,7 @@ def generated():
 
 
 def drawn():
-    settings = {"path": "g.onnx", "latent": [2], "samples_per_class": 20, "batch_size": 16}
+    settings = {"path": "g.pt", "architecture": "a.b:c", "latent": [2], "samples_per_class": 20, "batch_size": 16}
     entry = GeneratorFile.model_validate({"classes": CLASSES, "generator": settings}).explicit()
     x, _ = draw_images(known_network(10), NetworkGenerator.model_validate(entry["generator"]), classes=10, where="g")
     return [float(x.mean()), float(x.std()), *(float(x[k::10].mean()) for k in range(10))]

@@ -188,7 +188,7 @@ def configure(repository, served, address):
         "Given": place_logits(repository.path, "Given", labels=labels, classes=CLASSES),
     }
     place_robustbench(repository.path)
-    generator_settings = place_generator(repository.path, "onnx")
+    generator_settings = place_generator(repository.path, "weights")
     overlay = {
         "run": ["digits", "foreign", "leaderboard", "radii"],
         "datasets": {

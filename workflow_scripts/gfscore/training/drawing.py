@@ -6,12 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
+from torch.nn import Module, functional
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import HALF
 from gfscore.images.sources.generator_file import NetworkGenerator
-from gfscore.networks.conditional_generators import Generate
 from gfscore.networks.devices import require_device
 from gfscore.networks.outputs import first_line
 from gfscore.networks.precision import reproducible_arithmetic
@@ -24,7 +23,7 @@ MOST_CHANNELS = 4
 
 
 def draw_images(
-    generate: Generate, settings: NetworkGenerator, *, classes: int, where: Path | str
+    generator: Module, settings: NetworkGenerator, *, classes: int, where: Path | str
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Labelled images of a generator.
 
@@ -33,8 +32,8 @@ def draw_images(
 
     Parameters
     ----------
-    generate : callable
-        Function of latents and classes, which gives images.
+    generator : Module
+        From latents and classes to images.
     settings : NetworkGenerator
         Those of the source generator_file.
     classes : int
@@ -60,8 +59,8 @@ def draw_images(
     with reproducible_arithmetic(), torch.inference_mode():
         for start in range(0, count, settings.batch_size):
             rows = np.arange(start, start + settings.batch_size)
-            images = _draw_batch(generate, settings, rows, classes, where)
-            if not batches and not torch.equal(images, _draw_batch(generate, settings, rows, classes, where)):
+            images = _draw_batch(generator, settings, rows, classes, where)
+            if not batches and not torch.equal(images, _draw_batch(generator, settings, rows, classes, where)):
                 raise InputError(
                     f"{where}: gives other images for the same latents and classes; take the chance out of it, so that "
                     "they depend on its inputs alone"
@@ -88,7 +87,7 @@ def _require_range_used(images: NDArray[np.float32], settings: NetworkGenerator,
 
 
 def _draw_batch(
-    generate: Generate, settings: NetworkGenerator, rows: NDArray[np.int64], classes: int, where: Path | str
+    generator: Module, settings: NetworkGenerator, rows: NDArray[np.int64], classes: int, where: Path | str
 ) -> Tensor:
     # Images in [0, 1], on the device.
     draws = Draws.of(seeds_of_samples(settings.seed, "generator", rows), settings.device)
@@ -102,7 +101,7 @@ def _draw_batch(
     with torch.random.fork_rng():
         torch.manual_seed(int(noise_seed))
         try:
-            output = generate(latents, labels)
+            output = generator(latents, labels)
         # Code of others may fail in any way.
         except Exception as error:
             raise InputError(

@@ -10,11 +10,11 @@ from gfscore.images.sources import generated
 
 
 class NetworkGenerator(Closed):
-    """A network of a latent and a class, in a file: .onnx, weights of an `architecture`, or a program of torch."""
+    """A network of a latent and a class, in a file: weights of an `architecture`, or a program of torch."""
 
     path: Text = Field(description="File of the generator.")
     architecture: Text | None = Field(
-        None, description="package.module:callable that the weights belong to; null for a file of ONNX or a program."
+        None, description="package.module:callable that the weights belong to; null for a program."
     )
     arguments: dict[str, Any] = Field({}, description="Arguments of the architecture.")
     weights: Literal["model", "ema"] = Field(
@@ -41,19 +41,14 @@ class NetworkGenerator(Closed):
 
     @model_validator(mode="after")
     def _can_be_opened(self) -> Self:
-        graph = self.path.lower().endswith(".onnx")
         if self.trust_pickle and not self.sha256:
             raise refusal(
                 "true runs code of the file, so its sha256 must be given; pin it, or set false", "trust_pickle"
             )
-        if graph and self.architecture:
-            raise refusal("an ONNX file holds its network; leave it out", "architecture")
-        if graph and self.device == "cuda":
-            raise refusal("ONNX files run on the cpu alone", "device")
-        if not (graph or self.architecture or self.trust_pickle):
+        if not (self.architecture or self.trust_pickle):
             raise refusal(
-                "is neither .onnx nor the weights of an architecture; name that, or, for a program of torch, which is "
-                "code, set trust_pickle: true and give its sha256",
+                "holds weights without a network; name their architecture, or, for a program of torch, which is code, "
+                "set trust_pickle: true and give its sha256",
                 "path",
             )
         if not self.output_range[0] < self.output_range[1]:
