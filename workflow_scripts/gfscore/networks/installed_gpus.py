@@ -73,18 +73,12 @@ class TorchBuild:
     ----------
     version : str
         Version of torch.
-    accelerator : str or None
-        Version of CUDA or ROCm, None for the CPU alone.
+    cuda : str or None
+        Version of CUDA, None for the CPU alone.
     """
 
     version: str
-    accelerator: str | None
-
-    @property
-    def cuda(self) -> int | None:
-        """Major version of CUDA, None for another build."""
-        major = (self.accelerator or "").partition(".")[0]
-        return int(major) if major.isdigit() else None
+    cuda: str | None
 
 
 def installed_gpus() -> InstalledGpus:
@@ -96,9 +90,6 @@ def installed_gpus() -> InstalledGpus:
 def _installed_gpus(visible: str | None) -> InstalledGpus:
     program = which("nvidia-smi")
     if program is None:
-        if which("rocm-smi"):
-            # Of unknown memory, so that a job takes the GPU of AMD for itself.
-            return InstalledGpus((Gpu("GPU", None),))
         return InstalledGpus()
     try:
         reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -167,7 +158,7 @@ def torch_build() -> TorchBuild | None:
     if file is None or not file.is_file():
         return None
     values: dict[str, str] = dict(re.findall(r"^(\w+)[^=\n]*= '([^']*)'", file.read_text(), flags=re.MULTILINE))
-    return TorchBuild(values.get("__version__", ""), values.get("cuda") or values.get("hip"))
+    return TorchBuild(values.get("__version__", ""), values.get("cuda"))
 
 
 def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
@@ -175,17 +166,18 @@ def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
     name = gpus[0].name
     if build is None:
         return InstalledGpus(tuple(gpus))
-    if build.accelerator is None:
+    if build.cuda is None:
         return InstalledGpus(
             reason=f"{name} is not used: torch {build.version} is a build for the CPU; for one that uses it: "
             "make setup TORCH_BUILD=cuda"
         )
-    oldest = OLDEST_DRIVERS.get(build.cuda or 0)
+    major = int(build.cuda.partition(".")[0])
+    oldest = OLDEST_DRIVERS.get(major)
     if oldest and _version(gpus[0].driver) < oldest:
         needed = ".".join(map(str, oldest))
         return InstalledGpus(
             reason=f"{name}: driver {gpus[0].driver} is too old for torch {build.version}, which needs {needed} or "
-            f"newer (CUDA {build.accelerator}); renew the driver, or run on the CPU with inference: {{device: cpu}} "
+            f"newer (CUDA {build.cuda}); renew the driver, or run on the CPU with inference: {{device: cpu}} "
             "in the configuration (gfscore audit: --device cpu)",
             driver_too_old=True,
         )
