@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -18,8 +17,6 @@ from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.new_audit import command as new_audit
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gfscore.audit.verdicts.verdict import Verdict
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
@@ -28,13 +25,9 @@ STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 REFUSED = 1
 """Exit status of verify for an inconsistent folder."""
 
-WORSE = 1
-"""Exit status of compare where something is worse."""
-
 ERROR = 3
 """Exit status of every command that could not do what it is for."""
 
-AUDITS = Path("results/audits")
 BUNDLES = Path("results/bundles")
 
 GATE = """\
@@ -52,10 +45,11 @@ examples:
 """
 
 COMPARE = """\
-Say what changed between two audits of the same data, of two releases of a model, say: for each model, measure and
-statistic, better or worse where the confidence intervals are disjoint. EARLIER and LATER are names of audits in
-results/, or folders of audits: results/audits/NAME of another place, audits/NAME of a bundle. Two audits of one model
-each are compared whatever the models are called; of more, those that have the same name.
+Say what changed between two audits of the same data, of two releases of a model, say. For each model, measure and
+class: better or worse where the interval of the change, sample by sample, excludes 0. For each model, measure and
+statistic: better or worse where the intervals of the two audits are disjoint. EARLIER and LATER are names of audits in
+results/, folders that gfscore bundle made, or results/audits/NAME of another place. Two audits of one model each are
+compared whatever the models are called; of more, those that have the same name.
 
 exit status:
   0  nothing is worse, as far as the intervals tell
@@ -64,6 +58,7 @@ exit status:
 
 examples:
   gfscore compare digits digits-retrained
+  gfscore compare release-1 release-2 --page compare.html
   gfscore compare ../release-1/results/audits/digits digits --csv changes.csv
 """
 
@@ -181,7 +176,8 @@ def _add_compare_options(parser: argparse.ArgumentParser) -> None:
         "--calibration", default="none", metavar="OBJECTIVE",
         help="scores at the temperature that this objective chose in both audits; by default at T = 1",
     )  # fmt: skip
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="every row, with its bounds, as CSV")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="every statistic, with its bounds, as CSV")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="classes, statistics and verdicts on one page")
 
 
 def _add_bundle_options(parser: argparse.ArgumentParser) -> None:
@@ -232,46 +228,9 @@ def _reported_verdict(audit: str, report: Path) -> Verdict:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from gfscore.audit.audit_changes import audit_changes
-    from gfscore.core.files import write_text
-    from gfscore.tables.csv_files import csv_text
+    from gfscore.workflow.comparing import compare
 
-    changes = audit_changes(
-        _audit_folder(options.earlier), _audit_folder(options.later), calibration=options.calibration
-    )
-    if options.csv:
-        write_text(options.csv, csv_text(changes))
-    _print_changes(changes)
-    _print_missing(changes, options.earlier, "first")
-    _print_missing(changes, options.later, "second")
-
-    verdicts = set(changes["verdict"].dropna())
-    if not {"better", "worse", "undecided"} & verdicts:
-        raise InputError("no statistic of the two audits can be compared; measure both with the same settings")
-    return WORSE if "worse" in verdicts else 0
-
-
-def _audit_folder(name: str) -> Path:
-    return Path(name) if os.sep in name else AUDITS / name
-
-
-def _print_changes(changes: pd.DataFrame) -> None:
-    from gfscore.core.numbers import number
-
-    for row in changes[changes["verdict"].isin(["better", "worse"])].itertuples():
-        statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
-        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
-    verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
-    counts = [f"{count} {verdict}" for verdict, count in verdicts.value_counts().items()]
-    print("; ".join(counts))
-
-
-def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
-    # Models that one of the audits lacks: no statistic of theirs has a value in the column of that audit.
-    is_missing = changes[column].isna().groupby([changes["threat"], changes["model"]]).all()
-    if is_missing.any():
-        names = [printable("/".join(name)) for name in is_missing[is_missing].index]
-        print(f"Not in {printable(audit)}: {', '.join(names)}")
+    return compare(options)
 
 
 def _bundle(options: argparse.Namespace) -> int:

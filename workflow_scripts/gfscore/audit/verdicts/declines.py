@@ -62,20 +62,23 @@ def write_release(
         Digest of the data of both.
     source : ReleaseSource
     """
-    frames = []
-    for values_of_model in values:
-        columns = {
-            **values_of_model.model.columns(),
-            "measure": values_of_model.measure.name,
-            "sample_id": values_of_model.sample_id,
-            "label": values_of_model.labels,
-            "low": values_of_model.low,
-            "high": values_of_model.high,
-            "missing": values_of_model.missing,
-        }
-        frames.append(pd.DataFrame(columns))
+    frames = [release_rows(values_of_model) for values_of_model in values]
     identity = {"audit": audit, "dataset_digest": dataset_digest, "release": source.model_dump()}
     write_table(path, RELEASE_VALUES, pd.concat(frames, ignore_index=True), identity=identity)
+
+
+def release_rows(values: SampleValues) -> pd.DataFrame:
+    """Rows of the table release_values of one model and measure."""
+    columns = {
+        **values.model.columns(),
+        "measure": values.measure.name,
+        "sample_id": values.sample_id,
+        "label": values.labels,
+        "low": values.low,
+        "high": values.high,
+        "missing": values.missing,
+    }
+    return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,8 @@ class Recomputed:
             logits[model] = self.bundle.path(name)
         return replace(subject, logits=logits)
 
-    def values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
-        """Values of the subject of a step, from the samples tables of its measures."""
+    def _values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
+        # Values of the subject of a step, from the samples tables of its measures.
         return AuditValues(
             subject=self._subject(params),
             selection=self._files["selection"],
@@ -259,7 +259,7 @@ class Recomputed:
             record.path = str(self.bundle.folder / name) if name in self.bundle.digests else ""
         if not self.has_logits:
             settings.calibration = None
-        values = self.values(self.audit.subject(), self.audit.measures.values())
+        values = self._values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
@@ -290,7 +290,7 @@ class Recomputed:
         files = {**self._files, "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None}
         rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
-            self.values(audit.judged_subject(), audit.judged_measures()),
+            self._values(audit.judged_subject(), audit.judged_measures()),
             files,
             rules=audit.rules,
             intervals=settings.intervals,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gfscore.audit.audit_changes import COST_ONLY, different_settings
-from gfscore.audit.values import AuditValues, SampleValues
+from gfscore.audit.values import AuditSubject, AuditValues, SampleValues
 from gfscore.audit.verdicts.verdict import ReleaseSource, read_verdict
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.identity import ModelName
@@ -15,8 +15,7 @@ from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import NamedMeasure
 from gfscore.workflow.bundling.bundles import verify_bundle
-from gfscore.workflow.bundling.contents import Bundle
-from gfscore.workflow.bundling.recomputed import Recomputed
+from gfscore.workflow.bundling.contents import Bundle, name_of
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolved_file import resolved_configuration
 from gfscore.workflow.user_files import STATEMENT
@@ -56,7 +55,7 @@ class Release:
 
     def values(self) -> AuditValues:
         """Its values per sample."""
-        return Recomputed(self.bundle, self.audit).values(self.audit.subject(), self.audit.measures.values())
+        return values_below(self.bundle.folder, self.audit)
 
     def source(self, models: dict[ModelName, ModelName]) -> ReleaseSource:
         """Where its values come from, with the model of the release that each later one is compared with."""
@@ -68,6 +67,18 @@ class Release:
             version=version_in_words(verdict.software),
             models={later.label: earlier.label for later, earlier in models.items()},
         )
+
+
+def values_below(folder: Path | str, audit: PlannedAudit) -> AuditValues:
+    """Values per sample of an audit from a folder in which everything stands as below results/, which a bundle is."""
+    folder = Path(folder)
+    return AuditValues(
+        subject=AuditSubject.parse(audit.subject()),
+        selection=folder / name_of(f"{audit.folder}/models.json"),
+        dataset=folder / name_of(audit.dataset.samples),
+        scores=folder / name_of(f"results/scores/{audit.name}.parquet"),
+        samples=[folder / name_of(path) for path in audit.sample_files(audit.measures.values())],
+    )
 
 
 def values_for(

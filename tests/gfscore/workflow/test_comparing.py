@@ -1,0 +1,94 @@
+"""The command gfscore compare on two bundles: classes sample by sample, and the page of what changed."""
+
+import base64
+import io
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfscore.core.files import read_json
+from gfscore.workflow.bundling.bundles import write_bundle
+from gfscore.workflow.command import main
+from helpers.finished_audits import finished_audit
+
+pytestmark = pytest.mark.seconds(60)
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory):
+    """Folder with the bundles `before`, `worse` (class frog of "good" declined) and `same` (other noise)."""
+    folder = tmp_path_factory.mktemp("bundles")
+    releases = {"before": ((3.0, 1.0), 0), "worse": (((3, 3, 0), 1.0), 0), "same": ((3.0, 1.0), 1)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, (signals, seed) in releases.items():
+            (folder / f"{name}-run").mkdir()
+            patch.chdir(folder / f"{name}-run")
+            finished_audit(per_class=60, signals=signals, seed=seed, page=False)
+            shutil.copytree("results", folder / name)
+    return folder
+
+
+def table_in(page, name):
+    """Table that the page offers as a file."""
+    encoded = re.search(rf'download="{name}" href="data:text/csv;base64,([^"]+)"', page)[1]
+    return pd.read_csv(io.StringIO(base64.b64decode(encoded).decode()))
+
+
+def outcomes(folder, model):
+    logits, labels = np.load(folder / f"given/{model}.npy"), np.load(folder / "labels.npy")
+    return (logits.argmax(axis=1) == labels).astype(float), labels
+
+
+def compared(bundles, later, tmp_path, *options):
+    folders = [str(bundles / name / "audits/toy") for name in ("before", later)]
+    page = tmp_path / "compare.html"
+    status = main(["compare", *folders, "--page", str(page), *options])
+    return status, page.read_text()
+
+
+def test_a_class_that_declined_is_named_on_the_page_with_its_numbers(bundles, tmp_path, capsys):
+    status, page = compared(bundles, "worse", tmp_path)
+    assert status == 1
+    assert "worse   none/good, clean, class frog: " in capsys.readouterr().out
+    rows = table_in(page, "classes.csv").set_index(["model", "measure", "class_name"])
+    frog = rows.loc["good", "clean", "frog"]
+    before, labels = outcomes(bundles / "before-run", "good")
+    after, _ = outcomes(bundles / "worse-run", "good")
+    assert frog["first"] == pytest.approx(before[labels == 2].mean())
+    assert frog["change"] == pytest.approx((after - before)[labels == 2].mean())
+    assert frog["verdict"] == "worse" and frog["low"] <= frog["change"] <= frog["high"] < 0
+    assert set(rows.loc["bad"]["verdict"]) == {"undecided"}
+    assert len(rows) == 2 * 2 * 3
+
+    first_screen = page[: page.index('id="numbers"')]
+    assert "WORSE" in first_screen and "frog" in first_screen
+    assert "http" not in re.sub(r"http-equiv", "", page), "no request"
+
+
+def test_where_no_class_is_surely_worse_the_page_says_what_may_be_hidden(bundles, tmp_path):
+    status, page = compared(bundles, "same", tmp_path)
+    rows = table_in(page, "classes.csv")
+    assert status == 0 and set(rows["verdict"]) == {"undecided"}
+    assert "NO CHANGE SHOWN" in page and "hidden" in page
+
+
+def test_a_bundle_is_named_by_its_own_folder(bundles, tmp_path, monkeypatch):
+    monkeypatch.chdir(bundles / "before-run")
+    finished_audit(per_class=60, signals=(3.0, 1.0))
+    write_bundle("toy", tmp_path / "bundle")
+    assert main(["compare", str(tmp_path / "bundle"), "toy", "--page", str(tmp_path / "page.html")]) == 0
+    digest = read_json(tmp_path / "bundle/audits/toy/verdict.json")["dataset"]["digest"]
+    assert digest[:12] in (tmp_path / "page.html").read_text()
+
+
+def test_tables_without_values_per_sample_give_no_page(bundles, tmp_path, capsys):
+    alone = shutil.copytree(bundles / "before/audits/toy", tmp_path / "audits/toy")
+    other = str(bundles / "same/audits/toy")
+    assert main(["compare", str(alone), other, "--page", str(tmp_path / "page.html")]) == 3
+    assert "values per sample are not beside it" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+    assert main(["compare", str(alone), other]) == 0
+    assert "classes were not compared" in capsys.readouterr().out

@@ -1,0 +1,105 @@
+"""Changes of class values between two audits of the same data, from the differences of the same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from gfscore.audit.settings import IntervalSettings
+from gfscore.audit.values import AuditValues, SampleValues
+from gfscore.audit.verdicts.declines import paired, release_rows
+from gfscore.core.identity import ModelName
+from gfscore.statistics.classes import class_means
+
+BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
+
+COLUMNS = (
+    *("threat", "model", "measure", "class_index", "class_name"),
+    *("n", "first", "second", "change", "low", "high", "verdict"),
+)
+"""Columns of class_changes."""
+
+
+def class_changes(
+    earlier: AuditValues,
+    later: AuditValues,
+    class_names: Sequence[str],
+    *,
+    pairs: Mapping[ModelName, ModelName],
+    measures: Sequence[str],
+    intervals: IntervalSettings,
+    label_error_rates: ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Class values of both audits, and bounds of their changes.
+
+    Parameters
+    ----------
+    earlier, later : AuditValues
+        Audits of the same data.
+    class_names : sequence of str
+        Names of the K classes.
+    pairs : mapping of ModelName to ModelName
+        Model of the earlier audit that each model of the later one is compared with.
+    measures : sequence of str
+        Measures that both audits have with the same settings.
+    intervals : IntervalSettings
+        Method and confidence.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that the bounds allow for.
+
+    Returns
+    -------
+    DataFrame
+        A row for each model, measure and class, models under their later names. `n` pairs of samples; `first` and
+        `second` the means of their values; `change` = second - first, between `low` and `high`, which hold for all
+        classes of a model and measure together; `verdict` is better or worse where they exclude 0, else undecided.
+    """
+    frames = []
+    for model, earlier_model in pairs.items():
+        for measure in measures:
+            frame = _changes_of_model(
+                earlier.sample_values(earlier_model, measure),
+                later.sample_values(model, measure),
+                class_names,
+                intervals=intervals,
+                label_error_rates=label_error_rates,
+            )
+            frames.append(frame)
+    if not frames:
+        return pd.DataFrame(columns=COLUMNS)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _changes_of_model(
+    earlier: SampleValues,
+    later: SampleValues,
+    class_names: Sequence[str],
+    *,
+    intervals: IntervalSettings,
+    label_error_rates: ArrayLike | None,
+) -> pd.DataFrame:
+    classes = len(class_names)
+    differences = paired(release_rows(earlier), later, where=f"{later.measure.name} of {later.model.label}")
+    bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
+    low, high = bounds.interval(1 - intervals.confidence)
+    first = class_means(differences.earlier_low, differences.labels, classes)
+    second = class_means(differences.later_low, differences.labels, classes)
+    return pd.DataFrame(
+        {
+            "threat": later.model.threat,
+            "model": later.model.classifier,
+            "measure": later.measure.name,
+            "class_index": np.arange(classes),
+            "class_name": list(class_names),
+            "n": bounds.n,
+            "first": first,
+            "second": second,
+            "change": second - first,
+            "low": low,
+            "high": high,
+            "verdict": np.select([low > 0, high < 0], [BETTER, WORSE], UNDECIDED),
+        }
+    )

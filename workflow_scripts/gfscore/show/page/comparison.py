@@ -1,0 +1,330 @@
+"""The page of two audits of the same data: is any class worse, by how much, how sure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from gfscore.audit.class_changes import BETTER, UNDECIDED, WORSE
+from gfscore.audit.verdicts.gate_rules import DECLINE
+from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.core import numbers
+from gfscore.core.labels import readable_classes
+from gfscore.core.names import enumeration, model_labels, printable, shortened_all
+from gfscore.measures import NamedMeasure
+from gfscore.show.page.elements import (
+    LONGEST_CLASS,
+    LONGEST_MODEL,
+    Detail,
+    Scale,
+    TableView,
+    Track,
+    bounded,
+    counted,
+    finite,
+    named,
+    table_of,
+    valued,
+)
+from gfscore.show.page.html import environment, text_of, width_of
+from gfscore.show.page.provenance import data_of, time_of, version_of
+from gfscore.tables.csv_files import csv_text
+
+MOST_CLASSES = 14
+"""Largest number of classes in the picture, the largest declines first."""
+
+MOST_COMPARED = 14
+"""Largest number of models and measures beside it."""
+
+MOST_FINDINGS = 3
+
+MOST_NAMED = 3
+
+MARGIN = 1.08
+"""Room on either side of the scale, as a factor."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two audits: its title, its verdict, and the SHA-256 of the statement of its bundle, if it is one."""
+
+    title: str
+    verdict: Verdict
+    statement_sha256: str | None
+
+    @property
+    def about(self) -> str:
+        """When and by what it was judged."""
+        return f"{time_of(self.verdict)} by {version_of(self.verdict)}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer in a word, the class of its style, its sign, and in sentences."""
+
+    word: str
+    style: str
+    sign: str
+    sentences: list[str]
+
+
+def render_comparison(
+    earlier: Side,
+    later: Side,
+    *,
+    classes: pd.DataFrame,
+    statistics: pd.DataFrame,
+    models: Mapping[str, str],
+    measures: Mapping[str, NamedMeasure],
+    confidence: float,
+) -> str:
+    """The page as text; every name is escaped.
+
+    Parameters
+    ----------
+    earlier, later : Side
+    classes : DataFrame
+        class_changes of at least one model and measure.
+    statistics : DataFrame
+        audit_changes.
+    models : mapping of str to str
+        Model of the earlier audit, "threat/model", by that of the later one.
+    measures : mapping of str to NamedMeasure
+        Measures of the later audit.
+    confidence : float
+        Of the bounds of all classes of a model and measure together.
+    """
+    rows = _named_rows(classes)
+    compared = {name: measures[name].entry() for name in rows["measure"].unique()}
+    shown = _shown(rows, later.verdict.judged_measure(compared))
+    of_shown = rows[(rows["label"] == shown["label"]) & (rows["measure"] == shown["measure"])]
+    limit = _limit(later.verdict, str(shown["measure"]))
+    title = f"{printable(earlier.title)}, then {printable(later.title)}"
+    if earlier.title == later.title:
+        title = f"{printable(later.title)}: two releases"
+    return (
+        environment()
+        .get_template("compare.html")
+        .render(
+            style=text_of("page.css"),
+            title=title,
+            data=f"{printable(later.verdict.dataset.name)}, digest {data_of(later.verdict)}",
+            earlier=earlier,
+            later=later,
+            models=_models_in_words(models),
+            answer=_answer(rows, shown, later.verdict, confidence),
+            shown=shown,
+            title_of_measure=printable(measures[str(shown["measure"])].description.title),
+            unit=printable(measures[str(shown["measure"])].description.unit),
+            tracks=_class_tracks(of_shown),
+            left_out=max(0, len(of_shown) - MOST_CLASSES),
+            scale=_scale(of_shown, "Change"),
+            limit=limit,
+            strip=_strip(rows),
+            strip_scale=_scale(_worst_rows(rows), "Largest decline of a class"),
+            confidence=numbers.percent(confidence),
+            findings=_findings(rows, shown, earlier.verdict, later.verdict, statistics),
+            details=_details(rows, statistics),
+            terms=_terms(earlier, later),
+            csv=_link(classes),
+            csv_of_statistics=_link(statistics),
+            width_of=width_of,
+            percent=numbers.percent,
+        )
+    )
+
+
+def _named_rows(classes: pd.DataFrame) -> pd.DataFrame:
+    # Classes with samples, and printable names of models, classes and measures.
+    by_index = classes.drop_duplicates("class_index")
+    names = readable_classes(list(by_index["class_name"]))
+    readable = dict(zip(by_index["class_index"], names, strict=True))
+    rows = classes[classes["n"] > 0].copy()
+    rows["label"] = [printable(label) for label in model_labels(rows.assign(dataset=""))]
+    rows["class"] = rows["class_index"].map(readable).map(printable)
+    return rows
+
+
+# ---- the answer ----
+
+
+def _shown(rows: pd.DataFrame, judged: str) -> pd.Series:
+    # The class that declined most surely, where there is one in the measure that the gate judges; where none did, the
+    # largest decline. Measures have ranges of their own, so that their changes are not compared with each other.
+    worse = rows[rows["verdict"] == WORSE]
+    for among, column in ((worse[worse["measure"] == judged], "high"), (worse, "high")):
+        if len(among):
+            return among.loc[among[column].idxmin()]
+    of_judged = rows[rows["measure"] == judged]
+    return of_judged.loc[of_judged["change"].idxmin()]
+
+
+def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: float) -> Answer:
+    worse, better = rows[rows["verdict"] == WORSE], rows[rows["verdict"] == BETTER]
+    sure = f"with {numbers.percent(confidence)} confidence for all classes of a model and measure together"
+    change = f"{_name(shown)}: {numbers.number(shown['first'])}, then {numbers.number(shown['second'])}"
+    bounds = f"a change of {numbers.number(shown['change'])}, {numbers.interval(shown['low'], shown['high'])}"
+    if len(worse):
+        counted_classes = f"{numbers.count(len(worse))} of {numbers.counted(len(rows), 'class')}"
+        if len(rows[["label", "measure"]].drop_duplicates()) > 1:
+            counted_classes += ", counting every model and measure"
+        sentences = [f"Worse: {counted_classes}; sure {sure}.", f"The surest: {change}, {bounds}."]
+        answer = "WORSE", "fail", "×"
+    else:
+        least = rows.loc[rows["low"].idxmin()]
+        sentences = [
+            f"No class is surely worse, {sure}. The largest decline seen: {change}, {bounds}.",
+            f"What may still be hidden: at most {numbers.upper_bound(-least['low'])} of {_name(least)}.",
+        ]
+        answer = ("BETTER", "pass", "✓") if len(better) else ("NO CHANGE SHOWN", "inconclusive", "?")
+    if len(better):
+        sentences.append(f"Surely better: {numbers.count(len(better))}.")
+    for rule in verdict.rules:
+        if rule.statistic == DECLINE:
+            limit = f"more than {numbers.setting(rule.threshold)} since the last release"
+            sentences.append(f"Gate, {rule.verdict}: no class declines in {printable(rule.measure)} by {limit}.")
+    return Answer(*answer, sentences)
+
+
+def _name(row: pd.Series) -> str:
+    return f"class {row['class']} of {row['label']} in {row['measure']}"
+
+
+def _limit(verdict: Verdict, measure: str) -> float | None:
+    # Largest decline that the gate of the later audit lets pass.
+    for rule in verdict.rules:
+        if rule.statistic == DECLINE and rule.measure == measure:
+            return float(rule.threshold)
+    return None
+
+
+# ---- pictures ----
+
+
+def _class_tracks(rows: pd.DataFrame) -> list[Track]:
+    ordered = rows.sort_values("change", kind="stable").head(MOST_CLASSES)
+    short = shortened_all(list(ordered["class"]), LONGEST_CLASS)
+    return [_track(row, str(row["class"]), name) for (_, row), name in zip(ordered.iterrows(), short, strict=True)]
+
+
+def _track(row: pd.Series, name: str, short: str) -> Track:
+    return Track(name, short, finite(row["change"]), finite(row["low"]), finite(row["high"]))
+
+
+def _worst_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    # Of each model and measure the class that declined most, the largest decline first.
+    worst = rows.loc[rows.groupby(["label", "measure"], sort=False)["change"].idxmin()]
+    return worst.sort_values("change", kind="stable")
+
+
+def _strip(rows: pd.DataFrame) -> list[Track]:
+    worst = _worst_rows(rows).head(MOST_COMPARED)
+    names = [f"{row['label']}, {row['measure']}" for _, row in worst.iterrows()]
+    kinds = worst["measure"] if worst["label"].nunique() == 1 else names
+    if worst["measure"].nunique() == 1:
+        kinds = worst["label"]
+    short = shortened_all(list(kinds), LONGEST_MODEL)
+    tracks = []
+    for (_, row), name, short_name in zip(worst.iterrows(), names, short, strict=True):
+        tracks.append(_track(row, f"{name}: {row['class']}", short_name))
+    return tracks
+
+
+def _scale(rows: pd.DataFrame, title: str) -> Scale:
+    # Symmetric about 0, so that a decline and a gain of one size look alike.
+    farthest = max(float(rows["high"].max()), -float(rows["low"].min()), 0.01) * MARGIN
+    return Scale(-farthest, farthest, title, 0.0)
+
+
+# ---- findings, tables, provenance ----
+
+
+def _findings(
+    rows: pd.DataFrame, shown: pd.Series, earlier: Verdict, later: Verdict, statistics: pd.DataFrame
+) -> list[str]:
+    sentences = []
+    if earlier.verdict != later.verdict:
+        sentences.append(f"The gate said {earlier.verdict}, and now says {later.verdict}")
+    others = rows[(rows["verdict"] == WORSE) & (rows.index != shown.name)].sort_values("high", kind="stable")
+    for _, row in others.head(1).iterrows():
+        sentences.append(f"Also worse: {_name(row)} by {numbers.interval(-row['high'], -row['low'])}")
+    better = rows[rows["verdict"] == BETTER].sort_values("low", kind="stable", ascending=False)
+    for _, row in better.head(1).iterrows():
+        sentences.append(f"Better: {_name(row)} by {numbers.interval(row['low'], row['high'])}")
+    decided = statistics[statistics["verdict"].isin([BETTER, WORSE])]
+    if len(decided):
+        counts = decided["verdict"].value_counts()
+        words = [f"{numbers.count(count)} {word}" for word, count in counts.items()]
+        sentences.append(f"Of the numbers made of all classes, {enumeration(words)} by disjoint intervals")
+    undecided = int((rows["verdict"] == UNDECIDED).sum())
+    sentences.append(f"No change can be shown for {numbers.count(undecided)} of {numbers.count(len(rows))} classes")
+    return sentences[:MOST_FINDINGS]
+
+
+def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
+    details = [Detail("Every class: before, after and change", table=_class_table(rows))]
+    with_verdict = statistics[statistics["verdict"].notna()].copy()
+    labels = zip(with_verdict["threat"], with_verdict["model"], strict=True)
+    with_verdict["label"] = [printable("/".join(label)) for label in labels]
+    order = with_verdict["verdict"].map({WORSE: 0, BETTER: 1}).fillna(2)
+    with_verdict = with_verdict.loc[order.sort_values(kind="stable").index]
+    columns = [
+        named("Model", "label"),
+        named("Measure", "measure"),
+        named("Statistic", "statistic"),
+        valued("Before", "first"),
+        bounded("Interval before", "first_low", "first_high"),
+        valued("After", "second"),
+        bounded("Interval after", "second_low", "second_high"),
+        named("Verdict", "verdict"),
+    ]
+    table = table_of(with_verdict, "Statistics of both audits", "statistics", columns)
+    details.append(Detail("Numbers made of all classes: worst class, disparity, mean", table=table))
+    return details
+
+
+def _class_table(rows: pd.DataFrame) -> TableView:
+    ordered = rows.sort_values("change", kind="stable")
+    columns = [
+        named("Class", "class"),
+        named("Model", "label"),
+        named("Measure", "measure"),
+        counted("n", "n"),
+        valued("Before", "first"),
+        valued("After", "second"),
+        valued("Change", "change"),
+        bounded("Interval", "low", "high"),
+        named("Verdict", "verdict"),
+    ]
+    return table_of(ordered, "Classes of both audits", "classes", columns)
+
+
+def _models_in_words(models: Mapping[str, str]) -> str:
+    words = []
+    for later, earlier in list(models.items())[:MOST_NAMED]:
+        words.append(printable(later) if later == earlier else f"{printable(earlier)}, now {printable(later)}")
+    if len(models) > MOST_NAMED:
+        words.append(f"{numbers.count(len(models) - MOST_NAMED)} more")
+    return enumeration(words)
+
+
+def _terms(earlier: Side, later: Side) -> list[tuple[str, str]]:
+    terms = []
+    for name, side in (("Before", earlier), ("After", later)):
+        terms.append((f"{name}: judged", side.about))
+        terms.append((f"{name}: verdict", printable(side.verdict.sentence)))
+        for label, model in side.verdict.models.items():
+            if model.checkpoint_sha256:
+                words = f"{name}: checkpoint or given file of {printable(label)}, SHA-256"
+                terms.append((words, printable(model.checkpoint_sha256)))
+        if side.statement_sha256:
+            terms.append((f"{name}: statement of the bundle, SHA-256", side.statement_sha256))
+    return terms
+
+
+def _link(frame: pd.DataFrame) -> str:
+    # The table as a file within the page, which a browser saves without a request.
+    return f"data:text/csv;base64,{base64.b64encode(csv_text(frame).encode()).decode()}"

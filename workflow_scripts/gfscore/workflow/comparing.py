@@ -1,0 +1,226 @@
+"""The command gfscore compare: what changed between two audits of the same data, in words, as CSV and as a page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from gfscore.audit.audit_changes import audit_changes, different_settings
+from gfscore.audit.class_changes import BETTER, COLUMNS, UNDECIDED, WORSE, class_changes
+from gfscore.audit.class_scores import resolve_label_error_rates
+from gfscore.audit.values import AuditValues
+from gfscore.audit.verdicts.verdict import Verdict, read_verdict
+from gfscore.core.digests import sha256_of_file
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json, write_text
+from gfscore.core.identity import ModelName
+from gfscore.core.names import printable
+from gfscore.core.numbers import interval, number
+from gfscore.show.page.comparison import Side, render_comparison
+from gfscore.tables.csv_files import csv_text
+from gfscore.workflow.bundling.contents import Bundle, name_of
+from gfscore.workflow.bundling.releases import IRRELEVANT, values_below
+from gfscore.workflow.plan import PlannedAudit, Run
+from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.user_files import STATEMENT
+
+AUDITS = Path("results/audits")
+
+REMEDY = "name bundles, or audits below a results/ that holds them"
+
+
+@dataclass(frozen=True)
+class ComparedAudit:
+    """One of two audits that are compared.
+
+    Parameters
+    ----------
+    folder : Path
+        Its tables, verdict and configuration: audits/<audit> of a bundle, or of results/.
+    """
+
+    folder: Path
+
+    @classmethod
+    def named(cls, name: str) -> ComparedAudit:
+        """Audit of results/ by its name, or of the folder of a bundle or of an audit."""
+        path = Path(name)
+        if (path / STATEMENT).is_file():
+            return cls(path / "audits" / Bundle.read(path).audit)
+        return cls(path if os.sep in name else AUDITS / name)
+
+    @property
+    def root(self) -> Path:
+        """Folder in which everything stands as below results/."""
+        return self.folder.parents[1]
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its values per sample are there, not its tables alone."""
+        scores = self.root / name_of(f"results/scores/{self.folder.name}.parquet")
+        return scores.is_file() and (self.folder / "config.yaml").is_file()
+
+    @cached_property
+    def audit(self) -> PlannedAudit:
+        """Audit of its resolved configuration."""
+        name = self.folder.name
+        return Run(resolved_configuration(self.folder / "config.yaml", name)).audits[name]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Its verdict."""
+        return read_verdict(self.folder / "verdict.json")
+
+    @cached_property
+    def values(self) -> AuditValues:
+        """Its values per sample."""
+        return values_below(self.root, self.audit)
+
+    def label_error_rates(self) -> list[float] | None:
+        """Shares of wrong labels of its data."""
+        dataset = self.audit.dataset
+        generator = dataset.generator_manifest
+        return resolve_label_error_rates(
+            dataset.settings.label_error_rate,
+            self.root / name_of(dataset.manifest),
+            self.root / name_of(generator) if isinstance(generator, str) else None,
+        )
+
+    def side(self) -> Side:
+        """What the page says of it."""
+        statement = self.root / STATEMENT
+        digest = sha256_of_file(statement) if statement.is_file() else None
+        return Side(self.audit.title, self.verdict, digest)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : Namespace
+        earlier, later, calibration, csv and page.
+
+    Returns
+    -------
+    int
+        1 where something is worse, else 0.
+
+    Raises
+    ------
+    InputError
+        For audits that cannot be compared.
+    """
+    earlier, later = ComparedAudit.named(options.earlier), ComparedAudit.named(options.later)
+    changes = audit_changes(earlier.folder, later.folder, calibration=options.calibration)
+    if options.csv:
+        write_text(options.csv, csv_text(changes))
+    _print_changes(changes)
+    _print_missing(changes, options.earlier, "first")
+    _print_missing(changes, options.later, "second")
+
+    classes = _classes(earlier, later, required=options.page is not None)
+    _print_classes(classes)
+    if options.page and classes.empty:
+        raise InputError(
+            "no measure has the same settings in both audits; measure both with the same, and compare then"
+        )
+    if options.page:
+        write_text(options.page, _page(earlier, later, changes, classes))
+
+    verdicts = {*changes["verdict"].dropna(), *classes["verdict"]}
+    if not {BETTER, WORSE, UNDECIDED} & verdicts:
+        raise InputError("no statistic of the two audits can be compared; measure both with the same settings")
+    return 1 if WORSE in verdicts else 0
+
+
+# ---- classes ----
+
+
+def _classes(earlier: ComparedAudit, later: ComparedAudit, *, required: bool) -> pd.DataFrame:
+    # Changes of classes by paired samples; none where the values of one of the audits are not there.
+    for compared in (earlier, later):
+        if not compared.has_values:
+            message = f"{printable(compared.folder)}: values per sample are not beside it, so classes"
+            if required:
+                raise InputError(f"{message} cannot be compared; {REMEDY}")
+            print(f"{message} were not compared; {REMEDY}")
+            return pd.DataFrame(columns=COLUMNS)
+
+    manifest = read_json(later.root / name_of(later.audit.dataset.manifest))
+    return class_changes(
+        earlier.values,
+        later.values,
+        manifest["classes"],
+        pairs=_pairs(earlier.values.included, later.values.included),
+        measures=_same_measures(earlier.audit, later.audit),
+        intervals=later.audit.run.settings.intervals,
+        label_error_rates=later.label_error_rates(),
+    )
+
+
+def _pairs(earlier: tuple[ModelName, ...], later: tuple[ModelName, ...]) -> dict[ModelName, ModelName]:
+    # Models of the same name, or the only ones.
+    if len(earlier) == len(later) == 1:
+        return {later[0]: earlier[0]}
+    by_label = {model.label: model for model in earlier}
+    return {model: by_label[model.label] for model in later if model.label in by_label}
+
+
+def _same_measures(earlier: PlannedAudit, later: PlannedAudit) -> list[str]:
+    names = []
+    for name, measure in later.measures.items():
+        before = earlier.measures.get(name)
+        if before and not different_settings(before.entry(), measure.entry(), irrelevant=IRRELEVANT):
+            names.append(name)
+    return names
+
+
+def _page(earlier: ComparedAudit, later: ComparedAudit, changes: pd.DataFrame, classes: pd.DataFrame) -> str:
+    names = {}
+    for model, earlier_model in _pairs(earlier.values.included, later.values.included).items():
+        names[model.label] = earlier_model.label
+    return render_comparison(
+        earlier.side(),
+        later.side(),
+        classes=classes,
+        statistics=changes,
+        models=names,
+        measures=later.audit.measures,
+        confidence=later.audit.run.settings.intervals.confidence,
+    )
+
+
+# ---- words ----
+
+
+def _print_changes(changes: pd.DataFrame) -> None:
+    for row in changes[changes["verdict"].isin([BETTER, WORSE])].itertuples():
+        statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
+        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
+    verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
+    counts = [f"{count} {verdict}" for verdict, count in verdicts.value_counts().items()]
+    print("; ".join(counts))
+
+
+def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
+    # Models that one of the audits lacks: no statistic of theirs has a value in the column of that audit.
+    is_missing = changes[column].isna().groupby([changes["threat"], changes["model"]]).all()
+    if is_missing.any():
+        names = [printable("/".join(name)) for name in is_missing[is_missing].index]
+        print(f"Not in {printable(audit)}: {', '.join(names)}")
+
+
+def _print_classes(classes: pd.DataFrame) -> None:
+    for row in classes[classes["verdict"] != UNDECIDED].itertuples():
+        name = printable(f"{row.threat}/{row.model}, {row.measure}, class {row.class_name}")
+        values = f"{number(row.first)}, then {number(row.second)}"
+        print(f"{row.verdict:6}  {name}: {values}, a change of {interval(row.low, row.high)}")
+    if len(classes):
+        counts = [f"{count} {verdict}" for verdict, count in classes["verdict"].value_counts().items()]
+        print(f"Classes, sample by sample: {'; '.join(counts)}")
