@@ -55,6 +55,10 @@ OF_NO_AUDIT = {
     # Averaged whatever the robust accuracy.
     "CFA": {"method": "CFA", "epochs": 3, "coefficients": {**FAIR["coefficients"], "threshold": 0}},
     "DAFA": {"method": "DAFA", "epochs": 3, "coefficients": {"warmup": 0.3}},
+    # Two epochs of a radius that grows.
+    "IBP": {"method": "IBP", "epochs": 3, "coefficients": {"warmup": 0}},
+    "CROWN_IBP": {"method": "CROWN_IBP", "epochs": 3, "coefficients": {"warmup": 0}},
+    "SABR": {"method": "SABR", "epochs": 3, "coefficients": {"warmup": 0}},
 }
 """Training on the digits by the methods that the demo leaves out; with epochs after which classes are weighted."""
 CONFIG = shipped_configuration(

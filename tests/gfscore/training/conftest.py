@@ -6,9 +6,9 @@ import pytest
 
 @pytest.fixture(scope="module")
 def colours():
-    """120 images 3x10x12 of three classes, each bright in one channel."""
+    """120 images 3x8x16 of three classes, each bright in one channel."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 120)
-    images = rng.uniform(0, 0.4, (120, 3, 10, 12)).astype(np.float32)
+    images = rng.uniform(0, 0.4, (120, 3, 8, 16)).astype(np.float32)
     images[np.arange(120), labels] += 0.6
     return images, labels

@@ -51,7 +51,7 @@ def test_settings_are_closed_and_described(method):
 @EVERY_METHOD
 def test_the_loss_is_finite_and_has_a_gradient(method, colours):
     images, labels = (torch.from_numpy(array[:16]) for array in colours)
-    network = build_network("small_convnet", in_channels=3, image_size=(10, 12), classes=3, width=4)
+    network = build_network("small_convnet", in_channels=3, image_size=(8, 16), classes=3, width=4)
     settings = small_training(method)
     setup = Setup(3, threat_of(settings.threat), torch.Generator().manual_seed(0), network, epochs=4)
     loss = make_objective(settings, setup)(network, images, labels)

@@ -140,7 +140,7 @@ def test_class_means_know_absent_classes():
 
 def test_worst_class_objective_tends_to_the_loss_of_the_worst_class(colours):
     images, labels = torch.from_numpy(colours[0]), torch.from_numpy(colours[1])
-    network = nn.Sequential(nn.Flatten(), nn.Linear(360, 3))
+    network = nn.Sequential(nn.Flatten(), nn.Linear(384, 3))
     still = Threat("linf", eps=1e-6, step_size=1e-6, steps=3)
     objective = worst_class(setup_of(network, still, classes=3), WorstClassCoefficients(rate=5.0, floor=0))
     with torch.no_grad():

@@ -149,6 +149,8 @@ class TrainingMethod:
         has the number of classes, the threat, a generator and the network, `coefficients` are those of the settings.
     changes : str
         Name of the method that it changes in favour of the worst class, against which it is judged; empty for none.
+    norms : tuple of str
+        Norms of the balls that it trains in.
     """
 
     name: str
@@ -156,6 +158,7 @@ class TrainingMethod:
     settings: type[Training]
     objective: Callable[..., Any]
     changes: str = ""
+    norms: tuple[Norm, ...] = ("linf", "l2")
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,17 +106,19 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
             f"there are no bounds for this network: torch cannot trace it ({first_line(error)}); give a network whose "
             "steps do not depend on the values of pixels"
         ) from error
-    graph = Graph(tuple(_nodes(traced, (1, *image_shape))))
+    graph = Graph(tuple(nodes_of(traced, (1, *image_shape))))
     _require_same(graph, network, image, device)
     return graph
 
 
-def _nodes(traced: fx.GraphModule, shape: Shape) -> list[Node]:
+def nodes_of(traced: fx.GraphModule, shape: Shape, weights: Sequence[Tensor] = ()) -> list[Node]:
+    """Operators of a traced network for images of a shape; further arguments of the trace are weights."""
     builder = Builder([Node(None, (), shape)])
     values: dict[fx.Node, Any] = {}
+    arguments: list[Any] = [Symbol(0, shape), *weights]
     for step in traced.graph.nodes:
         if step.op == "placeholder":
-            values[step] = Symbol(0, shape)
+            values[step] = arguments[len(values)]
         elif step.op == "get_attr":
             values[step] = getattr(traced, step.target).detach().cpu()
         elif step.op == "output":

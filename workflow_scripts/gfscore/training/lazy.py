@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from torch.nn import functional
 
     from gfscore.attacks import batch_pgd, gradient_ascent
-    from gfscore.training import objectives
+    from gfscore.training import certified, objectives
 else:
     torch = LazyModule("torch")
     functional = LazyModule("torch.nn.functional")
     batch_pgd = LazyModule("gfscore.attacks.batch_pgd")
     gradient_ascent = LazyModule("gfscore.attacks.gradient_ascent")
+    certified = LazyModule("gfscore.training.certified")
     objectives = LazyModule("gfscore.training.objectives")
 
-__all__ = ["batch_pgd", "functional", "gradient_ascent", "objectives", "torch"]
+__all__ = ["batch_pgd", "certified", "functional", "gradient_ascent", "objectives", "torch"]

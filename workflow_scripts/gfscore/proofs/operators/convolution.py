@@ -56,7 +56,7 @@ class Convolution(Affine):
     def transpose(self, rows: Tensor) -> tuple[Tensor, ...]:
         flat = rows.reshape(-1, *rows.shape[2:])
         shape = (len(flat), *self.input_shape[1:])
-        result = conv2d_input(shape, self.weight, flat, self.stride, self.padding, self.dilation, self.groups)
+        result = conv2d_input(shape, self.weight.to(flat), flat, self.stride, self.padding, self.dilation, self.groups)
         return (result.reshape(len(rows), *self.input_shape),)
 
     def absolute(self) -> Affine:

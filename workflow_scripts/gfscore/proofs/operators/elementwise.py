@@ -28,7 +28,7 @@ class Scale(Affine):
         return inputs[0] * self.factor.to(inputs[0]) + self.bias.to(inputs[0])
 
     def transpose(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return (rows * self.factor,)
+        return (rows * self.factor.to(rows),)
 
     def absolute(self) -> Affine:
         return Scale(self.factor.abs(), self.bias.abs())

@@ -28,7 +28,7 @@ class Linear(Affine):
         return product if self.bias is None else product + self.bias.to(inputs[0])
 
     def transpose(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return (rows @ self.weight.T,)
+        return (rows @ self.weight.T.to(rows),)
 
     def absolute(self) -> Affine:
         return Linear(self.weight.abs(), None if self.bias is None else self.bias.abs())
