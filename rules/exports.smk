@@ -4,6 +4,8 @@
 #   out  results/audits/<audit>/exports/latex/<measure>-{models,classes}.tex   Tables 3 to 5 of the GF-Score paper
 #        results/audits/<audit>/exports/latex/<mapper>-{projection,coupling}.tex   Tables 1 to 3 of the projection paper
 #        results/audits/<audit>/exports/model-cards/<threat>__<model>.md       evaluation block of a Hugging Face card
+#        results/audits/<audit>/exports/model-cards/<threat>__<model>.eval_results.yaml   results on a benchmark of the Hub
+#        results/audits/<audit>/exports/croissant/<dataset>/                   description of the data
 #        results/audits/<audit>/exports/ro-crate/                              Provenance Run Crate, to deposit and cite
 #
 #   export_audit
@@ -17,12 +19,15 @@ rule export_audit:
         projection_models="results/audits/{audit}/projection_models.parquet",
         calibrations="results/audits/{audit}/calibration.json",
         verdict="results/audits/{audit}/verdict.json",
+        datasets=of_audit(lambda audit: [dataset.manifest for dataset in audit.datasets]),
+        samples=of_audit(lambda audit: [dataset.samples for dataset in audit.datasets]),
         workflow=lambda wildcards: workflow_files(ROOT),
         manifests=of_audit(PlannedAudit.deposited_inputs),
         results=of_audit(PlannedAudit.deposited_results),
     output:
         latex=directory("results/audits/{audit}/exports/latex"),
         cards=directory("results/audits/{audit}/exports/model-cards"),
+        croissant=directory("results/audits/{audit}/exports/croissant"),
         crate=directory("results/audits/{audit}/exports/ro-crate"),
     # Of no group: Snakemake records the steps of one, which the crate is made of, after all of them.
     log:

@@ -1,4 +1,4 @@
-"""An audit in the forms that others read: tables as LaTeX, a card of each model, and a research object to deposit."""
+"""An audit in the forms that others read: LaTeX, cards of models, a description of its data, and a research object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,22 @@ import pandas as pd
 from gfscore.audit.calibration_results import read_calibrations
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
-from gfscore.core.files import write_text
+from gfscore.core.files import read_json, write_text
 from gfscore.measures import NamedMeasure, named_measures
-from gfscore.show.exports import ExportSettings
+from gfscore.show.exports import DatasetStatement, ExportSettings
+from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.croissant import write_croissant
 from gfscore.show.exports.step_runs import recorded_steps
 from gfscore.show.exports.tables import (
     calibration_table,
     class_table,
     coupling_table,
-    model_cards,
     model_table,
     projection_table,
 )
 from gfscore.tables.parquet_tables import read_identity, read_table
+from gfscore.tables.table import DATASET
 from gfscore.workflow.audit_check import require_unchanged_audit
 from gfscore.workflow.jobs import logged_job
 
@@ -40,14 +42,18 @@ class ExportedAudit:
         Measures by name.
     fp_lambda : float
         Lambda of FP.
+    stated : ExportSettings
+        What the configuration states of author, publisher, licence and datasets.
     files : mapping
-        Paths of class_scores, model_summary, projection_models, calibrations and verdict.
+        Paths of class_scores, model_summary, projection_models, calibrations and verdict, and those of the manifests of
+        its datasets and of the tables of their samples.
     """
 
     name: str
     title: str
     measures: Mapping[str, NamedMeasure]
     fp_lambda: float
+    stated: ExportSettings
     files: Mapping[str, Any]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -61,9 +67,10 @@ class ExportedAudit:
 
 
 def export_audit(audit: ExportedAudit, folders: Mapping[str, Any], **crate: Any) -> None:
-    """Write the folders `latex`, `cards` and `crate`; what else the crate holds as `export_crate` takes it."""
+    """Write the folders `latex`, `cards`, `croissant` and `crate`; what else that holds as `export_crate` takes it."""
     export_tables(audit, Path(folders["latex"]))
     export_cards(audit, Path(folders["cards"]))
+    export_datasets(audit, Path(folders["croissant"]))
     export_crate(audit, Path(folders["crate"]), **crate)
 
 
@@ -91,18 +98,38 @@ def export_tables(audit: ExportedAudit, folder: Path) -> None:
 
 
 def export_cards(audit: ExportedAudit, folder: Path) -> None:
-    """Write <threat>__<model>.md into a folder, the evaluation of each model for its card on the Hugging Face Hub."""
+    """Write the evaluation of each model for the Hugging Face Hub into a folder.
+
+    <threat>__<model>.md is the block of its card; <threat>__<model>.eval_results.yaml, of data that are on the Hub, the
+    same numbers as results on a benchmark.
+    """
+    summary, verdict = audit.table("model_summary"), audit.verdict
+    dataset = audit.stated.datasets.get(verdict.dataset.name, DatasetStatement())
     texts = model_cards(
-        audit.table("model_summary"),
+        summary,
         audit.measures,
         audit=audit.name,
         title=audit.title,
         digest=read_identity(audit.files["class_scores"])["dataset_digest"],
         classes=audit.table("class_scores")["class_index"].nunique(),
-        findings=[finding.sentence for finding in audit.verdict.findings],
+        hub_dataset=dataset.hub,
+        findings=[finding.sentence for finding in verdict.findings],
     )
     for model, text in texts.items():
         write_text(folder / f"{model}.md", text)
+    if dataset.hub:
+        results = evaluation_results(summary, audit.measures, hub_dataset=dataset.hub, date=verdict.time)
+        for model, text in results.items():
+            write_text(folder / f"{model}.eval_results.yaml", text)
+
+
+def export_datasets(audit: ExportedAudit, folder: Path) -> None:
+    """Write <dataset>/croissant.json and samples.csv of every dataset into a folder."""
+    for path_to_manifest, path_to_samples in zip(audit.files["datasets"], audit.files["samples"], strict=True):
+        manifest = read_json(path_to_manifest)
+        name = manifest["dataset"]
+        stated = audit.stated.datasets.get(name, DatasetStatement())
+        write_croissant(folder / name, manifest, read_table(path_to_samples, DATASET), stated=stated)
 
 
 def export_crate(
@@ -113,7 +140,6 @@ def export_crate(
     workflow: Sequence[str],
     inputs: Sequence[str],
     outputs: Sequence[str],
-    stated: ExportSettings,
 ) -> None:
     """Write a Provenance Run Crate of the audit into a folder; its date is that of verdict.json.
 
@@ -126,8 +152,6 @@ def export_crate(
     workflow, inputs, outputs : sequence of str
         Files of the workflow, manifests of data and models, and results besides the verdict, relative to the current
         folder.
-    stated : ExportSettings
-        What the configuration states of author, publisher and licence.
 
     Raises
     ------
@@ -145,7 +169,7 @@ def export_crate(
         inputs=inputs,
         outputs=results,
         steps=recorded_steps([*inputs, *results], root=Path()),
-        stated=stated,
+        stated=audit.stated,
         audit=audit.name,
         title=audit.title,
         sentence=audit.verdict.sentence,
@@ -162,6 +186,7 @@ if __name__ == "__main__":
                 title=params.title,
                 measures=named_measures(params.measures),
                 fp_lambda=params.fp_lambda,
+                stated=ExportSettings(**params.config["exports"]),
                 files=inputs,
             ),
             snakemake.output,
@@ -169,5 +194,4 @@ if __name__ == "__main__":
             workflow=list(inputs.workflow),
             inputs=list(inputs.manifests),
             outputs=list(inputs.results),
-            stated=ExportSettings(**params.config["exports"]),
         )

@@ -11,7 +11,7 @@ from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.measures import named_measures
-from gfscore.show.exports.tables import model_cards
+from gfscore.show.exports.cards import model_cards
 from gfscore.tables.csv_files import write_table_and_csv
 from helpers.configurations import gate_rule
 from helpers.pages import audit_for_page, page_of

@@ -51,7 +51,7 @@ STEPS = {"logits": "score_models", "network": "measure_model"}
 Params = dict[str, Any]
 """Parameters of a step as plain values, by which Snakemake tells whether it has to run again."""
 
-EXPORTS = ("latex", "model-cards", "ro-crate")
+EXPORTS = ("latex", "model-cards", "croissant", "ro-crate")
 """Folders of an audit's exports."""
 
 

@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from huggingface_hub import parse_eval_result_entries
+from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
@@ -22,6 +24,7 @@ from gfscore.measures import measure_of, named_measures
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import run_output
 from gfscore.show.exports import ExportSettings
+from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.step_runs import StepRun, recorded_steps
 from gfscore.show.exports.tables import (
@@ -29,7 +32,6 @@ from gfscore.show.exports.tables import (
     class_table,
     coupling_table,
     escaped,
-    model_cards,
     model_table,
     projection_table,
 )
@@ -214,7 +216,7 @@ def card_of(text):
     return yaml.safe_load(block), page
 
 
-def cards_of(audit):
+def cards_of(audit, **more):
     named = {
         "audit": "synthetic",
         "title": "Toy",
@@ -222,7 +224,7 @@ def cards_of(audit):
         "classes": audit.class_scores["class_index"].nunique(),
         "findings": ["No *best* model can be shown"],
     }
-    return model_cards(audit.model_summary, named_measures(audit.measures), **named)
+    return model_cards(audit.model_summary, named_measures(audit.measures), **named, **more)
 
 
 def test_cards_repeat_the_table_and_no_calibrated_score():
@@ -246,14 +248,31 @@ def test_cards_repeat_the_table_and_no_calibrated_score():
 
 
 def test_cards_are_read_by_the_hub_library():
-    repocard = pytest.importorskip("huggingface_hub.repocard_data")
     audit = audit_of(model_names=HOSTILE)
     for text in cards_of(audit).values():
         block, page = card_of(text)
-        name, results = repocard.model_index_to_eval_results(block["model-index"])
+        name, results = model_index_to_eval_results(block["model-index"])
         assert len(results) == 3 * 6
         assert "\n" not in name
         assert "<b>" not in page
+
+
+def test_evaluation_results_are_read_by_the_hub_library_and_are_those_of_the_cards():
+    audit = audit_of(model_names=HOSTILE)
+    named = named_measures(audit.measures)
+    files = evaluation_results(audit.model_summary, named, hub_dataset="someone/toy", date="2023-11-14T22:13:20+00:00")
+    cards = cards_of(audit, hub_dataset="someone/toy")
+    assert files.keys() == cards.keys()
+    for model, text in files.items():
+        entries = parse_eval_result_entries(yaml.safe_load(text))
+        assert {entry.dataset_id for entry in entries} == {"someone/toy"}
+        assert {entry.date for entry in entries} == {"2023-11-14T22:13:20+00:00"}
+        _, results = model_index_to_eval_results(card_of(cards[model])[0]["model-index"])
+        assert {result.dataset_type for result in results} == {"someone/toy"}
+        written = {(entry.task_id, entry.value) for entry in entries}
+        assert written == {(result.metric_type, result.metric_value) for result in results}
+        assert len(written) == len(entries) == 3 * 6
+        assert all("\n" not in entry.notes for entry in entries)
 
 
 @pytest.mark.parametrize(

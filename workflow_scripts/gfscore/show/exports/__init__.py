@@ -2,9 +2,11 @@
 
 from pydantic import Field
 
-from gfscore.core.settings import Closed
+from gfscore.core.settings import Closed, Name
 
 ORCID = r"^https://orcid\.org/\d{4}-\d{4}-\d{4}-\d{3}[\dX]$"
+HUB_NAME = r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"
+SPDX_NAME = r"^[A-Za-z0-9.+-]+$"
 WEB_ADDRESS = r"^https?://[^\s?#]+$"
 
 
@@ -22,6 +24,13 @@ class Publisher(Closed):
     url: str = Field(pattern=WEB_ADDRESS, description="Address of its page.")
 
 
+class DatasetStatement(Closed):
+    """A dataset."""
+
+    hub: str | None = Field(None, pattern=HUB_NAME, description="Identifier on the Hugging Face Hub, owner/name.")
+    licence: str | None = Field(None, pattern=SPDX_NAME, description="Licence of the data, by its SPDX identifier.")
+
+
 class ExportSettings(Closed):
     """What only its authors know of an audit; stated in exports, and left out of them where it is null."""
 
@@ -29,6 +38,7 @@ class ExportSettings(Closed):
     publisher: Publisher | None = Field(None, description="Organisation of the author, which publishes the audits.")
     licence: str | None = Field(
         None,
-        pattern=r"^[A-Za-z0-9.+-]+$",
+        pattern=SPDX_NAME,
         description="Licence of the results, by its SPDX identifier such as CC-BY-4.0.",
     )
+    datasets: dict[Name, DatasetStatement] = Field({}, description="Where datasets are published, by their names here.")

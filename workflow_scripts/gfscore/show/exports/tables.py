@@ -1,29 +1,24 @@
-"""Tables of an audit as LaTeX, and its results as model cards of the Hugging Face Hub.
+"""Tables of an audit as LaTeX.
 
-LaTeX is laid out like Tables 2 to 5 of the GF-Score paper, and, of projections, like Tables 1 to 3 of the
-projection-fairness paper. A card holds the block `model-index`.
+They are laid out like Tables 2 to 5 of the GF-Score paper, and, of projections, like Tables 1 to 3 of the
+projection-fairness paper.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from math import isnan
-from typing import Any
 
-import numpy as np
 import pandas as pd
-import yaml
 
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.calibration_results import Calibration, Calibrations
 from gfscore.audit.findings.templates import OBJECTIVES
-from gfscore.audit.metrics import MAIN, highest_values
-from gfscore.audit.metrics.declaration import Metric
+from gfscore.audit.metrics import MAIN
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import (
     MINUS,
     count,
-    interval,
     is_missing,
     model_count,
     number,
@@ -31,7 +26,6 @@ from gfscore.core.numbers import (
     setting,
     temperature,
 )
-from gfscore.measures import NamedMeasure
 from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
@@ -57,9 +51,6 @@ LATEX_SPECIAL = str.maketrans(
     }
 )
 """What LaTeX would read as a command."""
-
-MARKDOWN_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~&"})
-"""What Markdown and HTML would read as a command."""
 
 OF_SAMPLES = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
 """Columns of all samples of the task, by title."""
@@ -365,142 +356,3 @@ def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = Fals
 def escaped(text: object) -> str:
     """Text that LaTeX prints as it stands, on one line, without control characters."""
     return printable(text).translate(LATEX_SPECIAL)
-
-
-# ---- model cards ----
-
-
-def model_cards(
-    summary: pd.DataFrame,
-    measures: Mapping[str, NamedMeasure],
-    *,
-    audit: str,
-    title: str,
-    digest: str,
-    classes: int,
-    findings: Collection[str] = (),
-) -> dict[str, str]:
-    """Model cards of an audit: evaluation results as YAML, then the same numbers as a table.
-
-    Of scores at T = 1 alone: a temperature chosen among these models says nothing about a model by itself.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        Rows of model_summary.
-    measures : mapping of str to NamedMeasure
-    audit, title : str
-        Name and title of the audit.
-    digest : str
-        Digest of the dataset.
-    classes : int
-        Number of its classes.
-    findings : collection of str
-        Sentences of the audit's findings.
-
-    Returns
-    -------
-    dict of str to str
-        Texts by "threat__model".
-    """
-    uncalibrated = summary[summary["calibration"] == UNCALIBRATED]
-    cards = {}
-    for (threat, model), rows in uncalibrated.groupby(["threat", "model"], sort=False):
-        by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
-        results = []
-        for name, row in by_measure.iterrows():
-            dataset = printable(row["dataset"])
-            result = {
-                "task": {"type": "image-classification", "name": "Image Classification"},
-                "dataset": {
-                    "name": dataset,
-                    "type": dataset,
-                    "args": {"sha256": digest, "audit": printable(audit)},
-                },
-                "metrics": _card_metrics(measures[name], row),
-            }
-            results.append(result)
-        index = {"model-index": [{"name": printable(model), "results": results}]}
-        block = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=10_000)
-
-        lines = [
-            f"# {_markdown(model)}",
-            "",
-            f"Audit: {_markdown(title)}. The interval of the aggregate holds for it alone, the others for all classes "
-            "of the model together.",
-            "",
-            *_card_table(by_measure, measures, classes),
-            "",
-        ]
-        lines += [f"- {measures[name].description.explanation}" for name in by_measure.index]
-        lines.append("")
-        if findings:
-            lines += ["What the audit found, of all its models:", ""]
-            lines += [f"- {_markdown(sentence)}." for sentence in findings]
-            lines.append("")
-        page = "\n".join(lines)
-        cards[f"{threat}__{model}"] = f"---\n{block}---\n\n{page}"
-    return cards
-
-
-def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
-    # Entries of `metrics` of a row of model_summary.
-    entries = []
-    for metric in MAIN:
-        if np.isnan(row[metric.name]):
-            continue
-        kind = f"{named.name}-{metric.name}"
-        # The one number that the hub has a name for.
-        if named.kind.name == "clean" and metric.name == "value":
-            kind = "accuracy"
-        arguments: dict[str, Any] = {}
-        if metric.bounded:
-            low, high = _ends(metric, row)
-            arguments["low"] = None if np.isnan(low) else float(low)
-            arguments["high"] = None if np.isnan(high) else float(high)
-            arguments["confidence"] = float(row["confidence"])
-            arguments["interval"] = row["interval"]
-        arguments["unit"] = "none" if metric.unitless else named.description.unit
-        arguments["direction"] = f"{'higher' if metric.direction > 0 else 'lower'} is better"
-        entry = {
-            "type": kind,
-            "name": f"{named.description.title}: {_meaning(metric, row, printable)}",
-            "value": float(row[metric.name]),
-            "args": arguments,
-        }
-        entries.append(entry)
-    return entries
-
-
-def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classes: int) -> Sequence[str]:
-    # The same numbers in Markdown.
-    lines = ["| measure | number | value | interval |", "|---|---|---|---|"]
-    for name, row in rows.iterrows():
-        measure = measures[name].description
-        highest = highest_values(measure.value_range, classes=classes)
-        for metric in MAIN:
-            bounds = "none"
-            if metric.bounded:
-                low, high = _ends(metric, row)
-                bounds = f"{interval(low, high, highest[metric.name])} ({percent(row['confidence'])})"
-            meaning = _meaning(metric, row, _markdown)
-            lines.append(f"| {_markdown(measure.title)} | {meaning} | {number(row[metric.name])} | {bounds} |")
-    return lines
-
-
-def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str]) -> str:
-    # With the name of the worst class.
-    if metric.name == "wcr":
-        return f"{metric.meaning} ({written(row['wcr_class'])})"
-    return metric.meaning
-
-
-def _ends(metric: Metric, row: pd.Series) -> tuple[float, float]:
-    # The aggregate has an interval that holds alone, besides the one that holds together with the others.
-    if metric.name == "value":
-        return row["value_alone_low"], row["value_alone_high"]
-    return row[f"{metric.name}_low"], row[f"{metric.name}_high"]
-
-
-def _markdown(text: object) -> str:
-    return printable(text).translate(MARKDOWN_SPECIAL)
