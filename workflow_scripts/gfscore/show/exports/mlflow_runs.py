@@ -1,0 +1,79 @@
+"""An audit as a run of MLflow."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from gfscore.audit.metrics import MAIN
+from gfscore.audit.tables import TABLES
+from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.errors import InputError
+from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.names import printable
+from gfscore.core.software import version_in_words
+from gfscore.tables.parquet_tables import read_table
+
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_./:-]")
+"""Characters that MLflow allows in no name of a metric."""
+
+FILES = ("*.csv", "*.parquet", "*.json", "config.yaml", "report.html")
+
+
+def log_to_mlflow(audit: Path | str) -> str:
+    """Log a finished audit as a run of MLflow: numbers, verdict, tables, figures and page.
+
+    The run belongs to MLflow's current experiment and tracking server; within an active run it is a nested one.
+
+    Parameters
+    ----------
+    audit : Path or str
+        Folder of the audit, results/audits/NAME.
+
+    Returns
+    -------
+    str
+        Identifier of the run. Its metrics are the numbers of model_summary at T = 1, as threat/model/measure/metric;
+        undefined ones are left out.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no finished audit, or MLflow is not installed.
+    """
+    folder = Path(audit)
+    if not (folder / "verdict.json").is_file():
+        raise InputError(f"{folder}: no finished audit, for there is no verdict.json in it; name results/audits/NAME")
+    try:
+        import mlflow
+    except ImportError:
+        raise InputError("MLflow is not installed; pip install mlflow-skinny, or mlflow, beside gfscore") from None
+
+    verdict = read_verdict(folder / "verdict.json")
+    tags = {
+        "gfscore.verdict": verdict.verdict,
+        "gfscore.verdict.sentence": printable(verdict.sentence),
+        "gfscore.version": version_in_words(verdict.software),
+        "gfscore.data": printable(verdict.dataset.name),
+        "gfscore.data.sha256": verdict.dataset.digest,
+    }
+    nested = mlflow.active_run() is not None
+    with mlflow.start_run(run_name=folder.resolve().name, nested=nested, tags=tags) as run:
+        mlflow.log_metrics(_numbers(folder))
+        for pattern in FILES:
+            for file in sorted(folder.glob(pattern)):
+                mlflow.log_artifact(str(file))
+        if (folder / "figures").is_dir():
+            mlflow.log_artifacts(str(folder / "figures"), "figures")
+        return run.info.run_id
+
+
+def _numbers(folder: Path) -> dict[str, float]:
+    summary = read_table(folder / "model_summary.parquet", TABLES["model_summary"])
+    numbers = {}
+    for _, row in summary[summary["calibration"] == UNCALIBRATED].iterrows():
+        for metric in MAIN:
+            if not np.isnan(row[metric.name]):
+                name = f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}"
+                numbers[NOT_IN_A_NAME.sub("_", name)] = float(row[metric.name])
+    return numbers
