@@ -26,6 +26,7 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
         job,
         partial(kind.load(), settings=job.settings),
         table=table_of(kind.name),
+        require=kind.require_suitable,
         with_copies=kind.copies,
         search=search if kind.fast_search else FULL,
     )

@@ -1,5 +1,6 @@
 import json
 import weakref
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from gfscore.core.files import write_json
 from gfscore.measures import KINDS, complete, job, kind_of
 from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.networks import passes
+from gfscore.networks.adjusted import open_model
 from gfscore.networks.architectures import build_network
 from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
@@ -290,3 +292,24 @@ def test_tf32_on_the_processor_is_refused_before_a_pass(files, tmp_path):
     with pytest.raises(InputError, match="search: auto"):
         measure_model(job_in(tmp_path, files, settings=settings, device="cpu"), search="tf32")
     assert not (tmp_path / "samples.parquet").exists()
+
+
+def test_a_network_without_bounds_is_refused_before_any_image_is_attacked(files, tmp_path, monkeypatch):
+    """The network has an operator without bounds; the error names its file and the operator."""
+
+    def open_with_gelu(*arguments, **keywords):
+        network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.GELU(), torch.nn.Linear(64, 10))
+        classifier, manifest, threads = open_model(*arguments, **keywords)
+        return replace(classifier, network=network), manifest, threads
+
+    monkeypatch.setattr(job, "open_model", open_with_gelu)
+    monkeypatch.setattr("gfscore.measures.proven.batch.measure_batch", never_called)
+    settings = KINDS["proven"].settings().model_dump(mode="json")
+    with pytest.raises(InputError, match=r"tiny\.safetensors: .*gelu") as error:
+        measure_model(job_in(tmp_path, files, measure="proven-linf", settings=settings))
+    assert "operators" in str(error.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def never_called(*_arguments, **_keywords):
+    raise AssertionError("a batch was measured")

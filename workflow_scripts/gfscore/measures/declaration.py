@@ -6,13 +6,18 @@ Imports nothing heavy: declarations are read whenever a run is planned.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from gfscore.core.errors import InputError
 from gfscore.core.settings import Entry, Seed, Subset, never
 from gfscore.statistics.error_rates import SequentialTest
+
+if TYPE_CHECKING:
+    from gfscore.networks.classifier import Classifier
 
 CopiesAtOnce = Annotated[int, Field(ge=1, le=1_000_000, description="Disturbed copies classified at a time.")]
 
@@ -163,6 +168,9 @@ class Kind(Generic[S]):
     """Whether its function takes `copies`, corrupted copies of the images that the dataset contains."""
     elsewhere: Callable[[S], bool] | None = None
     """elsewhere(settings): whether another program computed the values; None for a kind that imports none."""
+    require: str = ""
+    """Function that refuses a classifier before anything is measured, "module:name": require(classifier, image_shape)
+    raises InputError with the remedy. Empty for a kind that takes every classifier."""
     imported: str = ""
     """Function that makes columns from imported certified predictions and radii, "module:name"; empty for no import."""
     hint: str = ""
@@ -235,6 +243,15 @@ class Kind(Generic[S]):
         from gfscore.networks.passes import refusing_nan
 
         return refusing_nan(function)
+
+    def require_suitable(self, classifier: "Classifier", image_shape: tuple[int, ...], *, where: Path | str) -> None:
+        """Raise InputError for a classifier of the file `where` that the kind cannot measure, with a remedy."""
+        if not self.require:
+            return
+        try:
+            resolve_name(self.require)(classifier, image_shape)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
 
     def load_imported(self) -> Callable[..., dict[str, Any]]:
         """Import the function that makes its columns from certified radii."""

@@ -114,6 +114,7 @@ def measure_in_batches(
     *,
     table: Table,
     of_samples: KeywordsOfSamples = no_keywords,
+    require: Callable[..., None] | None = None,
     with_copies: bool = False,
     search: str = FULL,
 ) -> None:
@@ -135,6 +136,9 @@ def measure_in_batches(
         Samples table that the measure fills.
     of_samples : callable
         Maps the identifiers (n,) of a batch to more keyword arguments of `measure_batch`.
+    require : callable, optional
+        require(classifier, image_shape, *, where): raises InputError, before the first batch, for a classifier of the
+        file `where` that cannot be measured.
     with_copies : bool
         Whether corrupted copies of the batch are one of them, `copies`, where the dataset brings them.
     search : str
@@ -143,6 +147,8 @@ def measure_in_batches(
     """
     opened = open_job(job, with_copies=with_copies)
     images, identity, device = opened.images, opened.identity, opened.device
+    if require is not None:
+        require(opened.classifier, images.image_shape, where=job.weights)
     classifier = searching_in(search, opened)
 
     # By its row in the dataset, so that a sample is drawn alike in any subset and batch.

@@ -94,7 +94,7 @@ class TorchBall:
     def lowest(self, coefficients: Tensor) -> Tensor:
         """Pixels (d, n) at which linear functions attain the bounds of `least`."""
         if self.norm == "linf":
-            return torch.where(coefficients > 0, self.low, self.high)
+            return torch.addcmul((self.low + self.high) / 2, coefficients.sign(), (self.high - self.low) / 2, value=-1)
         return self.centre + self._offsets(coefficients, self._multiplier(coefficients))
 
     def error(self, coefficients: Tensor, roundings: float) -> Tensor:

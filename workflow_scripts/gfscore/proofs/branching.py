@@ -19,8 +19,8 @@ POINTS = 16
 CANDIDATES = 3
 """Units whose split is tried before one is chosen."""
 
-STEPS = 8
-"""Steps by which slopes and multipliers of a new part are optimised."""
+STEPS = 2
+"""Steps by which slopes and multipliers of a new part are optimised, from those of the part that was split."""
 
 LAST_STEPS = 200
 """Steps for parts in which nothing is left to split."""
@@ -125,7 +125,7 @@ class OpenParts:
     branches: Branches
     candidates: Tensor
 
-    def columns(self, chosen: Tensor) -> OpenParts:
+    def columns(self, chosen: Tensor | slice) -> OpenParts:
         """Some of the parts."""
         return OpenParts(
             self.lower[chosen],
@@ -190,7 +190,7 @@ class BranchAndBound:
         """Start without leaves."""
         self.lower = np.full(len(self.trees), np.inf)
 
-    def run(self, branches: Branches, lower: Tensor, losses: Tensor, budget: int) -> OpenParts:
+    def run(self, branches: Branches, lower: Tensor, losses: Tensor, budget: int) -> None:
         """Split the whole ball for every margin until all parts are proven, one is refuted or the budget is used up.
 
         Parameters
@@ -199,33 +199,34 @@ class BranchAndBound:
             Slopes, bounds and losses of the margins in the whole ball.
         budget : int
             Bounds that may be evaluated.
-
-        Returns
-        -------
-        OpenParts
-            What is left, none where all is proven.
         """
         places = torch.arange(len(self.trees), device=lower.device)
         parts = OpenParts(lower, places, torch.zeros_like(places), branches, self._candidates(branches, losses))
         # The search may have found bounds that are positive.
-        parts = parts.columns(self._unproven(parts))
-        while len(parts.lower) and self.evaluations < budget:
-            worst = torch.argsort(parts.lower, stable=True)
-            batch, rest = parts.columns(worst[: self.batch]), parts.columns(worst[self.batch :])
+        waiting = [parts.columns(self._unproven(parts))]
+        while waiting and self.evaluations < budget:
+            batch = self._next(waiting)
+            if not len(batch.lower):
+                continue
             self._look_for_counterexample(batch)
             if self.counterexample is not None:
-                return parts
+                return
             whole = self._splittable(batch.branches).any(0)
             if not bool(whole.all()):
-                last = self._polished(batch.columns(~whole))
-                if len(last.lower):
-                    return last.joined(batch.columns(whole)).joined(rest)
-                parts = batch.columns(whole).joined(rest)
-                continue
-            children = self._children(batch, self._chosen(batch))
-            children = children.columns(self._unproven(children))
-            parts = rest.joined(children)
-        return parts
+                if len(self._polished(batch.columns(~whole)).lower):
+                    return
+                batch = batch.columns(whole)
+            waiting.append(self._children(batch))
+
+    def _next(self, waiting: list[OpenParts]) -> OpenParts:
+        # Parts that were made last come first: which parts a proof needs does not depend on the order, and so few wait.
+        parts = waiting.pop()
+        while waiting and len(parts.lower) < self.batch:
+            parts = parts.joined(waiting.pop())
+        if len(parts.lower) > self.batch:
+            waiting.append(parts.columns(slice(self.batch, None)))
+            parts = parts.columns(slice(self.batch))
+        return parts.columns(torch.argsort(parts.lower, stable=True))
 
     def _polished(self, parts: OpenParts) -> OpenParts:
         # Parts in which nothing is left to split: their bounds are as good as slopes and multipliers are.
@@ -278,40 +279,49 @@ class BranchAndBound:
         count = min(CANDIDATES, len(scores))
         return scores.topk(count, dim=0).indices
 
-    def _chosen(self, parts: OpenParts) -> Tensor:
-        # The candidate whose split gives the best bounds with the slopes of the part itself.
+    def _children(self, parts: OpenParts) -> OpenParts:
+        # Parts that are split at the candidate with the best bounds, as far as these are not proven.
+        units, lower = self._chosen(parts)
+        nodes = []
+        for function, node, unit in zip(parts.functions.tolist(), parts.nodes.tolist(), units.tolist(), strict=True):
+            nodes.append(self.trees[function].split(node, unit))
+        first = torch.tensor(nodes, dtype=parts.nodes.dtype, device=units.device)
+        children = OpenParts(
+            lower=lower,
+            functions=parts.functions.repeat(2),
+            nodes=torch.cat([first, first + 1]),
+            branches=_split(parts.branches, units),
+            candidates=parts.candidates.repeat(1, 2),
+        )
+        children = children.columns(self._unproven(children))
+        if not len(children.lower):
+            return children
+        functions = self.functions.columns(children.functions)
+        search = improved(self.relaxation, functions, children.branches, steps=STEPS, rate=RATE)
+        self.evaluations += search.evaluations
+        candidates = self._candidates(search.branches, search.losses)
+        children = replace(children, lower=search.lower, branches=search.branches, candidates=candidates)
+        return children.columns(self._unproven(children))
+
+    def _chosen(self, parts: OpenParts) -> tuple[Tensor, Tensor]:
+        # The candidate whose split gives the best bounds with the slopes of the part itself, and these bounds (2 n,).
         n = len(parts.lower)
         functions = self.functions.columns(parts.functions.repeat(2))
         best = torch.full_like(parts.lower, -torch.inf)
         chosen = parts.candidates[0]
+        bounds = best.repeat(2)
         for candidate in parts.candidates:
-            branches = _split(parts.branches, candidate)
-            lower = self.relaxation.lower(functions, branches, exact=False).lower
-            first, second = lower[:n], lower[n:]
+            lower = self.relaxation.lower(functions, _split(parts.branches, candidate), exact=False).lower
+            self.evaluations += 2 * n
+            # A part that is proven needs no better bound.
+            first, second = lower.clamp(max=0).chunk(2)
             value = torch.minimum(first, second) + WEAKER_PART * torch.maximum(first, second)
             splittable = parts.branches.signs.gather(0, candidate[None])[0] == 0
             better = (value > best) & splittable
             best = torch.where(better, value, best)
             chosen = torch.where(better, candidate, chosen)
-            self.evaluations += 2 * n
-        return chosen
-
-    def _children(self, parts: OpenParts, units: Tensor) -> OpenParts:
-        nodes = []
-        for function, node, unit in zip(parts.functions.tolist(), parts.nodes.tolist(), units.tolist(), strict=True):
-            nodes.append(self.trees[function].split(node, unit))
-        first = torch.tensor(nodes, device=units.device)
-        functions = parts.functions.repeat(2)
-        search = improved(
-            self.relaxation,
-            self.functions.columns(functions),
-            _split(parts.branches, units),
-            steps=STEPS,
-            rate=RATE,
-        )
-        self.evaluations += search.evaluations
-        candidates = self._candidates(search.branches, search.losses)
-        return OpenParts(search.lower, functions, torch.cat([first, first + 1]), search.branches, candidates)
+            bounds = torch.where(better.repeat(2), lower, bounds)
+        return chosen, bounds
 
     def _unproven(self, parts: OpenParts) -> Tensor:
         # Places of parts without a proof. What float32 holds for proven is computed in float64, with rounding errors.
@@ -327,7 +337,7 @@ class BranchAndBound:
         self.evaluations += len(promising)
 
         stored = slopes.T.cpu().numpy()
-        multipliers = branches.multipliers.T.cpu().numpy()
+        multipliers = branches.multipliers.abs().T.cpu().numpy()
         for place, part in enumerate(promising.tolist()):
             value = float(lower[place])
             if not value > 0:
@@ -343,9 +353,11 @@ class BranchAndBound:
 
 def _split(branches: Branches, units: Tensor) -> Branches:
     # All parts with the unit's input at least 0, then all with at most 0.
-    signs = branches.signs.repeat(1, 2)
+    signs, slopes = branches.signs.repeat(1, 2), branches.slopes.repeat(1, 2)
     n = len(units)
     columns = torch.arange(n, device=units.device)
     signs[units, columns] = 1
+    slopes[units, columns] = 1
     signs[units, columns + n] = -1
-    return Branches(branches.slopes.repeat(1, 2), signs, branches.multipliers.repeat(1, 2))
+    slopes[units, columns + n] = 0
+    return Branches(slopes, signs, branches.multipliers.repeat(1, 2))

@@ -147,7 +147,10 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
 
     name = str(target).removeprefix("aten.").split(".")[0]
     if target not in READERS:
-        raise InputError(f"there are no bounds for the operator {name}; give a network without it")
+        raise InputError(
+            f"there are no bounds for the operator {name}: leave this model out of the measure `proven`, or replace "
+            f"the operator by one of those in docs/proven.md"
+        )
     call = Call(name, _bound(target, arguments, keywords), _shape(step), target)
     return READERS[target].read(builder, call)
 

@@ -28,7 +28,7 @@ MARGIN_STEPS = 40
 RATE = 0.2
 """Size of these steps."""
 
-BATCHES = {"cpu": 128, "cuda": 4096}
+BATCHES = {"cpu": 64, "cuda": 4096}
 """Parts of a ball that are split at once, by kind of device."""
 
 IMAGES_AT_ONCE = 64
@@ -91,8 +91,8 @@ def prove(
     eps : float
         Radius of the balls, which are cut with [0, 1].
     budget : int
-        Bounds of single functions that may be evaluated for one image. It is looked at before every round of splits;
-        what comes before the first one is always done.
+        Bounds of single functions that may be evaluated for one image. Intervals and CROWN always come first; slopes
+        are optimised only where all of them can be, and before every round of splits the budget is looked at.
     device : str
         Torch device of branch and bound.
 
@@ -102,13 +102,33 @@ def prove(
         In the order of the images; the same for every batch.
     """
     for start in range(0, len(images), IMAGES_AT_ONCE):
-        batch = images[start : start + IMAGES_AT_ONCE]
-        balls = [ball(image, eps, norm) for image in batch]
-        lower = _interval_margins(network, balls, labels[start : start + IMAGES_AT_ONCE])
-        for place, image in enumerate(batch):
-            label = int(labels[start + place])
-            claim = Claim(network.graph.digest, image_digest(image), label, norm, float(eps))
-            yield _Search(network, balls[place], claim, lower[:, place]).run(image, budget, device)
+        batch = slice(start, start + IMAGES_AT_ONCE)
+        balls = [ball(image, eps, norm) for image in images[batch]]
+        yield from prove_in(network, balls, images[batch], labels[batch], budget=budget, device=device)
+
+
+def prove_in(
+    network: LayeredNetwork,
+    balls: list[Ball],
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    *,
+    budget: int,
+    device: str = CPU,
+) -> Iterator[Proof]:
+    """Prove in a ball of its own for each image that no point is classified otherwise.
+
+    Parameters
+    ----------
+    network, images, labels, budget, device
+        As of `prove`.
+    balls : list of Ball
+        One around each image.
+    """
+    lower = _interval_margins(network, balls, labels)
+    for place, (member, image) in enumerate(zip(balls, images, strict=True)):
+        claim = Claim(network.graph.digest, image_digest(image), int(labels[place]), member.norm, float(member.eps))
+        yield _Search(network, member, claim, lower[:, place]).run(image, budget, device)
 
 
 def surely_misclassified(network: LayeredNetwork, points: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -193,6 +213,8 @@ class _Search:
         self._bound_by_crown(tightening)
         if not len(self._open()):
             return self._proof("crown", tightening)
+        if self.evaluations + tightening.evaluations + self._evaluations_of_alpha(tightening) > budget:
+            return self._proof("", tightening)
 
         # A certificate holds one set of slopes for layers: with others, CROWN has to prove its margins again.
         self.evaluations += tightening.evaluations
@@ -205,6 +227,11 @@ class _Search:
         if not relaxation.units:
             return self._proof("crown" if not len(self._open()) else "", tightening)
         return self._branch(tightening, relaxation, budget, device)
+
+    def _evaluations_of_alpha(self, tightening: Tightening) -> int:
+        # About as many as optimised slopes will take: both bounds of the units behind the first layer, and the margins.
+        units = sum(len(block.places) for block in tightening.relaxation.blocks[1:])
+        return 2 * units * (LAYER_STEPS + 3) + len(self._open()) * (MARGIN_STEPS + 2)
 
     def _open(self) -> NDArray[np.int64]:
         return np.flatnonzero(~(self.lower > 0))

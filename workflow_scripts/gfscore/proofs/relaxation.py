@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, is_dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -135,11 +136,11 @@ class Branches:
     Attributes
     ----------
     slopes : Tensor
-        (M, n) in [0, 1], of the lines below units that can be split.
+        (M, n) in [0, 1], of the lines below units that can be split; of split ones 1 or 0, as their signs say.
     signs : Tensor
         (M, n) int8: 1 where the unit's input is at least 0 in this part, -1 where it is at most 0, 0 without a split.
     multipliers : Tensor
-        (M, n), at least 0, of the splits.
+        (M, n), of the splits, times their signs; 0 without a split.
     """
 
     slopes: Tensor
@@ -152,6 +153,14 @@ class Branches:
 
 
 @dataclass(frozen=True)
+class Above:
+    """Slopes and intercepts of the lines above the m units of a block, (m, n), or (m, 1) where all parts share them."""
+
+    slopes: Tensor
+    intercepts: Tensor
+
+
+@dataclass(frozen=True)
 class Bound:
     """Lower bounds of n functions, and what they were made of.
 
@@ -161,13 +170,25 @@ class Bound:
         (n,).
     outputs : tuple of Tensor
         Coefficients (m, n) of the outputs of the units of each block, on the way back.
+    slopes : tuple of Tensor
+        (m, n), of the lines that took the units' places.
     image : Tensor
         Coefficients (d, n) of the pixels; empty for bounds with rounding errors, which none is searched from.
     """
 
     lower: Tensor
     outputs: tuple[Tensor, ...]
+    slopes: tuple[Tensor, ...]
     image: Tensor
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """How bounds change with slopes and multipliers, and how much each unit's lines lose, (M, n) each."""
+
+    slopes: Tensor
+    multipliers: Tensor
+    losses: Tensor
 
 
 @dataclass(frozen=True)
@@ -206,7 +227,21 @@ class Relaxation:
         signs = torch.zeros(self.units, n, device=device, dtype=torch.int8)
         return Branches(slopes, signs, torch.zeros_like(slopes))
 
-    def lower(self, functions: Functions, branches: Branches, *, exact: bool) -> Bound:
+    def lines_above(self, branches: Branches) -> list[Above]:
+        """Lines above the units of each block: through both ends, and where a part is split the unit itself."""
+        result = []
+        for block, places in zip(self.blocks, self.slices(), strict=True):
+            whole = branches.signs[places] == 0
+            if bool(whole.all()):
+                result.append(Above(block.upper_slope, block.upper_intercept))
+                continue
+            slopes = torch.where(whole, block.upper_slope, branches.slopes[places])
+            result.append(Above(slopes, block.upper_intercept * whole))
+        return result
+
+    def lower(
+        self, functions: Functions, branches: Branches, *, exact: bool, above: list[Above] | None = None
+    ) -> Bound:
         """Lower bounds of functions, each in its part of the ball.
 
         Parameters
@@ -216,44 +251,49 @@ class Relaxation:
         exact : bool
             Whether rounding errors are subtracted, so that the bounds hold in real arithmetic. All numbers must then be
             float64.
+        above : list of Above, optional
+            The lines above units in these parts, where they were made before.
 
         References
         ----------
         Zhang et al. 2018 (CROWN); Xu et al. 2021 (slopes); Wang et al. 2021 (multipliers of splits).
         """
         n = len(functions.constant)
-        if self.ball.low.device.type == "cpu" and n > COLUMNS:
+        pieces = pieces_of(n, self.ball.low.device)
+        if len(pieces) > 1:
             bounds = []
-            for start in range(0, n, COLUMNS):
-                columns = slice(start, start + COLUMNS)
+            for columns in pieces:
                 bounds.append(self.lower(functions.columns(columns), branches.columns(columns), exact=exact))
             return _joined(bounds)
-        outputs = list(functions.units)
-        image, constant = functions.image, functions.constant
+        if above is None:
+            above = self.lines_above(branches)
+        outputs = [coefficients.clone() for coefficients in functions.units]
+        image, constant = functions.image.clone(), functions.constant
         error = functions.error
         roundings = gamma(self.units + functions.image.shape[0] + 4 * len(self.blocks) + 32)
         slices = self.slices()
+        slopes_in_place = []
         for index in reversed(range(len(outputs))):
             block = self.blocks[index]
-            signs = branches.signs[slices[index]]
             multipliers = branches.multipliers[slices[index]]
             below = branches.slopes[slices[index]] if block.splits else block.lower_slope
-            whole = signs == 0
 
-            positive = outputs[index].clamp(min=0)
-            negative = outputs[index].clamp(max=0)
-            lines = positive * below + negative * block.upper_slope
-            inputs = torch.where(whole, lines, outputs[index] * (signs > 0)) - multipliers * signs
-            intercepts = torch.where(whole, positive * block.lower_intercept + negative * block.upper_intercept, 0)
-            constant = constant + intercepts.sum(0) + dot(block.constant, inputs)
-            image = image + block.image.backward @ inputs
+            slopes = torch.where(outputs[index] > 0, below, above[index].slopes)
+            slopes_in_place.append(slopes)
+            inputs = outputs[index] * slopes - multipliers
+            summands = _weighted_sum(above[index].intercepts, outputs[index].clamp(max=0))
+            if not block.splits:
+                summands = summands + dot(block.lower_intercept, outputs[index].clamp(min=0))
+            constant = constant + summands + dot(block.constant, inputs)
+            image.addmm_(block.image.backward, inputs)
             for earlier, matrix in enumerate(block.units):
-                outputs[earlier] = outputs[earlier] + matrix.backward @ inputs
+                outputs[earlier].addmm_(matrix.backward, inputs)
 
             if exact:
                 sizes = inputs.abs()
-                rounded = dot(block.terms, sizes) + dot(block.sizes, sizes + multipliers)
-                rounded = rounded + intercepts.abs().sum(0) + dot(block.output_sizes, outputs[index].abs())
+                intercepts = block.upper_intercept.abs() + block.lower_intercept.abs()
+                rounded = dot(block.terms + block.sizes, sizes) + dot(block.sizes, multipliers.abs())
+                rounded = rounded + dot(block.output_sizes + intercepts, outputs[index].abs())
                 error = error + dot(block.error, sizes) + roundings * rounded
         least = self.ball.least(image)
         lower = constant + least
@@ -262,40 +302,35 @@ class Relaxation:
             error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY
             image = image[:0]
-        return Bound(lower, tuple(outputs), image)
+        return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), image)
 
-    def gradients(self, branches: Branches, bound: Bound) -> tuple[Tensor, Tensor, Tensor]:
-        """How bounds change with slopes and multipliers, and how much each unit's lines lose, (M, n) each.
+    def gradients(self, bound: Bound, above: list[Above], *, losses: bool) -> Gradients:
+        """Derivatives of bounds, and where asked for the losses of lines.
 
         The derivative by a coefficient is the value of what it multiplies at the point where the bound is attained.
         """
-        slopes, multipliers, losses = [], [], []
+        slope_gradients, multiplier_gradients, lost = [], [], []
         pixels = self.ball.lowest(bound.image)
         values: list[Tensor] = []
-        slices = self.slices()
-        for index in range(len(bound.outputs)):
+        for index, outputs in enumerate(bound.outputs):
             block = self.blocks[index]
-            signs = branches.signs[slices[index]]
-            below = branches.slopes[slices[index]] if block.splits else block.lower_slope
-            inputs = block.image.forward @ pixels + block.constant
+            inputs = torch.addmm(block.constant, block.image.forward, pixels)
             for earlier, matrix in enumerate(block.units):
-                inputs = inputs + matrix.forward @ values[earlier]
+                inputs.addmm_(matrix.forward, values[earlier])
 
-            whole = signs == 0
-            positive = bound.outputs[index] > 0
-            lower_line = below * inputs + block.lower_intercept
-            upper_line = block.upper_slope * inputs + block.upper_intercept
-            lines = torch.where(positive, lower_line, upper_line)
-            values.append(torch.where(whole, lines, inputs * (signs > 0)))
-            coefficients = bound.outputs[index].clamp(min=0) * (whole & block.splits)
-            slopes.append(coefficients * inputs)
-            multipliers.append(-signs * inputs)
-            if block.splits:
-                lost = bound.outputs[index] * (inputs.clamp(min=0) - lines) * whole
-            else:
-                lost = torch.zeros_like(inputs)
-            losses.append(lost)
-        return torch.cat(slopes), torch.cat(multipliers), torch.cat(losses)
+            positive = outputs.clamp(min=0)
+            lines = torch.where(outputs > 0, block.lower_intercept, above[index].intercepts)
+            lines = lines.addcmul_(bound.slopes[index], inputs)
+            values.append(lines)
+            slope_gradients.append(positive * inputs)
+            multiplier_gradients.append(-inputs)
+            if losses:
+                # The lines of split units are the units themselves, and lose nothing.
+                lost.append(outputs * (inputs.clamp(min=0) - lines) * block.splits)
+        empty = bound.image[:0]
+        return Gradients(
+            torch.cat([empty, *slope_gradients]), torch.cat([empty, *multiplier_gradients]), torch.cat([empty, *lost])
+        )
 
     def with_block(self, block: Block) -> Relaxation:
         """With the units of a further layer."""
@@ -306,11 +341,26 @@ class Relaxation:
         return _converted(self, dtype, device)
 
 
+def pieces_of(n: int, device: torch.device) -> list[slice]:
+    """Columns of n functions that are bounded at once on a device, in pieces of about the same size."""
+    count = -(-n // COLUMNS) if device.type == "cpu" else 1
+    ends = np.linspace(0, n, max(count, 1) + 1).astype(int).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
+    # Sums (n,) of each column of `values` with weights (m, n) or, for all columns, (m, 1).
+    if weights.shape[1] == 1:
+        return dot(weights, values)
+    return (weights * values).sum(0)
+
+
 def _joined(bounds: list[Bound]) -> Bound:
     blocks = zip(*[bound.outputs for bound in bounds], strict=True)
     return Bound(
         torch.cat([bound.lower for bound in bounds]),
         tuple(torch.cat(outputs, dim=1) for outputs in blocks),
+        tuple(torch.cat(slopes, dim=1) for slopes in zip(*[bound.slopes for bound in bounds], strict=True)),
         torch.cat([bound.image for bound in bounds], dim=1),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gfscore.proofs.relaxation import Bound, Branches, Functions, Relaxation
+from gfscore.proofs.relaxation import Branches, Functions, Relaxation, pieces_of
 
 LEVELS = 255
 """Slopes are rounded to so many steps, as which they are stored."""
@@ -51,26 +51,56 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
     ----------
     Xu et al. 2021 (alpha-CROWN), Wang et al. 2021 (beta-CROWN).
     """
+    n = len(functions.constant)
+    pieces = pieces_of(n, functions.constant.device)
+    if len(pieces) > 1:
+        searches = []
+        for columns in pieces:
+            part = functions.columns(columns), branches.columns(columns)
+            searches.append(improved(relaxation, *part, steps=steps, rate=rate))
+        return _joined(searches)
+
     slopes, multipliers = branches.slopes.clone(), branches.multipliers.clone()
+    above = relaxation.lines_above(branches)
+    split = branches.signs != 0
+    # Slopes of split units stay what they are; multipliers have the signs of splits.
+    least_slopes, largest_slopes = slopes * split, 1 - (1 - slopes) * split
+    largest_multipliers = torch.where(branches.signs > 0, torch.inf, 0.0)
+    least_multipliers = torch.where(branches.signs < 0, -torch.inf, 0.0)
     optimiser = torch.optim.Adam([{"params": [slopes], "lr": rate}, {"params": [multipliers], "lr": rate / 2}])
     best_slopes, best_multipliers = slopes.clone(), multipliers.clone()
     best = torch.full_like(functions.constant, -torch.inf)
     for step in range(steps + 1):
-        current = Branches(slopes, branches.signs, multipliers)
-        bound: Bound = relaxation.lower(functions, current, exact=False)
+        bound = relaxation.lower(functions, Branches(slopes, branches.signs, multipliers), exact=False, above=above)
         better = bound.lower > best
         best = torch.where(better, bound.lower, best)
         best_slopes = torch.where(better, slopes, best_slopes)
         best_multipliers = torch.where(better, multipliers, best_multipliers)
-        slope_gradient, multiplier_gradient, losses = relaxation.gradients(current, bound)
-        if step == steps or bool((best > 0).all()):
+        last = step == steps or bool((best > 0).all())
+        gradients = relaxation.gradients(bound, above, losses=last)
+        if last:
             break
-        slopes.grad, multipliers.grad = -slope_gradient, -multiplier_gradient
+        slopes.grad, multipliers.grad = -gradients.slopes, -gradients.multipliers
         optimiser.step()
-        slopes.clamp_(0, 1)
-        multipliers.clamp_(min=0)
-    evaluations = (step + 1) * len(best)
-    return Improved(best, Branches(best_slopes, branches.signs, best_multipliers), losses, evaluations)
+        slopes.clamp_(least_slopes, largest_slopes)
+        multipliers.clamp_(least_multipliers, largest_multipliers)
+    evaluations = (step + 1) * n
+    return Improved(best, Branches(best_slopes, branches.signs, best_multipliers), gradients.losses, evaluations)
+
+
+def _joined(searches: list[Improved]) -> Improved:
+    members = [search.branches for search in searches]
+    branches = Branches(
+        torch.cat([member.slopes for member in members], dim=1),
+        torch.cat([member.signs for member in members], dim=1),
+        torch.cat([member.multipliers for member in members], dim=1),
+    )
+    return Improved(
+        torch.cat([search.lower for search in searches]),
+        branches,
+        torch.cat([search.losses for search in searches], dim=1),
+        sum(search.evaluations for search in searches),
+    )
 
 
 def rounded(slopes: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from gfscore.proofs.balls import Ball
 from gfscore.proofs.layers import IMAGE, AffineMap, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
-from gfscore.proofs.relaxation import Block, Bound, Branches, Functions, Matrix, Relaxation
+from gfscore.proofs.relaxation import SPARSE, Block, Bound, Branches, Functions, Matrix, Relaxation
 from gfscore.proofs.slopes import as_numbers, improved, rounded
 
 Indices = NDArray[np.int64]
@@ -158,7 +158,7 @@ class Tightening:
 
     def functions(self, values: AffineMap) -> Functions:
         """Values of an affine function of layers as functions of pixels and units: stable inputs are replaced."""
-        coefficients = {source: matrix.T.toarray() for source, matrix in values.weights.items()}
+        coefficients: dict[int, csr_array | Array] = dict(values.weights)
         constant = values.bias.copy()
         error = values.error(self.magnitudes())[:, 0]
         units = {}
@@ -166,24 +166,23 @@ class Tightening:
             if number not in coefficients:
                 continue
             state = self.states[number]
-            outputs = coefficients.pop(number)
-            units[number] = outputs[state.units]
+            outputs = _dense_if_full(coefficients.pop(number))
+            units[number] = _columns(outputs[:, state.units])
             before = self.network.layers[number].before
-            inputs = outputs[state.active]
+            active = np.flatnonzero(state.active)
+            inputs = outputs[:, active]
             for source, matrix in before.weights.items():
-                added = matrix[state.active].T @ inputs
+                added = inputs @ matrix[active]
                 coefficients[source] = coefficients[source] + added if source in coefficients else added
-            constant += before.bias[state.active] @ inputs
-            error += state.error[state.active] @ np.abs(inputs)
+            constant += inputs @ before.bias[active]
+            error += abs(inputs) @ state.error[active]
 
-        image = coefficients.get(IMAGE)
-        if image is None:
-            image = np.zeros((len(self.ball.centre), values.size))
+        image = coefficients.get(IMAGE, np.zeros((values.size, len(self.ball.centre))))
         blocks = []
         for block in self.relaxation.blocks:
-            empty = np.zeros((len(block.places), values.size))
-            blocks.append(torch.from_numpy(units.get(block.layer, empty)))
-        return Functions(torch.from_numpy(image), tuple(blocks), torch.from_numpy(constant), torch.from_numpy(error))
+            empty = torch.zeros(len(block.places), values.size, dtype=torch.float64)
+            blocks.append(units.get(block.layer, empty))
+        return Functions(_columns(image), tuple(blocks), torch.from_numpy(constant), torch.from_numpy(error))
 
     def add_layer(self, steps: int) -> None:
         """Bound the inputs of the next layer: by intervals, by CROWN, and with slopes optimised in so many steps."""
@@ -274,6 +273,19 @@ class Tightening:
             terms=_column(terms),
             splits=layer.activation.splits,
         )
+
+
+def _dense_if_full(values: csr_array | Array) -> csr_array | Array:
+    # Products of matrices with few entries that are 0 are faster without their indices.
+    if isinstance(values, csr_array) and values.nnz > SPARSE * np.prod(values.shape):
+        return values.toarray()
+    return values
+
+
+def _columns(rows: csr_array | Array) -> Tensor:
+    # Coefficients (n, m) of n functions as columns (m, n).
+    dense = rows.T.toarray() if isinstance(rows, csr_array) else np.ascontiguousarray(rows.T)
+    return torch.from_numpy(dense)
 
 
 def _column(values: Array) -> Tensor:

@@ -80,6 +80,7 @@ KIND = Kind(
     attack_modules=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),
     predicts=True,
     function="gfscore.measures.proven.batch:measure_batch",
+    require="gfscore.measures.proven.batch:require_bounds",
     columns=(
         Column(
             "status",
@@ -102,7 +103,7 @@ KIND = Kind(
         ),
     ),
     table_version=2,
-    version=2,
+    version=3,
     forward_passes=forward_passes,
     value="1 if no point of the ball is classified otherwise, for certain",
     passes=(

@@ -10,6 +10,7 @@ from torch import nn
 from gfscore.attacks.attack_lists import attacks_in_turn
 from gfscore.attacks.gradient_ascent import Ball, correct, misclassified
 from gfscore.attacks.search import logits_of, on_device
+from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
@@ -56,7 +57,7 @@ def measure_batch(
     Raises
     ------
     InputError
-        For a classifier without gradients, and for an operator without bounds, which it names.
+        As `require_bounds` does.
     """
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
@@ -64,8 +65,7 @@ def measure_batch(
     points, fooled = _attacked(
         classifier, images, labels, right, settings=settings, seeds=seeds, classes=logits.shape[1]
     )
-    assert classifier.network is not None
-    layers, plain = _layers(classifier.network, images.shape[1:])
+    layers, plain = require_bounds(classifier, images.shape[1:])
     refuted = ~right | fooled
     decided_by = np.full(len(labels), None, dtype=object)
     decided_by[refuted] = np.where(fooled, "attack", "prediction")[refuted]
@@ -122,6 +122,22 @@ def measure_batch(
         "certificate": certificates,
         "counterexample": counterexamples,
     }
+
+
+def require_bounds(classifier: Classifier, image_shape: tuple[int, int, int]) -> tuple[LayeredNetwork, PlainNetwork]:
+    """The network's layers, between which bounds are propagated, and its operators, for the checker.
+
+    Raises
+    ------
+    InputError
+        For a classifier without gradients, for a network that is too large, and for an operator without bounds, by its
+        name.
+    """
+    if classifier.network is None:
+        raise InputError(
+            "there are no bounds for this model: it has no torch network; give one of a source with gradients"
+        )
+    return _layers(classifier.network, image_shape)
 
 
 @lru_cache(maxsize=1)
