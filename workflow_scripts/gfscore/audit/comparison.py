@@ -7,7 +7,6 @@ families of tests: of all pairs of models, and in `comparisons` of all classes t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,7 +118,7 @@ COMPARISON_TABLES = (COMPARISONS, MODEL_COMPARISONS, RANK_INTERVALS, LAMBDA_SWAP
 
 def comparison_tables(
     values: Iterable[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
-) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, object]]]:
     """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
 
     Parameters
@@ -149,7 +148,7 @@ def comparison_tables(
 
 def compared_models(
     models: Sequence[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
-) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
     """Tables of one measure by name, and its entry of comparison.json.
 
     Parameters
@@ -168,7 +167,7 @@ def compared_models(
         "metric_ranks": _metric_frame(models, metrics_of_models),
     }
     comparison, reason = comparison_of(models, settings=settings)
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         "models": len(models),
         "compared": comparison is not None,
         "reason": reason,

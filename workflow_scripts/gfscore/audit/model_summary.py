@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -96,7 +95,7 @@ MODEL_SUMMARY = Table(name="model_summary", version=2, columns=_summary_columns(
 def model_summary_table(
     values: Sequence[SampleValues],
     scores: pd.DataFrame,
-    accuracies: Mapping[ModelName, Mapping[str, Any]],
+    accuracies: Mapping[ModelName, Mapping[str, object]],
     settings: DisparitySettings,
     intervals: IntervalSettings,
 ) -> pd.DataFrame:

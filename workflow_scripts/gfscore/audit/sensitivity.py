@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,7 +118,7 @@ def model_sensitivity(
     for name, activation in activations.items():
         for shift, scale in single_changes(shifts=changes.shifts, scales=changes.scales):
             metrics = changed_statistics(logits, labels, activation=activation, change=(shift, scale), lam=changes.lam)
-            row: dict[str, Any] = {**model, "measure": name, "shift": shift, "scale": scale}
+            row: dict[str, object] = {**model, "measure": name, "shift": shift, "scale": scale}
             for metric in MAIN:
                 row[metric.name] = metrics[metric.name]
             rows.append(row)

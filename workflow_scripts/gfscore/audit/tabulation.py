@@ -71,7 +71,7 @@ class TableGroup:
     """
 
     frames: dict[str, pd.DataFrame]
-    documents: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    documents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     identities: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 

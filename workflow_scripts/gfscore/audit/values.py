@@ -150,7 +150,7 @@ class SampleValues:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     correct: NDArray[np.bool_]
-    predicted: NDArray[Any]
+    predicted: NDArray[np.generic]
     missing: NDArray[np.bool_]
     calibration: str = UNCALIBRATED
     temperature: float = np.nan

@@ -104,7 +104,7 @@ def write_text(path: Path | str, text: str) -> None:
 # ---- JSON ----
 
 
-def write_json(path: Path | str, data: Mapping[str, Any]) -> None:
+def write_json(path: Path | str, data: Mapping[str, object]) -> None:
     """Write a mapping as JSON atomically, followed by its CHECKSUM.
 
     Parameters

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.lazy import np
@@ -68,7 +68,7 @@ def imagenet_names() -> dict[str, str]:
 # ---- labels of users ----
 
 
-def class_indices(labels: NDArray[Any], classes: Sequence[str] | None, where: Path | str) -> NDArray[Any]:
+def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, where: Path | str) -> NDArray[np.generic]:
     """Convert labels that are class names to class indices.
 
     Parameters
@@ -154,7 +154,7 @@ def _as_integer(name):
         return None
 
 
-def fault_of_labels(labels: NDArray[Any]) -> str | None:
+def fault_of_labels(labels: NDArray[np.generic]) -> str | None:
     """Why labels are no whole numbers.
 
     Parameters
@@ -172,11 +172,12 @@ def fault_of_labels(labels: NDArray[Any]) -> str | None:
     values = labels.tolist()
     if labels.dtype.kind == "f":
         # Imported late, as above.
-        wrong = np.flatnonzero(~np.isfinite(labels) | (labels != np.round(labels)))
+        numbers = labels.astype(np.float64)
+        wrong = np.flatnonzero(~np.isfinite(numbers) | (numbers != np.round(numbers)))
         if not wrong.size:
             return None
         row = wrong[0]
-        empty = " (an empty cell?)" if np.isnan(labels[row]) else ""
+        empty = " (an empty cell?)" if np.isnan(numbers[row]) else ""
         return f"dtype {labels.dtype}, row {row} is {values[row]}{empty}; {WHOLE}"
     if not values:
         return f"dtype {labels.dtype}; {WHOLE}"

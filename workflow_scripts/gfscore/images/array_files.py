@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ CHANNELS_REMEDY = "set channels to first (N, C, H, W), last (N, H, W, C) or none
 
 MOST_CHANNELS = 4
 
-Array = NDArray[Any]
+Array = NDArray[np.generic]
 """Array of whatever type a file declares."""
 
 Result = TypeVar("Result")
@@ -180,7 +180,7 @@ def _plain_labels(y: Array, number: int, where: str) -> Array:
     if y.ndim > 1 and y.size == number == max(y.shape):
         y = y.reshape(number)
     if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8", "replace")
+        y = np.char.decode(y.astype(np.bytes_), "utf-8", "replace")
     if y.dtype.kind == "U" and are_numbers(y.ravel().tolist()):
         y = y.astype(np.int64)
     return y
@@ -199,7 +199,7 @@ class DeclaredArray:
 
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
 
     def __str__(self) -> str:
         """Name and shape: x_test (10000, 28, 28)."""

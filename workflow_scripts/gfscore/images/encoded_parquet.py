@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -178,7 +177,7 @@ def _labels_in(file: Path, column: str) -> Labels:
 
 def _class_indices(
     labels_by_file: Sequence[Labels], path: Path | str
-) -> tuple[Sequence[NDArray[Any]], tuple[str, ...] | None]:
+) -> tuple[Sequence[NDArray[np.generic]], tuple[str, ...] | None]:
     # Labels of several files as class indices, and the class names in alphabetical order where labels are names; names
     # that are numbers in the order of the numbers.
     kinds = {labels.dtype.kind for labels in labels_by_file if len(labels)}

@@ -180,7 +180,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
     return {"image_digest": stored, "pixel_digest": pixels}
 
 
-def require_one_label(images: ImageSet, digests: NDArray[Any], *, where: Path | str) -> None:
+def require_one_label(images: ImageSet, digests: NDArray[np.generic], *, where: Path | str) -> None:
     """Raise InputError, naming two samples, if images of equal digests (N,) have different labels."""
     _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
     wrong = images.labels != images.labels[first[inverse]]

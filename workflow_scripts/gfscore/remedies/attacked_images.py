@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +99,7 @@ class AttackedImages:
     threads: int
     where: Path | str
     folder: Path
-    identity: Mapping[str, Any]
+    identity: Mapping[str, object]
 
     def __post_init__(self) -> None:
         """Begin to count passes."""

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +183,7 @@ def choose_offsets(
     rows: NDArray[np.int64] | None = None,
     where: Path | str = "the classifier",
     folder: Path | str | None = None,
-    identity: Mapping[str, Any] | None = None,
+    identity: Mapping[str, object] | None = None,
 ) -> ChosenOffsets:
     """Choose class offsets of a classifier on labelled images, under attacks that see them.
 

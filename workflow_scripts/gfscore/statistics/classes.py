@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -265,7 +264,7 @@ def normalised_weights(weights: ArrayLike | None, classes: int) -> NDArray[np.fl
 
 
 def split_samples(
-    sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, rng: np.random.Generator
+    sample_id: NDArray[np.generic], labels: NDArray[np.integer], *, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Draw a share of the samples, stratified by class.
 
@@ -299,7 +298,7 @@ def split_samples(
 
 
 def choosing_samples(
-    sample_id: NDArray[Any], labels: NDArray[np.integer], *, share: float, seed: int
+    sample_id: NDArray[np.generic], labels: NDArray[np.integer], *, share: float, seed: int
 ) -> NDArray[np.bool_]:
     """Mask (N,) of the samples that choose a temperature, by split_samples; the others report it."""
     return split_samples(sample_id, labels, share=share, rng=np.random.default_rng(seed))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,8 @@ from gfscore.core.errors import InputError
 from gfscore.core.labels import fault_of_labels
 from gfscore.core.settings import LOGARITHMS, Probabilities
 from gfscore.statistics.margins import predictions
+
+Number = TypeVar("Number", bound=np.number)
 
 ROWS_NAMED_IN_ERRORS = 3
 
@@ -71,11 +73,13 @@ def require_logits(
         are allowed, for probabilities (also in percent or as bytes) and values that all lie in [0, 1], some of them
         above 0.5.
     """
-    logits = _array(logits, source)
-    if logits.dtype.kind not in "fiu":
-        raise InputError(f"{source}: logits have dtype {logits.dtype}; give real numbers (bfloat16 as float32)")
-    if logits.dtype not in (np.float32, np.float64):
-        logits = logits.astype(np.float32 if logits.dtype.itemsize <= 2 else np.float64)
+    values = _array(logits, source)
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"{source}: logits have dtype {values.dtype}; give real numbers (bfloat16 as float32)")
+    number_type = values.dtype
+    if number_type not in (np.float32, np.float64):
+        number_type = np.dtype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
+    logits = values.astype(number_type, copy=False)
     labels = _require_labels(labels, source)
     if classes == 2 and is_one_column(logits):
         if logits.size and not allow_probabilities:
@@ -93,7 +97,7 @@ def require_logits(
     return logits, labels.astype(np.int32)
 
 
-def _array(logits: ArrayLike, source: Path | str) -> NDArray[Any]:
+def _array(logits: ArrayLike, source: Path | str) -> NDArray[np.generic]:
     _refuse_masked(logits, source)
     try:
         logits = np.asarray(logits)
@@ -113,7 +117,7 @@ def _refuse_masked(values: ArrayLike, source: Path | str) -> None:
         raise InputError(f"{source}: row {row} is masked; leave masked rows out, in logits and labels alike")
 
 
-def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[Any]:
+def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[np.generic]:
     _refuse_masked(labels, source)
     labels = np.asarray(labels)
     if labels.ndim != 1:
@@ -165,12 +169,12 @@ def _require_finite(logits, source):
     )
 
 
-def is_one_column(values: NDArray[Any]) -> bool:
+def is_one_column(values: NDArray[np.generic]) -> bool:
     """Whether an array holds one number per sample, (N,) or (N, 1): the output of a binary classifier."""
     return values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
 
 
-def both_classes(values: NDArray[Any], *, probabilities: bool) -> NDArray[Any]:
+def both_classes(values: NDArray[Number], *, probabilities: bool) -> NDArray[Number]:
     """Columns of both classes from the one output of a binary classifier.
 
     Parameters
@@ -252,7 +256,7 @@ def stored_logits(
 # ---- probabilities in place of logits ----
 
 
-def log_probabilities(values: NDArray[np.floating], *, source: object) -> NDArray[np.floating]:
+def log_probabilities(values: NDArray[np.number], *, source: object) -> NDArray[np.floating]:
     """Logarithms of probabilities, whose softmax gives the probabilities back.
 
     Parameters

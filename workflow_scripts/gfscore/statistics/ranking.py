@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -182,7 +181,7 @@ def _require_few(models):
         raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
 
 
-def share_of_orders(x: NDArray[Any], y: NDArray[Any], orders: NDArray[np.integer], rho: float) -> float:
+def share_of_orders(x: NDArray[np.generic], y: NDArray[np.generic], orders: NDArray[np.integer], rho: float) -> float:
     """Share of the orders of y in which |Spearman's rho| with x is at least |rho|.
 
     Parameters

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.core.files import unpacks_too_far
 
-Header = tuple[tuple[int, ...], np.dtype[Any]]
+Header = tuple[tuple[int, ...], np.dtype[np.generic]]
 """Shape and type of an array, as its header declares them."""
 
 ROW_NAMES = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?$")
@@ -152,13 +152,13 @@ def declared_header(path: Path | str) -> Header:
     return tuple(shape), dtype
 
 
-def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
+def whole_array(archive: np.lib.npyio.NpzFile, name: str) -> NDArray[np.generic]:
     """Array `name` of an open .npz file, read after its header was checked.
 
     Raises ValueError as `declared_array`, zipfile.BadZipFile for a wrong checksum, numpy's errors for damaged bytes.
     """
     declared_array(archive, name)
-    array: NDArray[Any] = archive[name]
+    array: NDArray[np.generic] = archive[name]
     return array
 
 

@@ -186,7 +186,7 @@ def _require_separator(header, separator):
 # ---- writing ----
 
 
-def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, Any]) -> None:
+def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, object]) -> None:
     """Write a table as write_table does, and a CSV copy in the same folder.
 
     The CSV is made from the table as it is read, so it can be reproduced from the Parquet file byte for byte.

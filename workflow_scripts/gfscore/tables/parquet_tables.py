@@ -23,7 +23,7 @@ from gfscore.core.files import atomic
 from gfscore.tables.binary_files import open_parquet
 from gfscore.tables.table import ATTRIBUTES, LOGITS, Table
 
-Identity = Mapping[str, Any]
+Identity = Mapping[str, object]
 """What a table is about: names and values that JSON can hold."""
 
 IDENTITY_KEY = b"gfscore"
@@ -234,7 +234,7 @@ class TableFile:
 
 def read_logits(
     path: Path | str, *, expect: Identity | None = None
-) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float32]]:
+) -> tuple[NDArray[np.str_], NDArray[np.int32], NDArray[np.float32]]:
     """Read a file of logits.
 
     Parameters
@@ -415,7 +415,7 @@ def _frame(rows, table):
 # ---- frames ----
 
 
-def typed_frame(table: Table, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
+def typed_frame(table: Table, rows: Sequence[Mapping[str, object]] | pd.DataFrame) -> pd.DataFrame:
     """Rows of a table, as read_table returns them once they are written.
 
     Parameters
@@ -466,7 +466,7 @@ class FrameCache:
             state.update(path.encode() + b"\0" + Path(path).read_bytes() + b"\0")
         self._code = state.hexdigest()
 
-    def get(self, table: Table, made_of: Mapping[str, Any], make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    def get(self, table: Table, made_of: Mapping[str, object], make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """Frame of a table: the stored one, or the result of `make`.
 
         Parameters

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +39,7 @@ ATTACKED_AT_ONCE = 256
 _TRAINING: TypeAdapter[Training] = TypeAdapter(AnyTraining)
 
 
-def training_settings(entry: Mapping[str, Any]) -> Training:
+def training_settings(entry: Mapping[str, object]) -> Training:
     """Settings of a training, as parameters of jobs hold them; ValidationError for those that no method has."""
     return _TRAINING.validate_python(entry)
 
@@ -239,7 +238,7 @@ def _outcomes(
 
 def describe_training(
     network: Module, train: ImageSet, test: ImageSet, *, settings: Training, attack: Attack
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Settings and accuracies of a trained classifier, a mapping for JSON; accuracies are fractions.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -159,7 +159,7 @@ def training_method_table(
     """
     clean = audit_values.subject.of_kind("clean")[0]
     tests: list[NamedMeasure | None] = list(audit_values.subject.of_kind("probabilistic"))
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for adversarial in audit_values.subject.of_kind("adversarial"):
         for probabilistic in tests or [None]:
             for model in audit_values.included:
@@ -185,7 +185,7 @@ def training_method_table(
 
 def _shares_of_method(
     audit_values: AuditValues, model: ModelName, measures: Mapping[str, NamedMeasure], *, confidence: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     # Shares of the samples that all measures have.
     samples = {kind: audit_values.table(model, measure.name) for kind, measure in measures.items()}
     common = common_samples(samples, name=model.label)
@@ -220,10 +220,10 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
 
 def _gain(
     audit_values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     # What the worst class gains against the baseline, and what the mean loses.
     worst, mean = _under_attack(audit_values.table(model, measure), classes)
-    row: dict[str, Any] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
+    row: dict[str, object] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
     for other in audit_values.included:
         if other.label == baseline:
             baseline_worst, baseline_mean = _under_attack(audit_values.table(other, measure), classes)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,7 +95,7 @@ def measure_agreement(
     return typed_frame(MEASURE_AGREEMENT, rows)
 
 
-def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, Any]:
+def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, object]:
     """Spearman correlation of two lists, with interval and p-value.
 
     Parameters

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -146,7 +145,7 @@ class ModelEvidence:
 def evidence_of_models(
     audit_values: AuditValues,
     curves: Mapping[str, ScoreCurves],
-    accuracies: Mapping[ModelName, Mapping[str, Any]],
+    accuracies: Mapping[ModelName, Mapping[str, object]],
     *,
     distances: str | None,
     seed: int,
@@ -250,9 +249,9 @@ def _read_parts(audit_values, model, held_out):
 
 def accuracies_of(
     models: Iterable[ModelName],
-    published: Iterable[Mapping[str, Any]],
+    published: Iterable[Mapping[str, object]],
     paths_to_manifests: Iterable[Path | str],
-) -> dict[ModelName, dict[str, Any]]:
+) -> dict[ModelName, dict[str, object]]:
     """Published and robust accuracies of each model, as columns of model_summary.
 
     Parameters

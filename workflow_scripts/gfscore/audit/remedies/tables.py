@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -184,7 +183,7 @@ class MeasuredRemedy:
         return self.adjusted[max(self.adjusted)]
 
     @cached_property
-    def names(self) -> dict[str, Any]:
+    def names(self) -> dict[str, object]:
         """Key columns of the tables."""
         return {**self.original.model.columns(), "measure": self.original.measure.name}
 
@@ -278,7 +277,7 @@ def _class_frame(
 
 def _model_columns(
     remedy: MeasuredRemedy, outcomes: PairedOutcomes, class_names: Sequence[str], *, alpha: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     choice = remedy.choice
     changes = {
         "worst": worst_class_gain(outcomes, choice.reference, alpha=alpha),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +64,9 @@ def write_adjusted_logits(
         _write(path, temporary, names, adjusted)
 
 
-def _adjusted(logits: NDArray[Any], offsets: NDArray[np.float64], *, probabilities: bool) -> NDArray[np.floating]:
+def _adjusted(
+    logits: NDArray[np.generic], offsets: NDArray[np.float64], *, probabilities: bool
+) -> NDArray[np.floating]:
     number_type = logits.dtype if logits.dtype.kind == "f" else np.dtype(np.float64)
     values = logits.astype(np.float64)
     one_column = is_one_column(values)

@@ -1,7 +1,6 @@
 """Quality of a trained mapper: reconstruction error, and the effect of each dimension on traits of images."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ SHRUNK_SIDE = 16
 """Largest side of the images that attribute classifiers see."""
 
 
-def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages) -> dict[str, Any]:
+def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages) -> dict[str, object]:
     """Quality of a mapper on images that it was not trained on.
 
     Parameters

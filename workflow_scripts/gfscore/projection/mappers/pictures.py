@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ TRAVERSED = 2
 
 ARRAYS = ("originals", "reconstructions", "traversals", "positions", "names")
 
-Pictures = dict[str, NDArray[Any]]
+Pictures = dict[str, NDArray[np.generic]]
 """ARRAYS by name."""
 
 

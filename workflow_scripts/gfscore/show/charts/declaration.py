@@ -15,6 +15,7 @@ from gfscore.core.names import model_labels, printable
 from gfscore.measures import Measure, measure_of
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -44,7 +45,7 @@ class Subject:
     measure: str | None = None
     guessing: Collection[str] = ()
     measured: Mapping[str, Sequence[SampleValues]] = field(default_factory=dict)
-    pictures: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    pictures: Mapping[str, Mapping[str, NDArray[np.generic]]] = field(default_factory=dict)
     seed: int = 0
     cache: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(
         default_factory=dict, repr=False, compare=False

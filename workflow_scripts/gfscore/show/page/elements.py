@@ -65,7 +65,7 @@ class ModelsAndClasses:
         result[models, classes] = rows[column]
         return result
 
-    def per_model(self, rows: pd.DataFrame) -> list[dict[str, Any] | None]:
+    def per_model(self, rows: pd.DataFrame) -> list[dict[str, object] | None]:
         """Rows of a table in the order of the models, as mappings; None for a model without a row."""
         by_model = {(row["threat"], row["model"]): row for row in rows.to_dict("records")}
         return [by_model.get(model) for model in self.models]
@@ -78,7 +78,7 @@ class ModelsAndClasses:
 # ---- arrays ----
 
 
-def packed(array: ArrayLike) -> dict[str, Any]:
+def packed(array: ArrayLike) -> dict[str, object]:
     """Array of numbers for the page's script, which computes with the numbers of the tables (templates/data.js).
 
     Returns
@@ -134,7 +134,7 @@ class Scale:
         ticks = [round(index * step, 10) for index in range(first, first + MOST_TICKS + 1)]
         return [tick for tick in ticks if tick <= self.high + 1e-9]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "ticks": self.ticks}
 
@@ -197,7 +197,7 @@ class Track:
             words += f"; clean accuracy {numbers.number(self.tick)}"
         return words
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """For JSON: what the scripts draw a row from."""
         values = asdict(self)
         del values["highest"]
@@ -325,6 +325,6 @@ class Detail:
     links: list[tuple[str, str]] = field(default_factory=list)
 
 
-def terms_of(mapping: Mapping[str, Any]) -> list[tuple[str, str]]:
+def terms_of(mapping: Mapping[str, object]) -> list[tuple[str, str]]:
     """Names and values as terms."""
     return [(printable(name), text(value)) for name, value in mapping.items()]

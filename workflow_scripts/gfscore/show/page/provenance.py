@@ -30,7 +30,7 @@ DIGEST_LETTERS = 12
 # ---- files ----
 
 
-def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, Any]]:
+def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, str]]:
     """Names and values by heading, from the identity metadata of an audit's files.
 
     Parameters

@@ -74,7 +74,7 @@ def render_page(
     measures: Mapping[str, Mapping[str, Any]],
     models: Sequence[Mapping[str, Any]],
     fp_lambda: float,
-    provenance: Mapping[str, Mapping[str, Any]],
+    provenance: Mapping[str, Mapping[str, str]],
     published_samples: str | None = None,
     contact: str | None = None,
     sweeps: Mapping[str, ScoreCurves] | None = None,

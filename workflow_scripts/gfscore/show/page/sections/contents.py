@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -39,7 +38,7 @@ class DrawnChart(Drawing):
         return "\n".join(markup)
 
     @cached_property
-    def cells(self) -> dict[str, Any] | None:
+    def cells(self) -> dict[str, object] | None:
         """Names of columns and the packed grid of a heatmap that answers controls of the page; None of other charts."""
         if self.chart.cells is None:
             return None
@@ -100,10 +99,10 @@ class Contents:
     verdict: Verdict
     measures: Mapping[str, NamedMeasure]
     measure: str
-    models: Sequence[Mapping[str, Any]]
+    models: Sequence[Mapping[str, object]]
     charts: Sequence[DrawnChart]
     fp_lambda: float
-    provenance: Mapping[str, Mapping[str, Any]]
+    provenance: Mapping[str, Mapping[str, str]]
     costs: pd.DataFrame | None
     contact: str | None
     published_samples: str | None
