@@ -26,6 +26,13 @@ FONTS = "'DejaVu Sans', Verdana, 'Segoe UI', system-ui, Arial, sans-serif"
 FONT_FAMILY = re.compile(r" *font-family: [^;]*;?")
 UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
 LONG = re.compile(r"(\d+\.\d{2})\d+")
+SEGMENT = re.compile(r"([A-Za-z])([^A-Za-z]*)")
+SHARED = ("clip-path",)
+INHERITED = ("fill", "stroke", "stroke-width", "stroke-linecap", "stroke-linejoin", "font-size", "text-anchor")
+"""Attributes, and properties of `style`, that mean the same on a group as on each of its children."""
+FONT_SIZE = {"font-size": "12px"}
+"""Of most texts; a picture has it, and texts of another size their own."""
+
 REFERENCE = re.compile(r"#([\w-]+)")
 COLOUR = re.compile("|".join(THEMED))
 SHAPES = (f"{SVG}use", f"{SVG}path")
@@ -105,7 +112,100 @@ def svg_of(figure: Figure) -> Element:
             del element.attrib["id"]
             _classify(element, name, tips)
     _remove_empty(root)
+    _number_ids(root)
+    for element in _outside_definitions(root):
+        if "d" in element.attrib:
+            element.set("d", _short_path(element.attrib["d"]))
+    _hoist(root)
+    _set_style(root, FONT_SIZE)
+    for child in root:
+        _drop_inherited(child, FONT_SIZE)
     return root
+
+
+def _number_ids(root):
+    # Short names in place of matplotlib's digests.
+    numbers: dict[str, str] = {}
+    for element in root.iter():
+        name = element.get("id")
+        if name:
+            numbers[name] = f"i{len(numbers)}"
+            element.set("id", numbers[name])
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if "#" in value:
+                element.set(key, REFERENCE.sub(lambda found: f"#{numbers.get(found[1], found[1])}", value))
+
+
+def _outside_definitions(element):
+    # Markers, which are a few pixels large, keep their hundredths.
+    yield element
+    for child in element:
+        if child.tag != f"{SVG}defs":
+            yield from _outside_definitions(child)
+
+
+def _short_path(data):
+    # Tenths of a pixel; a line along an axis names one coordinate.
+    x = y = ""
+    parts = []
+    for command, numbers in SEGMENT.findall(data):
+        numbers = [f"{float(number):.1f}".removesuffix(".0") for number in numbers.split()]
+        if command == "L" and numbers[1] == y:
+            parts.append(f"H{numbers[0]}")
+        elif command == "L" and numbers[0] == x:
+            parts.append(f"V{numbers[1]}")
+        else:
+            parts.append(command + " ".join(numbers))
+        if numbers:
+            x, y = numbers[-2:]
+    return "".join(parts)
+
+
+def _hoist(element):
+    # What all children of a group say of themselves is said once, by the group.
+    for child in element:
+        _hoist(child)
+    if element.tag != f"{SVG}g" or len(element) < 2:
+        return
+    for name in SHARED:
+        values = {child.get(name) for child in element}
+        if len(values) == 1 and None not in values and name not in element.attrib:
+            element.set(name, values.pop())
+            for child in element:
+                del child.attrib[name]
+
+    styles = [_properties(child.get("style", "")) for child in element]
+    common = {}
+    for name, value in styles[0].items():
+        if name in INHERITED and all(style.get(name) == value for style in styles):
+            common[name] = value
+    if not common:
+        return
+    _set_style(element, common | _properties(element.get("style", "")))
+    for child, style in zip(element, styles, strict=True):
+        _set_style(child, {name: value for name, value in style.items() if name not in common})
+
+
+def _drop_inherited(element, inherited):
+    # What an element says of itself as its parents do.
+    style = _properties(element.get("style", ""))
+    _set_style(element, {name: value for name, value in style.items() if inherited.get(name) != value})
+    inherited = inherited | {name: value for name, value in style.items() if name in INHERITED}
+    for child in element:
+        _drop_inherited(child, inherited)
+
+
+def _properties(style):
+    pairs = (declaration.partition(":") for declaration in style.split(";") if declaration.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _set_style(element, properties):
+    if properties:
+        element.set("style", ";".join(f"{name}:{value}" for name, value in properties.items()))
+    else:
+        element.attrib.pop("style", None)
 
 
 def _remove_empty(element):
@@ -115,6 +215,8 @@ def _remove_empty(element):
         child.tail = None
         if child.tag in (f"{SVG}g", f"{SVG}defs") and not len(child):
             element.remove(child)
+        elif child.tag == f"{SVG}g" and not child.attrib and len(child) == 1:
+            element[list(element).index(child)] = child[0]
     if len(element):
         element.text = None
 
@@ -128,9 +230,11 @@ def _referenced(root):
 
 
 def _shorten(element):
-    for name, value in element.attrib.items():
+    for name, value in list(element.attrib.items()):
         if name in ("d", "x", "y", "transform", "width", "height", "points"):
             element.set(name, " ".join(UNTURNED.sub("", LONG.sub(r"\1", value)).split()))
+            if not element.get(name):
+                del element.attrib[name]
         elif name == "style":
             element.set(name, FONT_FAMILY.sub("", value))
 
