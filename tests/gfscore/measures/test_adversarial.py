@@ -16,6 +16,7 @@ from gfscore.attacks.registry import BALL_ATTACKS, expand, parse_attack
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
+from gfscore.proofs.counterexamples import distance, from_bytes
 from helpers.networks import Wrapped, broken, capped, grey, linear, margins, one_thread, predicted, rounded  # noqa: F401
 from helpers.networks import curved as curved_network
 from helpers.samples import draws_of, seeds_of
@@ -170,6 +171,26 @@ def test_the_result_is_the_pointwise_worst_case(curved):
     np.testing.assert_array_equal(joint["value"] == 1, joint["attack"] == None)  # noqa: E711
     np.testing.assert_array_equal(joint["value"] == 1, np.isnan(joint["distance"]))
     np.testing.assert_array_equal(joint["value"] == 1, joint["prediction"] == labels)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_counterexamples_are_kept_where_asked_for_in_the_ball_and_confirmed(curved, norm):
+    network, images, labels = curved
+    plain = measured(network, images, labels, "fgsm", "pgd", norm=norm)
+    columns = measured(network, images, labels, "fgsm", "pgd", norm=norm, counterexamples=True)
+    kept = columns.pop("counterexample")
+    assert columns.keys() == plain.keys()
+    for name, values in plain.items():
+        np.testing.assert_array_equal(columns[name], values)
+    broken_rows = np.flatnonzero(np.isin(columns["attack"], ["fgsm", "pgd"]))
+    assert len(broken_rows) >= 3
+    for row, content in enumerate(kept):
+        assert (content is not None) == (row in broken_rows)
+        if content is not None:
+            point = from_bytes(content, SHAPE)
+            assert distance(point, images[row], norm) <= EPS[norm] and point.min() >= 0 and point.max() <= 1
+            with torch.no_grad():
+                assert int(network(torch.from_numpy(point[None])).argmax()) != labels[row]
 
 
 def test_samples_already_fooled_leave_the_batch_and_passes_are_counted(curved):

@@ -38,9 +38,9 @@ def moved_inside(
         outside = np.abs(moved.astype(np.float64) - centres) > eps
         return np.where(outside, np.nextafter(moved, images), moved)
     # Half a unit in each of d numbers is sqrt(d) times as much in l2.
-    pixels = images[0].size if len(images) else 0
+    pixels = int(np.prod(images.shape[1:]))
     reach = max(eps - 1.01 * HALF_UNIT * pixels**0.5, 0)
-    lengths = np.linalg.norm(offsets.reshape(len(offsets), -1), axis=1).reshape(-1, *[1] * (images.ndim - 1))
+    lengths = np.linalg.norm(offsets.reshape(-1, pixels), axis=1).reshape(-1, *[1] * (images.ndim - 1))
     shares = np.where(lengths > reach, reach / np.maximum(lengths, 1e-300), 1)
     return np.where(shares < 1, centres + shares * offsets, points).clip(0, 1).astype(np.float32)
 

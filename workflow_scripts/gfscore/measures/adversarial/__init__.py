@@ -30,6 +30,13 @@ class Adversarial(NetworkSettings):
             description="Attacks, run in this order on the samples that still stand; each has its own settings.",
         ),
     ] = Field(default_factory=_default_attacks)
+    counterexamples: Annotated[
+        bool,
+        Field(
+            description="Whether to store the point that broke each sample, for `gfscore verify`: images like those of "
+            "the dataset, which whoever gets the table gets as well."
+        ),
+    ] = False
 
 
 def describe(settings: Adversarial) -> Measure:
@@ -76,6 +83,14 @@ KIND = Kind(
         Column("attack", "string", "attack that succeeded first, clean for a sample that is wrong anyway; null: none"),
         Column("distance", "float64", "norm of the perturbation that succeeded; null: none"),
         Column("steps", "int64", "forward passes spent on the sample"),
+    ),
+    evidence=(
+        Column(
+            "counterexample",
+            "binary",
+            "with `counterexamples: true`, compressed pixels of the point that broke the sample, confirmed in float32; "
+            "null: none, or the sample itself",
+        ),
     ),
     version=3,
     forward_passes=forward_passes,

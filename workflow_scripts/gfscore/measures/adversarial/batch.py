@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfscore.attacks.attack_lists import attacks_in_turn
+from gfscore.attacks.attack_lists import ListedAttack, attacks_in_turn
 from gfscore.attacks.gradient_ascent import Ball, correct, margins, misclassified
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
+from gfscore.proofs.counterexamples import moved_inside, to_bytes
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
 
@@ -48,14 +49,39 @@ def measure_batch(
     dict
         Arrays (n,): value, 1 for a survivor, else 0; prediction on the adversarial example, for others on the image;
         censored, always false; attack, the first that succeeded, "clean" for a sample that is wrong without one, None
-        for a survivor; distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes.
+        for a survivor; distance, norm of the perturbation, 0 for "clean", NaN for a survivor; steps, forward passes;
+        where the settings ask for it counterexample, the points as bytes.
 
     Raises
     ------
     InputError
         For a classifier without gradients, and for an attack that needs more classes.
     """
-    return attacked(classifier, images, labels, settings=settings, seeds=seeds).columns()
+    worst = attacked(classifier, images, labels, settings=settings, seeds=seeds)
+    columns = worst.columns()
+    if settings.counterexamples:
+        columns["counterexample"] = _counterexamples(classifier, images, labels, worst, settings)
+    return columns
+
+
+def _counterexamples(
+    classifier: Classifier,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    worst: "WorstCase",
+    settings: Adversarial,
+) -> NDArray[np.object_]:
+    # Moved into the ball to the last bit, and kept where float32 still confirms them; None elsewhere.
+    kept = np.full(len(images), None, dtype=object)
+    rows = worst.fooled
+    if not len(rows):
+        return kept
+    points = moved_inside(worst.points[rows].cpu().numpy(), images[rows], settings.norm, settings.eps)
+    network, x, y = on_device(classifier, points, labels[rows])
+    confirmed = misclassified(logits_of(network, x), y).cpu().numpy()
+    for row, point in zip(rows[confirmed], points[confirmed], strict=True):
+        kept[row] = to_bytes(point)
+    return kept
 
 
 def attacked(
@@ -70,7 +96,7 @@ def attacked(
     ball = Ball(norm=settings.norm, eps=settings.eps)
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
-    worst = WorstCase(logits, y)
+    worst = WorstCase(x, logits, y)
     attempts = attacks_in_turn(
         settings.attacks,
         network,
@@ -84,7 +110,7 @@ def attacked(
     )
     for attempt in attempts:
         lengths = distances(attempt.points, x[attempt.rows], settings.norm)
-        worst.add(attempt.name, attempt.logits, lengths, attempt.passes + 1)
+        worst.add(attempt, lengths)
     return worst
 
 
@@ -93,8 +119,10 @@ class WorstCase:
 
     Parameters
     ----------
+    images : Tensor
+        The undisturbed samples, (n, C, H, W).
     logits : Tensor
-        Logits (n, K) of the undisturbed samples.
+        Their logits (n, K).
     labels : Tensor
         (n,) int64.
 
@@ -105,11 +133,13 @@ class WorstCase:
     nearest_logits : Tensor
         Logits (n, K) of the worst point of each sample: the adversarial example, of a sample that stands the end of an
         attack with the smallest margin, of one that is wrong without an attack the sample.
+    points : Tensor
+        Of each sample that an attack fooled the adversarial example, of others the sample, (n, C, H, W).
     steps : ndarray
         Forward passes of each sample, (n,) int64.
     """
 
-    def __init__(self, logits: Tensor, labels: Tensor) -> None:
+    def __init__(self, images: Tensor, logits: Tensor, labels: Tensor) -> None:
         """Begin with the samples that are right."""
         right = correct(logits, labels)
         is_right = right.cpu().numpy()
@@ -118,22 +148,30 @@ class WorstCase:
         self._attack = np.where(is_right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._distance = np.where(is_right, np.nan, 0.0)
         self.nearest_logits = logits.clone()
+        self.points = images.clone()
         self.steps = np.ones(len(labels), dtype=np.int64)
         self.standing = right.nonzero().flatten()
 
-    def add(self, name: str, logits: Tensor, lengths: Tensor, passes: Tensor) -> None:
-        """Add the logits (m, K), perturbations (m,) and passes (m,) of the standing samples after an attack."""
+    @property
+    def fooled(self) -> NDArray[np.int64]:
+        """Indices (m,) of the samples that an attack fooled."""
+        return np.flatnonzero([name not in (None, ALREADY_WRONG) for name in self._attack])
+
+    def add(self, attempt: ListedAttack, lengths: Tensor) -> None:
+        """Add an attack on the standing samples, and the norms (m,) of its perturbations."""
+        logits = attempt.logits
         rows = self.standing.cpu().numpy()
         standing_labels = self._labels[self.standing]
         fooled = misclassified(logits, standing_labels)
         self._logits[self.standing[fooled]] = logits[fooled]
+        self.points[self.standing[fooled]] = attempt.points[fooled]
         nearest = self.nearest_logits[self.standing]
         nearer = margins(logits, standing_labels) < margins(nearest, standing_labels)
         self.nearest_logits[self.standing[nearer]] = logits[nearer]
         is_fooled = fooled.cpu().numpy()
-        self._attack[rows[is_fooled]] = name
+        self._attack[rows[is_fooled]] = attempt.name
         self._distance[rows[is_fooled]] = lengths.cpu().numpy()[is_fooled]
-        self.steps[rows] += passes.cpu().numpy()
+        self.steps[rows] += attempt.passes.cpu().numpy() + 1
         self.standing = self.standing[~fooled]
 
     def columns(self) -> SampleColumns:
