@@ -77,8 +77,9 @@ examples:
 
 VERIFY = """\
 Check a folder that gfscore bundle made, wherever it came from: digests of all files; verdict and tables, computed again
-from the values per sample; scores, from logits where they are there. Without a signature that you trust this shows
-consistency, not origin: whoever can compute can make a consistent folder.
+from the values per sample; scores, from logits where they are there; certificates and counterexamples, where the bundle
+was made --with proofs. Without a signature that you trust this shows consistency, not origin: whoever can compute can
+make a consistent folder.
 
 exit status:
   0  consistent
@@ -237,10 +238,15 @@ def _bundle(options: argparse.Namespace) -> int:
     from gfscore.workflow.bundling.bundles import write_bundle
 
     target = options.to or BUNDLES / options.audit
-    for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign):
+    for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign, report=_report):
         print(message)
     print(f"{printable(target)}: written and checked; check it again with: gfscore verify {printable(target)}")
     return 0
+
+
+def _report(words: str) -> None:
+    # Not among the lines that pipelines read.
+    print(harmless(words), file=sys.stderr)
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -254,6 +260,7 @@ def _verify(options: argparse.Namespace) -> int:
         required=options.require,
         allowed_signers=options.allowed_signers,
         identity=options.identity,
+        report=_report,
     )
     for message in verification.checked.values():
         print(f"checked      {printable(message)}")

@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from gfscore.audit.samples import SampleList
-from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
 from gfscore.core.names import printable
+from gfscore.core.numbers import counted
 from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
@@ -43,6 +43,7 @@ from gfscore.workflow.bundling.contents import (
     statement_of,
     write_statement,
 )
+from gfscore.workflow.bundling.evidence import EvidenceCheck, Report, evidence_files, no_report, write_evidence
 from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolved_file import resolved_configuration
@@ -55,7 +56,12 @@ SIGNED = "signature"
 
 
 def write_bundle(
-    audit: str, target: Path | str, *, parts: Collection[str] = (), key: Path | str | None = None
+    audit: str,
+    target: Path | str,
+    *,
+    parts: Collection[str] = (),
+    key: Path | str | None = None,
+    report: Report = no_report,
 ) -> list[str]:
     """Copy an audit of results/ into a new folder.
 
@@ -71,11 +77,13 @@ def write_bundle(
         Parts of PARTS that it gets besides the audit.
     key : path or None
         Key of SSH that signs the statement.
+    report : callable
+        Takes sentences on how far long work is.
 
     Returns
     -------
     list of str
-        The parts of which the audit has none, as sentences.
+        What the audit has none of, or cannot be written, as sentences.
 
     Raises
     ------
@@ -97,6 +105,8 @@ def write_bundle(
             files[name] = path
     messages = []
     for part in parts:
+        if part == "proofs":
+            continue
         files_of_part = _files_of(part, planned)
         files.update(files_of_part)
         if not files_of_part:
@@ -106,10 +116,12 @@ def write_bundle(
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         _copy(files, draft)
+        if "proofs" in parts and not write_evidence(draft, planned, messages.append):
+            messages.append(f"proofs: the audit has no certificates and no counterexamples ({PARTS['proofs']})")
         write_statement(Bundle.read(draft), planned)
         if key:
             sign(draft / STATEMENT, key)
-        faults = verify_bundle(draft).faults
+        faults = verify_bundle(draft, report=report).faults
         if faults:
             raise InputError(f"{folder}: {faults[0]}; run make audit, which makes again what is not as it was made")
         # mkdtemp makes folders for the owner only.
@@ -195,6 +207,7 @@ def verify_bundle(
     required: Collection[str] = (),
     allowed_signers: Path | str | None = None,
     identity: str | None = None,
+    report: Report = no_report,
 ) -> Verification:
     """Check a folder that gfscore bundle made, wherever it came from: nothing outside of it is read.
 
@@ -207,6 +220,8 @@ def verify_bundle(
         File in the form of ssh-keygen(1); with it the statement must be signed.
     identity : str or None
         Who of the allowed signers must have signed.
+    report : callable
+        Takes sentences on how far long work is.
 
     Raises
     ------
@@ -231,7 +246,7 @@ def verify_bundle(
         reason = "the files are not those of the statement, so nothing was computed from them"
         verification.unchecked["content"] = reason
     else:
-        _check_content(verification, bundle, statement)
+        _check_content(verification, bundle, statement, report)
     for part in required:
         if part not in verification.checked:
             reason = verification.unchecked.get(part, "could not be checked")
@@ -291,7 +306,7 @@ def _check_signature(
 # ---- content ----
 
 
-def _check_content(verification: Verification, bundle: Bundle, statement: Json) -> None:
+def _check_content(verification: Verification, bundle: Bundle, statement: Json, report: Report) -> None:
     audits: dict[str, PlannedAudit] = {}
 
     def read_configuration() -> list[str]:
@@ -301,7 +316,7 @@ def _check_content(verification: Verification, bundle: Bundle, statement: Json) 
 
     verification.check("configuration", "the resolved configuration is whole", read_configuration)
     if bundle.audit in audits:
-        _ContentCheck(verification, bundle, audits[bundle.audit]).run(statement)
+        _ContentCheck(verification, bundle, audits[bundle.audit], report).run(statement)
 
 
 @dataclass(frozen=True)
@@ -311,9 +326,10 @@ class _ContentCheck:
     verification: Verification
     bundle: Bundle
     audit: PlannedAudit
+    report: Report
 
     def run(self, statement: Json) -> None:
-        """Make all checks; proofs and counterexamples, once bundles hold any, are checked here as well."""
+        """Make all checks."""
         check, unchecked = self.verification.check, self.verification.unchecked
         recomputed = Recomputed(self.bundle, self.audit)
         check("files", "the bundle holds what its configuration asks for", self.other_files)
@@ -335,14 +351,12 @@ class _ContentCheck:
         self._check_images()
         self._check_figures()
         self._check_page(recomputed)
-        measured = [measure.name for measure in self.audit.measures.values() if not measure.from_logits]
-        release = self.audit.release_values()
-        if isinstance(release, str):
-            source = ReleaseFile(self.bundle.path(release)).source
-            unchecked["last release"] = (
-                "values of the last release were not compared with its bundle, whose statement has the SHA-256 "
-                f"{source.statement_sha256}"
-            )
+        self._check_evidence()
+        measured = []
+        for measure in self.audit.measures.values():
+            proofs_checked = measure.kind.name == "proven" and "proofs" in self.verification.checked
+            if not measure.from_logits and not measure.derived and not proofs_checked:
+                measured.append(measure.name)
         if measured:
             unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
         if "statement" in self.verification.checked:
@@ -360,6 +374,7 @@ class _ContentCheck:
             yield f"{name}: missing"
 
         expected = {*needed, *cost_files(self.audit), STATEMENT, SIGNATURE}
+        expected |= evidence_files(self.audit)
         parts = [set(logit_files(self.audit)), set(image_file(self.audit)), self._network_names() - needed]
         for part in parts:
             expected |= part
@@ -424,6 +439,30 @@ class _ContentCheck:
             digests = [self.bundle.digests.get(name, "") for name in network.files]
             if label in measured and model_digest(source_of[label], digests) != measured[label]:
                 yield f"{next(iter(network.files))}: not the checkpoint of {label} that was measured"
+
+    # ---- certificates and counterexamples ----
+
+    def _check_evidence(self) -> None:
+        verification = self.verification
+        evidence = EvidenceCheck(self.bundle, self.audit, self.report)
+        # Unreadable tables are faults by now.
+        if "labels" not in verification.checked or not evidence.tables:
+            return
+        if not evidence.has_part:
+            names = ", ".join(dict.fromkeys(table.measure.name for table, _ in evidence.tables))
+            verification.unchecked["proofs"] = (
+                f"certificates and counterexamples of {names} were not checked, since the bundle holds no networks and "
+                "pixels to check them with: ask for one that was made --with proofs"
+            )
+            return
+        verification.check("proofs", "", evidence.faults)
+        if "proofs" in verification.checked:
+            verification.checked["proofs"] = (
+                f"{counted(evidence.certificates, 'certificate')} and {counted(evidence.points, 'counterexample')}, by "
+                "the bounds and points that were computed again"
+            )
+        for number, words in enumerate(evidence.unchecked):
+            verification.unchecked[f"proofs {number}"] = words
 
     # ---- images, figures and the page ----
 

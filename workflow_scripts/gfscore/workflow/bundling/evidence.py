@@ -1,0 +1,417 @@
+"""Certificates and counterexamples of a bundle: what it holds to check them, and their check, in numpy alone.
+
+They stand in the samples tables. The part `proofs` adds the networks, as plain arrays, and the pixels of the samples
+concerned; with these every bound and every point is computed again (gfscore.proofs.checking).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gfscore.core.errors import InputError
+from gfscore.core.names import printable
+from gfscore.core.numbers import counted
+from gfscore.measures import NamedMeasure
+from gfscore.measures.samples import ALREADY_WRONG, table_of
+from gfscore.proofs import counterexamples
+from gfscore.proofs.certificates import Certificate, Claim, image_digest
+from gfscore.proofs.checking.check import check, margins_at
+from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.table import DATASET
+from gfscore.workflow.bundling.contents import Bundle, name_of
+from gfscore.workflow.entries import PlannedModel
+from gfscore.workflow.plan import PlannedAudit
+
+Image = NDArray[np.float32]
+
+PIXELS = "proofs/images.npz"
+
+LARGEST_PIXELS = 1 << 28
+"""Bytes of pixels, before compression, that a bundle holds of samples with certificates and counterexamples."""
+
+LARGEST_NETWORK = 1 << 30
+"""Bytes of a network's file that are read."""
+
+FLOAT32_TOLERANCE = 1e-3
+"""By how much logits of float32 may differ from the exact ones, against 1 + their size."""
+
+MOST_FAULTS = 5
+"""Faults of one table that are named."""
+
+EVERY = 50
+"""Certificates after which progress is said."""
+
+Report = Callable[[str], None]
+
+
+def no_report(words: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class EvidenceTable:
+    """A samples table whose kind may keep certificates or counterexamples; `path` is below results/."""
+
+    measure: NamedMeasure
+    model: PlannedModel
+    path: str
+
+    @property
+    def network(self) -> str:
+        """Name of the network's file in a bundle."""
+        return f"proofs/networks/{self.model.name.path}.npz"
+
+    def read(self, path: Path | str) -> pd.DataFrame:
+        """Rows with evidence; none where the table keeps none."""
+        table = table_of(self.measure.kind.name)
+        frame = read_table(path, table, evidence=True)
+        names = [name for name, _, _ in table.evidence]
+        if not set(names) <= set(frame.columns):
+            return frame.iloc[:0].assign(**dict.fromkeys(names))
+        return frame
+
+
+def evidence_tables(audit: PlannedAudit) -> list[EvidenceTable]:
+    """Samples tables of an audit that may hold evidence, model by model."""
+    tables = []
+    for model in audit.models:
+        for measure in audit.measures.values():
+            if measure.kind.evidence:
+                tables.append(EvidenceTable(measure, model, model.samples(measure.name)))
+    return tables
+
+
+def evidence_files(audit: PlannedAudit) -> set[str]:
+    """Names that the part `proofs` of a bundle may have."""
+    return {PIXELS, *(table.network for table in evidence_tables(audit))}
+
+
+# ---- writing ----
+
+
+def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
+    """Write networks and pixels into a bundle, from results/ and the files of the user.
+
+    Parameters
+    ----------
+    folder : Path
+        The bundle.
+    audit : PlannedAudit
+    report : callable
+        Takes a sentence on what cannot be written.
+
+    Returns
+    -------
+    bool
+        Whether the audit has certificates or counterexamples.
+    """
+    # Imported late: opening networks takes torch.
+    from gfscore.images.manifests import open_described
+    from gfscore.networks.adjusted import open_model
+    from gfscore.networks.offset_files import Adjustment
+    from gfscore.proofs.graph import graph_of
+
+    samples: set[str] = set()
+    models: dict[str, PlannedModel] = {}
+    for table in evidence_tables(audit):
+        frame = table.read(table.path)
+        concerned = frame["sample_id"][_concerned(table, frame)]
+        samples.update(concerned)
+        if len(concerned):
+            models[table.network] = table.model
+    if not samples:
+        return False
+
+    images, manifest = open_described(audit.dataset.manifest)
+    rows = np.flatnonzero(np.isin(images.sample_id, sorted(samples)))
+    most = LARGEST_PIXELS // max(4 * int(np.prod(images.image_shape)), 1)
+    if len(rows) > most:
+        report(f"proofs: the bundle holds the pixels of {most:,} samples of {len(rows):,}; the others are not checked")
+        rows = rows[:most]
+    pixels = np.concatenate(list(images.select(rows).batches(256)))
+    path = folder / PIXELS
+    path.parent.mkdir(parents=True)
+    np.savez_compressed(path, sample_id=images.sample_id[rows].astype(str), pixels=pixels.astype(np.float32))
+
+    for name, model in models.items():
+        checkpoint = model.weights if isinstance(model.weights, str) else None
+        adjustment = None
+        if model.offsets:
+            adjustment = Adjustment(
+                model.offsets.file, model.entry["strength"], model.name.threat, model.name.classifier
+            )
+        classifier, _, _ = open_model(model.manifest, checkpoint, manifest, adjustment=adjustment)
+        try:
+            if classifier.network is None:
+                raise InputError("it has no gradients")
+            network = PlainNetwork(graph_of(classifier.network, images.image_shape).plain())
+        except InputError as error:
+            report(f"proofs: {model.label}: what counterexamples are classified as cannot be checked: {error}")
+            continue
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(network.to_bytes())
+    return True
+
+
+def _concerned(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool_]:
+    # Rows with a certificate, or with a point that is wrong: a counterexample, or the sample itself.
+    if table.measure.kind.name == "proven":
+        return (frame["status"] != "open").to_numpy()
+    return (frame["counterexample"].notna() | (frame["attack"] == ALREADY_WRONG)).to_numpy()
+
+
+# ---- checking ----
+
+
+@dataclass
+class EvidenceCheck:
+    """Check of all certificates and counterexamples of a bundle.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    audit : PlannedAudit
+    report : callable
+        Takes sentences on how far it is.
+
+    Attributes
+    ----------
+    certificates, points : int
+        How many were checked.
+    unchecked : list of str
+        What was not, and why.
+    """
+
+    bundle: Bundle
+    audit: PlannedAudit
+    report: Report
+    certificates: int = 0
+    points: int = 0
+    unchecked: list[str] = field(default_factory=list)
+
+    @cached_property
+    def tables(self) -> list[tuple[EvidenceTable, pd.DataFrame]]:
+        """Tables with evidence, and their rows."""
+        found = []
+        for table in evidence_tables(self.audit):
+            frame = table.read(self.bundle.path(table.path))
+            if len(frame):
+                found.append((table, frame))
+        return found
+
+    @property
+    def has_part(self) -> bool:
+        """Whether the bundle holds networks or pixels to check with."""
+        return not evidence_files(self.audit).isdisjoint(self.bundle.digests)
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong, each sentence with the table and the sample."""
+        images = self._images()
+        yield from self._other_pixels(images)
+        total = sum(int(_concerned(table, frame).sum()) for table, frame in self.tables)
+        for table, frame in self.tables:
+            network = self._network(table)
+            yield from self._other_answers(table, frame, network, images)
+            found = 0
+            without_pixels = 0
+            for row in frame.to_dict("records"):
+                image = images.get(row["sample_id"])
+                try:
+                    self._check_row(table, row, network, image)
+                    without_pixels += image is None and _has_evidence(row)
+                except InputError as error:
+                    found += 1
+                    if found <= MOST_FAULTS:
+                        yield f"{name_of(table.path)}: {printable(row['sample_id'])}: {error}"
+                if (self.certificates + self.points) % EVERY == EVERY - 1:
+                    self.report(f"certificates and counterexamples: {self.certificates + self.points} of {total}")
+            if found > MOST_FAULTS:
+                yield f"{name_of(table.path)}: {found - MOST_FAULTS} more with a wrong certificate or counterexample"
+            if without_pixels:
+                self.unchecked.append(
+                    f"{name_of(table.path)}: {counted(without_pixels, 'certificate or counterexample')} of samples whose "
+                    "pixels the bundle does not hold; ask for one of an audit of a smaller subset"
+                )
+            self._note_unchecked(table, frame, network)
+
+    def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None) -> None:
+        name = name_of(table.path)
+        if network is None:
+            self.unchecked.append(
+                f"{name}: what the counterexamples are classified as, since the bundle holds no network that the check "
+                "can compute; run the model on them"
+            )
+        if table.measure.kind.name == "adversarial":
+            broken = (frame["value"] == 0) & (frame["attack"] != ALREADY_WRONG)
+            missing = int((broken & frame["counterexample"].isna()).sum())
+            if missing:
+                self.unchecked.append(f"{name}: {counted(missing, 'sample')} without a stored counterexample")
+
+    # ---- files ----
+
+    def _images(self) -> dict[str, Image]:
+        path = self.bundle.path(PIXELS)
+        shape = self._manifest["image_shape"]
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+                names, pixels = file["sample_id"], file["pixels"]
+            if pixels.dtype != np.float32 or pixels.shape != (len(names), *shape):
+                raise ValueError(f"pixels {pixels.shape} of type {pixels.dtype}")
+        except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError) as error:
+            raise InputError(f"{PIXELS}: damaged ({error})") from error
+        return dict(zip(names.tolist(), pixels, strict=True))
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        return self.bundle.json(self.audit.dataset.manifest)
+
+    def _network(self, table: EvidenceTable) -> PlainNetwork | None:
+        if table.network not in self.bundle.digests:
+            return None
+        path = self.bundle.path(table.network)
+        if path.stat().st_size > LARGEST_NETWORK:
+            raise InputError(f"{table.network}: larger than {LARGEST_NETWORK:,} bytes; no such network has proofs")
+        try:
+            return PlainNetwork.from_bytes(path.read_bytes())
+        except InputError as error:
+            raise InputError(f"{table.network}: {error}") from error
+
+    def _other_pixels(self, images: dict[str, Image]) -> Iterator[str]:
+        dataset = read_table(self.bundle.path(self.audit.dataset.samples), DATASET)
+        expected = dict(zip(dataset["sample_id"], dataset["pixel_digest"], strict=True))
+        for name, pixels in images.items():
+            if expected.get(name) not in _pixel_digests(pixels):
+                yield f"{PIXELS}: {printable(name)}: other pixels than datasets/{self.audit.dataset.name}.parquet says"
+
+    def _other_answers(
+        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
+    ) -> Iterator[str]:
+        # The plain network must answer to the samples as the one that was measured did.
+        if network is None:
+            return
+        shape = tuple(self._manifest["image_shape"])
+        if network.nodes[0].shape[1:] != shape or network.classes != len(self._manifest["classes"]):
+            yield f"{table.network}: a network of other images or classes than those of the dataset"
+            return
+        rows = frame[["sample_id", "clean_prediction"]].dropna().itertuples(index=False)
+        for name, prediction in rows:
+            if name in images and _surely_not(margins_at(images[name], int(prediction), network)):
+                yield (
+                    f"{table.network}: another network than the one that was measured: it answers otherwise to "
+                    f"{printable(name)}"
+                )
+                return
+
+    # ---- rows ----
+
+    def _check_row(
+        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
+    ) -> None:
+        if table.measure.kind.name == "proven":
+            self._check_proven(table, row, network, image)
+        else:
+            self._check_attacked(table, row, network, image)
+
+    def _check_proven(
+        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
+    ) -> None:
+        status, content = row["status"], row["certificate"]
+        is_proven = status == "proven"
+        if is_proven != (content is not None) or is_proven != (row["value"] == 1):
+            raise InputError(f"it is {status} with the value {row['value']:g}, {_with(content, 'certificate')}")
+        is_refuted = status in ("refuted", "refuted_float32")
+        if row["counterexample"] is not None and not is_refuted:
+            raise InputError(f"it is {status}, with a counterexample")
+        if image is None or not (is_proven or is_refuted):
+            return
+        if is_proven:
+            if network is None:
+                raise InputError(f"it is proven, and {table.network} is missing")
+            self._check_certificate(table, row, network, image)
+            return
+        if row["counterexample"] is None and row["decided_by"] != "prediction":
+            raise InputError(f"it is {status} by {row['decided_by']}, without a counterexample")
+        self._check_point(table, row, network, image, certain=status == "refuted")
+
+    def _check_certificate(
+        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork, image: Image
+    ) -> None:
+        settings: Any = table.measure.settings
+        claim = Claim(network.digest, image_digest(image), int(row["label"]), settings.norm, float(settings.eps))
+        certificate = Certificate.from_bytes(row["certificate"])
+        lower = check(certificate, claim, network, image)
+        if not row["lower"] <= lower + 1e-6 * (1 + abs(lower)):
+            raise InputError(f"its margin is proven to be {lower:.6g}, less than the {row['lower']:.6g} of the table")
+        self.certificates += 1
+
+    def _check_attacked(
+        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
+    ) -> None:
+        content = row["counterexample"]
+        is_wrong = row["attack"] == ALREADY_WRONG
+        if content is not None and (row["value"] != 0 or is_wrong):
+            raise InputError("it has a counterexample, and counts as one that no attack broke")
+        if image is None or (content is None and not is_wrong):
+            return
+        length = self._check_point(table, row, network, image, certain=False)
+        if abs(length - row["distance"]) > 1e-5 * (1 + length):
+            raise InputError(f"its counterexample is at a distance of {length:.6g}, not {row['distance']:.6g}")
+
+    def _check_point(
+        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image, *, certain: bool
+    ) -> float:
+        # Distance of the counterexample, or 0 of a sample that is wrong itself.
+        settings: Any = table.measure.settings
+        point = image
+        if row["counterexample"] is not None:
+            point = counterexamples.from_bytes(row["counterexample"], image.shape)
+        if not (point >= 0).all() or not (point <= 1).all():
+            raise InputError("its counterexample has pixels outside [0, 1]")
+        length = counterexamples.distance(point, image, settings.norm)
+        if not length <= settings.eps:
+            raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {settings.eps:.9g}")
+        if network is not None:
+            lower, upper = margins_at(point, int(row["label"]), network)
+            if certain and not (upper <= 0).any():
+                raise InputError("its counterexample is not certainly misclassified")
+            if not certain and lower.min() > FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
+                raise InputError("its counterexample is classified as its label")
+        self.points += 1
+        return length
+
+
+def _has_evidence(row: dict[str, Any]) -> bool:
+    return row.get("certificate") is not None or row["counterexample"] is not None
+
+
+def _with(content: bytes | None, what: str) -> str:
+    return f"without a {what}" if content is None else f"with a {what}"
+
+
+def _surely_not(margins: tuple[NDArray[np.float64], NDArray[np.float64]]) -> bool:
+    # Whether a class is not the answer, by more than float32 errs.
+    _, upper = margins
+    return bool(upper.min() < -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()))
+
+
+def _pixel_digests(pixels: Image) -> set[str]:
+    # Of an image that is stored as numbers, and of one that is stored encoded, in bytes: as tables of datasets say.
+    digests = {image_digest(pixels)[:32]}
+    whole = np.round(pixels * 255).astype(np.uint8)
+    if np.array_equal(whole.astype(np.float32) / np.float32(255), pixels):
+        last = np.ascontiguousarray(whole.transpose(1, 2, 0))
+        header = "{} {} {}\n".format(*last.shape).encode()
+        digests.add(hashlib.sha256(header + last.tobytes()).hexdigest()[:32])
+    return digests
