@@ -200,6 +200,7 @@ class EvidenceCheck:
     certificates: int = 0
     points: int = 0
     unchecked: list[str] = field(default_factory=list)
+    _networks: dict[str, PlainNetwork] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> list[tuple[EvidenceTable, pd.DataFrame]]:
@@ -240,9 +241,10 @@ class EvidenceCheck:
             if found > MOST_FAULTS:
                 yield f"{name_of(table.path)}: {found - MOST_FAULTS} more with a wrong certificate or counterexample"
             if without_pixels:
+                number = counted(without_pixels, "sample")
                 self.unchecked.append(
-                    f"{name_of(table.path)}: {counted(without_pixels, 'certificate or counterexample')} of samples whose "
-                    "pixels the bundle does not hold; ask for one of an audit of a smaller subset"
+                    f"{name_of(table.path)}: certificates or counterexamples of {number} whose pixels the bundle does "
+                    "not hold; ask for one of an audit of a smaller subset"
                 )
             self._note_unchecked(table, frame, network)
 
@@ -278,15 +280,17 @@ class EvidenceCheck:
         return self.bundle.json(self.audit.dataset.manifest)
 
     def _network(self, table: EvidenceTable) -> PlainNetwork | None:
-        if table.network not in self.bundle.digests:
-            return None
+        # Both measures of a model share what is computed once for a network.
+        if table.network in self._networks or table.network not in self.bundle.digests:
+            return self._networks.get(table.network)
         path = self.bundle.path(table.network)
         if path.stat().st_size > LARGEST_NETWORK:
             raise InputError(f"{table.network}: larger than {LARGEST_NETWORK:,} bytes; no such network has proofs")
         try:
-            return PlainNetwork.from_bytes(path.read_bytes())
+            self._networks[table.network] = PlainNetwork.from_bytes(path.read_bytes())
         except InputError as error:
             raise InputError(f"{table.network}: {error}") from error
+        return self._networks[table.network]
 
     def _other_pixels(self, images: dict[str, Image]) -> Iterator[str]:
         dataset = read_table(self.bundle.path(self.audit.dataset.samples), DATASET)
