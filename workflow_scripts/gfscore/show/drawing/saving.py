@@ -149,8 +149,8 @@ def _short_path(data):
     # Tenths of a pixel; a line along an axis names one coordinate.
     x = y = ""
     parts = []
-    for command, numbers in SEGMENT.findall(data):
-        numbers = [f"{float(number):.1f}".removesuffix(".0") for number in numbers.split()]
+    for command, text in SEGMENT.findall(data):
+        numbers = [f"{float(number):.1f}".removesuffix(".0") for number in text.split()]
         if command == "L" and numbers[1] == y:
             parts.append(f"H{numbers[0]}")
         elif command == "L" and numbers[0] == x:
