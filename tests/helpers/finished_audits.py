@@ -69,26 +69,48 @@ DECLINES = """
     gate: [{measure: clean, statistic: decline, at_most: 0.3}, {measure: great-softmax, statistic: decline, at_most: 1}]
 """
 
+PROOF, ATTACK, BAND = "proven-linf-2of255", "adversarial-linf-2of255", "robust-linf-2of255"
+"""A proof and an attack in one ball, and the measure that an audit of both has by itself."""
+
+BANDS = f"""
+    gate: [{{measure: {BAND}, at_least: 0.5}}]
+"""
+
 
 def finished_audit(
-    *, attacked=False, several_files=False, seed=0, page=True, per_class=15, signals=(2.0, 1.0), release=None
+    *,
+    attacked=False,
+    several_files=False,
+    seed=0,
+    page=True,
+    per_class=15,
+    signals=(2.0, 1.0),
+    release=None,
+    bands=None,
 ):
     """Make the audit `toy` of logits that users give, or of two networks that were attacked, as far as files tell.
 
     With `several_files` the networks that were attacked have weights in a file beside them; the page may be left out.
     `signals` say by how much the logit of the true class leads, one number or one for each class, of both models. With
-    `release`, the folder of a bundle, the gate judges declines since then.
+    `release`, the folder of a bundle, the gate judges declines since then. `bands` are numbers of samples of each class,
+    for each model, that are proven and that survive attacks, which the gate judges then; all samples are right.
     """
+    if bands is not None:
+        attacked, signals = True, (20.0, 20.0)
     rng, n = np.random.default_rng(seed), CLASSES * per_class
     labels = np.repeat(np.arange(CLASSES), n // CLASSES)
     Path("given").mkdir(exist_ok=True)
     np.save("labels.npy", labels)
     np.savez("images.npz", x=rng.random((n, 1, 2, 2), dtype=np.float32), y=labels)
     measures = "clean, great-softmax" + (", minimal-l2" if attacked else "")
+    measures += f", {PROOF}, {ATTACK}" if bands else ""
     models = SEVERAL_FILES if several_files else ATTACKED if attacked else FROM_LOGITS
     shared = SHARED
+    without_gate = SHARED[: SHARED.index("    gate:")]
     if release is not None:
-        shared = SHARED[: SHARED.index("    gate:")] + DECLINES.replace("RELEASE", str(release)).lstrip("\n")
+        shared = without_gate + DECLINES.replace("RELEASE", str(release)).lstrip("\n")
+    if bands is not None:
+        shared = without_gate + BANDS.lstrip("\n")
     text = (shared + models).replace("MEASURES", measures)
     Path("config.yaml").write_text(text)
     resolution = configured(["config.yaml"], {})
@@ -103,11 +125,11 @@ def finished_audit(
         path_to_images=dataset.images,
     )
     samples = read_table(dataset.samples, DATASET)
-    for model, signal in zip(audit.models, signals, strict=True):
+    for model, signal, band in zip(audit.models, signals, bands or (None, None), strict=True):
         logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
         logits[np.arange(n), labels] += np.broadcast_to(signal, CLASSES)[labels].astype(np.float32)
         if attacked:
-            _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n))
+            _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n), band=band)
         else:
             np.save(f"given/{model.name.classifier}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
@@ -116,7 +138,7 @@ def finished_audit(
         _page(audit)
 
 
-def _network(planned, samples, logits, *, distances):
+def _network(planned, samples, logits, *, distances, band):
     path, source, model = Path(planned.path), planned.source.name, planned.name.columns()
     path.write_bytes(model["model"].encode())
     files = [{"path": str(path), "sha256": sha256_of_file(path)}]
@@ -142,14 +164,20 @@ def _network(planned, samples, logits, *, distances):
     write_json(f"results/costs/extract_logits/{place}.json", cost)
     right = logits.argmax(axis=1) == columns["label"]
     frame = pd.DataFrame({**columns, "prediction": logits.argmax(axis=1), "clean_prediction": logits.argmax(axis=1)})
-    frame["value"], frame["censored"] = np.where(right, distances, 0.0), False
-    table = table_of("minimal")
-    write_table(
-        f"results/samples/minimal-l2/{place}.parquet",
-        table,
-        frame.reindex(columns=table.column_names),
-        identity=identity | {"measure": "minimal-l2"},
-    )
+    frame["censored"] = False
+    values = {"minimal-l2": ("minimal", np.where(right, distances, 0.0))}
+    if band is not None:
+        # The first samples of each class are those that are proven, or that survive.
+        place_in_class = frame.groupby("label").cumcount().to_numpy()
+        proven, survived = (place_in_class < np.array(counts)[frame["label"]] for counts in band)
+        frame["status"] = np.where(proven, "proven", "open")
+        values |= {PROOF: ("proven", proven), ATTACK: ("adversarial", survived)}
+    for measure, (kind, numbers) in values.items():
+        table = table_of(kind)
+        filled = frame.assign(value=numbers.astype(float)).reindex(columns=table.column_names)
+        write_table(
+            f"results/samples/{measure}/{place}.parquet", table, filled, identity=identity | {"measure": measure}
+        )
 
 
 def _page(audit):
