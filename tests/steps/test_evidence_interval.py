@@ -1,11 +1,15 @@
 """An audit of proofs and attacks in one ball, from its configuration over tables and verdict to the page."""
 
+import contextlib
 import re
 
 import pytest
 
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
+from gfscore.measures import named_measures
+from gfscore.show.exports.cards import model_cards
+from gfscore.show.exports.tables import class_table, model_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.finished_audits import ATTACK, BAND, finished_audit
@@ -24,6 +28,26 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """Folder of an audit of a model that passes by proofs, and of one that open samples leave undecided."""
+    folder = tmp_path_factory.mktemp("audited")
+    with contextlib.chdir(folder):
+        finished_audit(per_class=PER_CLASS, bands=(GOOD, OPEN))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(audited):
+    return audited / "results/audits/toy"
+
+
+def read(results, name):
+    """Rows of one table of the audit that are about the band."""
+    table = read_table(results / f"{name}.parquet", CATALOGUE[name])
+    return table[table["measure"] == BAND].reset_index(drop=True)
+
+
 def bands_in(part):
     """Ends in percent of the closed bands that a part of a page draws."""
     ends = []
@@ -32,28 +56,42 @@ def bands_in(part):
     return ends
 
 
-def test_proofs_and_attacks_become_a_band_a_verdict_and_a_picture(folder):
-    finished_audit(per_class=PER_CLASS, bands=(GOOD, OPEN))
-    results = folder / "results/audits/toy"
-
-    scores = read_table(results / "class_scores.parquet", CATALOGUE["class_scores"])
-    rows = scores[(scores["measure"] == BAND) & (scores["model"] == "good")]
+def test_the_tables_hold_both_ends(results):
+    rows = read(results, "class_scores").query("model == 'good'")
     assert rows["value"].tolist() == [0.8, 0.7, 0.66] and rows["value_most"].tolist() == [0.9, 0.85, 0.8]
+    assert (rows["low"] < rows["value"]).all() and (rows["high"] > rows["value_most"]).all()
+    summary = read(results, "model_summary").set_index("model")
+    assert summary.loc["bad", ["wcr", "wcr_most"]].tolist() == pytest.approx([0.2, 0.8])
 
-    verdict = read_verdict(results / "verdict.json")
-    (rule,) = verdict.rules
-    assert rule.measure == BAND and not (folder / "results/samples" / BAND).exists()
+
+def test_the_gate_passes_by_proofs_and_says_what_is_open(audited, results):
+    (rule,) = read_verdict(results / "verdict.json").rules
     good, undecided = rule.models
+    assert rule.measure == BAND and not (audited / "results/samples" / BAND).exists()
     assert good.verdict == "PASS" and (good.value, good.value_most) == (0.66, 0.8)
     assert undecided.verdict == "INCONCLUSIVE"
     assert undecided.open_samples.cause and undecided.open_samples.count == 60
 
+
+def test_the_page_draws_each_class_from_proof_to_attack(results):
     page = (results / "report.html").read_text(encoding="utf-8")
     top = page[: page.index('id="which"')]
     classes, models = top.split('id="strip"')
     # Of the model that passes, the class of which least is proven on top; then the worst class of both models.
     assert bands_in(classes) == [(66, 80), (70, 85), (80, 90)] and bands_in(models) == [(66, 80), (20, 80)]
     assert "60 open samples" in top and "Nothing is proven" not in top
+
+
+def test_papers_and_cards_print_both_ends(results):
+    summary = read(results, "model_summary")
+    measures = named_measures({BAND: {"kind": "robust"}})
+    about = measures[BAND].description
+    by_class = class_table(read(results, "class_scores"), about, name=BAND)
+    assert re.search(r"good & 0\.800--0\.900 & 0\.700--0\.850 & 0\.660--0\.800 & 0\.720--0\.850", by_class)
+    by_model = model_table(summary, about, name=BAND, fp_lambda=0.5, calibrations={})
+    assert all(title in by_model for title in ("Score at most", "WCR at most"))
+    cards = model_cards(summary, measures, audit="toy", title="Toy", digest="d", classes=3)
+    assert "0.660 to 0.800" in cards["none__good"] and "most: 0.8" in cards["none__good"]
 
 
 def test_attacks_fail_a_model_whatever_is_proven(folder):

@@ -138,6 +138,8 @@ def evaluation_results(
 def _notes(metric: Mapping[str, Any]) -> str:
     arguments = metric["args"]
     parts = [metric["name"], arguments["direction"]]
+    if "most" in arguments:
+        parts.append(f"up to {number(arguments['most'])} with open samples at their largest value")
     if arguments.get("low") is not None and arguments.get("high") is not None:
         bounds = f"{number(arguments['low'])} to {number(arguments['high'])}"
         parts.append(f"{percent(arguments['confidence'])} interval {bounds}")
@@ -163,6 +165,8 @@ def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
             arguments["interval"] = row["interval"]
         arguments["unit"] = "none" if metric.unitless else named.description.unit
         arguments["direction"] = f"{'higher' if metric.direction > 0 else 'lower'} is better"
+        if named.description.undecided and f"{metric.name}_most" in row:
+            arguments["most"] = float(row[f"{metric.name}_most"])
         entry = {
             "type": kind,
             "name": f"{named.description.title}: {_meaning(metric, row, printable)}",
@@ -185,7 +189,10 @@ def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classe
                 low, high = _ends(metric, row)
                 bounds = f"{interval(low, high, highest[metric.name])} ({percent(row['confidence'])})"
             meaning = _meaning(metric, row, _markdown)
-            lines.append(f"| {_markdown(measure.title)} | {meaning} | {number(row[metric.name])} | {bounds} |")
+            value = number(row[metric.name])
+            if measure.undecided and f"{metric.name}_most" in row:
+                value += f" to {number(row[f'{metric.name}_most'])}"
+            lines.append(f"| {_markdown(measure.title)} | {meaning} | {value} | {bounds} |")
     return lines
 
 

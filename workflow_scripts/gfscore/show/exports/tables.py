@@ -93,6 +93,10 @@ def model_table(
     frame = pd.DataFrame({"Model": uncalibrated["label"]})
     frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_share, na_action=None)
     frame["Score"] = uncalibrated["value"]
+    at_most = ""
+    if measure.undecided:
+        frame["Score at most"] = uncalibrated["value_most"]
+        at_most = "At most: with open samples at their largest value. "
 
     calibration = ""
     objective = _shown_objective(summary)
@@ -108,6 +112,8 @@ def model_table(
             continue
         frame[metric.title] = uncalibrated[metric.name]
         if metric.name == "wcr":
+            if measure.undecided:
+                frame[f"{metric.title} at most"] = uncalibrated["wcr_most"]
             frame["Worst class"] = readable_classes(uncalibrated["wcr_class"])
 
     best_first = uncalibrated.sort_values(
@@ -115,7 +121,7 @@ def model_table(
     )
     caption = (
         f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by robust accuracy. FP: class mean "
-        f"minus {setting(fp_lambda)} times RDI. {calibration}{_sources(uncalibrated)}"
+        f"minus {setting(fp_lambda)} times RDI. {at_most}{calibration}{_sources(uncalibrated)}"
     )
     return latex_of(frame.loc[best_first.index], caption=caption, label=f"tab:{name}-models")
 
@@ -134,25 +140,45 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
         Name of the measure in config.yaml.
     """
     uncalibrated = _of_calibration(scores, UNCALIBRATED)
-    weighted = uncalibrated.assign(weighted=uncalibrated["value"] * uncalibrated["n"])
-    sums = weighted[weighted["n"] > 0].groupby("label", sort=False)
-    means = sums["weighted"].sum() / sums["n"].sum()
+    by_class = uncalibrated.pivot(index="label", columns="class_index", values="value")
+    means = _means_over_samples(uncalibrated, "value")
     best_first = means.sort_values(ascending=False, kind="stable").index
+    ends = ""
+    if measure.undecided:
+        most = uncalibrated.pivot(index="label", columns="class_index", values="value_most")
+        by_class = by_class.combine(most, _ranges)
+        means = _ranges(means, _means_over_samples(uncalibrated, "value_most"))
+        ends = " From what is known to what open samples allow."
 
-    table = uncalibrated.pivot(index="label", columns="class_index", values="value").loc[best_first]
+    table = by_class.loc[best_first]
     table.columns = classes_of(uncalibrated)
     classes = len(table.columns)
     table["All"] = means
     caption = (
-        f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}. All: mean over all samples. The "
-        f"simultaneous {percent(uncalibrated['confidence'].iloc[0])} intervals stand in class_scores.csv."
+        f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}.{ends} All: mean over all samples. "
+        f"The simultaneous {percent(uncalibrated['confidence'].iloc[0])} intervals stand in class_scores.csv."
     )
     label = f"tab:{name}-classes"
     if classes > MOST_COLUMNS:
         frame = table.T.rename_axis(index="Class", columns=None).reset_index()
         return latex_of(frame, caption=caption, label=label, long=True)
     frame = table.rename_axis(index="Model", columns=None).reset_index()
-    return latex_of(frame, caption=caption, label=label)
+    return latex_of(frame, caption=caption, label=label, aligned="l" + "r" * (frame.shape[1] - 1))
+
+
+def _means_over_samples(scores: pd.DataFrame, column: str) -> pd.Series:
+    # Of a column of class rows, by model, weighted by the samples of the classes.
+    weighted = scores.assign(weighted=scores[column] * scores["n"])
+    sums = weighted[weighted["n"] > 0].groupby("label", sort=False)
+    return sums["weighted"].sum() / sums["n"].sum()
+
+
+def _ranges(low: pd.Series, high: pd.Series) -> pd.Series:
+    # Both ends of each value as text.
+    texts = []
+    for least, most in zip(low, high, strict=True):
+        texts.append(MISSING if isnan(least) else f"{least:.{DECIMALS}f}--{most:.{DECIMALS}f}")
+    return pd.Series(texts, index=low.index)
 
 
 def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name: str) -> str:

@@ -253,7 +253,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     title = f"{meaning.title} of each class"
     unit = meaning.unit
     if attacked:
-        title = "Proven and attacked of each class" if interval else "What attacks leave of each class"
+        title = "Each class between proof and attack" if interval else "What attacks leave of each class"
         unit = meaning.title
     return Evidence(
         title=title,
