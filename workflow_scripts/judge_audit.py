@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.settings import IntervalSettings
@@ -16,7 +17,7 @@ from gfscore.workflow.jobs import logged_job
 
 def judge_audit(
     audit_values: AuditValues,
-    files: Mapping[str, Any],
+    files: AuditFiles,
     path_to_verdict: Path | str,
     *,
     tables: AuditTables,
@@ -34,8 +35,7 @@ def judge_audit(
     ----------
     audit_values : AuditValues
         Values of the measures that the rules judge.
-    files : mapping of str to path
-        Those of `judgement`.
+    files : AuditFiles
     path_to_verdict : path
         File to write.
     tables : AuditTables
@@ -67,7 +67,7 @@ if __name__ == "__main__":
         judge_audit(
             # Without calibrations: no rule judges a temperature that was chosen on the same samples.
             AuditValues.from_params(params.subject, inputs),
-            inputs,
+            AuditFiles.from_inputs(inputs),
             snakemake.output.verdict,
             tables=read_audit_tables(dict(inputs.items()), audit=snakemake.wildcards.audit),
             measures=params.measures,

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.checks import selection_of
 from gfscore.audit.samples import write_scores
@@ -18,8 +18,8 @@ from gfscore.workflow.jobs import logged_job
 
 
 def score_models(
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
+    files: AuditFiles,
+    outputs: Mapping[str, str],
     *,
     audit: str,
     subject: AuditSubject,
@@ -32,8 +32,8 @@ def score_models(
 
     Parameters
     ----------
-    inputs : mapping of str to path
-        The `manifest` and the table of the `dataset`, and the files of `code`.
+    files : AuditFiles
+        Manifest, dataset and code.
     outputs : mapping of str to path
         Files to write: selection, scores, sweeps, sensitivity.
     audit : str
@@ -53,14 +53,14 @@ def score_models(
         For logits that cannot be audited.
     """
     scored = score(
-        inputs,
+        files,
         subject=subject,
         checks=checks,
         temperatures=temperatures,
         changes=changes,
-        cache=FrameCache(cache, code=inputs["code"]),
+        cache=FrameCache(cache, code=files.code),
     )
-    manifest = read_json(inputs["manifest"])
+    manifest = read_json(files.manifest)
     write_json(outputs["selection"], selection_of(scored.checks, subject.models))
     identity = {"audit": audit, "dataset_digest": manifest["digest"]}
     write_scores(
@@ -80,7 +80,7 @@ def score_models(
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         score_models(
-            snakemake.input,
+            AuditFiles.from_inputs(snakemake.input),
             snakemake.output,
             audit=snakemake.wildcards.audit,
             subject=AuditSubject.parse(snakemake.params.subject),

@@ -1,8 +1,8 @@
 """Every table of an audit, from the values of its models per sample, which are read once."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.settings import TableSettings
 from gfscore.audit.tables import TABLES
 from gfscore.audit.tabulation import tabulate
@@ -14,8 +14,8 @@ from gfscore.workflow.jobs import logged_job
 
 def tabulate_audit(
     audit_values: AuditValues,
-    files: Mapping[str, Any],
-    written: Mapping[str, Any],
+    files: AuditFiles,
+    written: Mapping[str, str],
     *,
     audit: str,
     settings: TableSettings,
@@ -26,8 +26,7 @@ def tabulate_audit(
     ----------
     audit_values : AuditValues
         Values of the audit.
-    files : mapping of str to path
-        Manifests, attributes, projections and sweeps: those of `tabulate`.
+    files : AuditFiles
     written : mapping of str to path
         Files to write: tables by name, calibration_json and comparison_json.
     audit : str
@@ -47,7 +46,7 @@ if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         tabulate_audit(
             AuditValues.from_params(snakemake.params.subject, snakemake.input),
-            snakemake.input,
+            AuditFiles.from_inputs(snakemake.input),
             snakemake.output,
             audit=snakemake.wildcards.audit,
             settings=TableSettings(**snakemake.params.settings),

@@ -7,6 +7,7 @@ import pandas as pd
 
 from build_report import build_report
 from fetch_dataset import fetch_dataset
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
@@ -206,7 +207,7 @@ def _steps(audit):
     scored = {"selection": f"{folder}/models.json", "sensitivity": f"{folder}/sensitivity.parquet"}
     scored |= {stage: f"results/{stage}/toy.parquet" for stage in ("scores", "sweeps")}
     score_models(
-        {"manifest": manifest, "dataset": dataset, "code": []},
+        AuditFiles(manifest=manifest, dataset=dataset),
         scored,
         audit=AUDIT,
         subject=AuditSubject.parse(audit.subject()),
@@ -223,7 +224,7 @@ def _steps(audit):
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
     given |= {"checkpoints": audit.fetched_manifests()}
     values = AuditValues.from_params(audit.subject(), given)
-    tabulate_audit(values, given, tables, audit=AUDIT, settings=audit.table_settings())
+    tabulate_audit(values, AuditFiles.from_inputs(given), tables, audit=AUDIT, settings=audit.table_settings())
     configuration = f"{folder}/config.yaml"
     values_of_release = audit.release_values()
     if isinstance(values_of_release, str):
@@ -232,7 +233,7 @@ def _steps(audit):
     judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
     judge_audit(
         AuditValues.from_params(audit.judged_subject(), judged),
-        judged,
+        AuditFiles.from_inputs(judged),
         f"{folder}/verdict.json",
         tables=read_audit_tables(scored | tables, audit=AUDIT),
         measures=audit.measure_entries(),

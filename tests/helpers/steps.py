@@ -5,6 +5,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
@@ -220,7 +221,7 @@ class ScoredAudit:
     def score(self):
         """Run score_models; returns the contents of models.json."""
         score_models(
-            {"manifest": self.manifest, "dataset": self.dataset, "code": []},
+            AuditFiles(manifest=self.manifest, dataset=self.dataset),
             self.scored,
             audit=AUDIT,
             subject=AuditSubject.parse(self.subject),
@@ -238,7 +239,9 @@ class ScoredAudit:
         made |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
         given = self.scored | beside | {"manifest": self.manifest, "manifests": self.trained}
         values = AuditValues.from_params(self.subject, given)
-        tabulate_audit(values, given, made, audit=AUDIT, settings=TableSettings(**self.settings))
+        tabulate_audit(
+            values, AuditFiles.from_inputs(given), made, audit=AUDIT, settings=TableSettings(**self.settings)
+        )
 
     def judge(self, rules):
         """Run judge_audit after tabulate; returns the verdict."""
@@ -248,7 +251,8 @@ class ScoredAudit:
         files = {name: self.table(name) for name in TABULATED}
         files |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
         tables = read_audit_tables(files, audit=AUDIT)
-        judge_audit(inputs, {"manifest": self.manifest}, path, tables=tables, measures=self.subject["measures"], **how)
+        files = AuditFiles(manifest=self.manifest)
+        judge_audit(inputs, files, path, tables=tables, measures=self.subject["measures"], **how)
         return read_json(path)
 
     def read(self, name):

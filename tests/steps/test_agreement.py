@@ -9,6 +9,7 @@ import pytest
 
 from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration_results import Calibration
 from gfscore.audit.judgement import judgement
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
@@ -352,7 +353,7 @@ def judged(folder, **changes):
 
 
 def judge(folder, rule):
-    files, how = {"manifest": folder.path / "toy.json"}, {"label_error_rates": None, "fp_lambda": 0.5}
+    files, how = AuditFiles(manifest=folder.path / "toy.json"), {"label_error_rates": None, "fp_lambda": 0.5}
     verdict = judgement(folder.inputs(), files, rules=parsed_rules([rule]), intervals=INTERVALS, **how)
     verdict.write(folder.path / "verdict.json")
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
@@ -96,7 +97,7 @@ class Folder:
         )
 
     def judge(self, *rules):
-        files = {"manifest": self.path / "toy.json", "attributes": self.path / "attributes.parquet"}
+        files = AuditFiles(manifest=self.path / "toy.json", attributes=self.path / "attributes.parquet")
         how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
         return judgement(self.inputs(), files, rules=parsed_rules(rules), **how).as_json()
 

@@ -1,10 +1,10 @@
 """The verdict on an audit from its values per sample, with what it rests on."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
@@ -24,7 +24,7 @@ RESTS_ON = {
 
 def judgement(
     audit_values: AuditValues,
-    files: Mapping[str, Any],
+    files: AuditFiles,
     *,
     rules: Sequence[RuleSettings],
     intervals: IntervalSettings,
@@ -37,10 +37,9 @@ def judgement(
     ----------
     audit_values : AuditValues
         Values of the measures that the rules judge.
-    files : mapping of str to path
-        The `manifest` of the dataset, the resolved `configuration` and, where there are any, its `attributes`, for
-        rules about groups, the manifest of the `generator` that gave the label-error rates, the values of the last
-        `release`, for rules about declines, and the manifests of the `checkpoints`.
+    files : AuditFiles
+        Manifest, configuration, attributes for rules about groups, the generator that gave the label-error rates, the
+        last release for rules about declines, and checkpoints.
     rules : sequence of RuleSettings
         Rules of the gate.
     intervals : IntervalSettings
@@ -49,7 +48,7 @@ def judgement(
     fp_lambda : float
         Lambda of FP.
     """
-    manifest = read_json(files["manifest"])
+    manifest = read_json(files.manifest)
     class_names = manifest["classes"]
     candidates = candidates_of(
         list(audit_values.uncalibrated()),
@@ -58,8 +57,8 @@ def judgement(
         intervals=intervals,
         label_error_rates=label_error_rates,
         contradictions=contradiction_bounds(audit_values, rules=rules, class_names=class_names, intervals=intervals),
-        groups=group_bounds(audit_values, files.get("attributes") or "", rules=rules, intervals=intervals),
-        differences=paired_with_release(audit_values, files.get("release") or "", rules=rules),
+        groups=group_bounds(audit_values, files.attributes or "", rules=rules, intervals=intervals),
+        differences=paired_with_release(audit_values, files.release or "", rules=rules),
     )
 
     cautions = []
@@ -74,10 +73,10 @@ def judgement(
     decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(audit_values.selection), cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]
-    read_files += [files.get(name) for name in ("manifest", "attributes", "generator", "release", "configuration")]
-    read_files += files.get("checkpoints") or []
+    read_files += [files.manifest, files.attributes, files.generator, files.release, files.configuration]
+    read_files += files.checkpoints
     existing = [path for path in read_files if path]
-    release = ReleaseFile(files["release"]).source if files.get("release") else None
+    release = ReleaseFile(files.release).source if files.release else None
     return Verdict.of(decided, evidence(audit_values, manifest, existing, last_release=release))
 
 

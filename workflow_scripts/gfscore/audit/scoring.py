@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pandas as pd
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
 from gfscore.audit.checks import CheckedModel, PublishedAccuracy, check_logits
 from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, given_logits
@@ -79,7 +80,7 @@ class Scored:
 
 
 def score(
-    files: Mapping[str, Any],
+    files: AuditFiles,
     *,
     subject: AuditSubject,
     checks: Sequence[LogitCheck],
@@ -91,8 +92,8 @@ def score(
 
     Parameters
     ----------
-    files : mapping of str to path
-        The `manifest` and the table of the `dataset`.
+    files : AuditFiles
+        Manifest and dataset.
     subject : AuditSubject
     checks : sequence of LogitCheck
         One for each model with logits.
@@ -107,9 +108,10 @@ def score(
     InputError
         For logits that cannot be audited.
     """
-    manifest = read_json(files["manifest"])
-    dataset = read_table(files["dataset"], DATASET, expect={"dataset_digest": manifest["digest"]})
-    counted = SampleList(dataset, source=files["dataset"]).counted
+    manifest = read_json(files.manifest)
+    path_to_dataset = cast(str, files.dataset)
+    dataset = read_table(path_to_dataset, DATASET, expect={"dataset_digest": manifest["digest"]})
+    counted = SampleList(dataset, source=path_to_dataset).counted
     measures = [measure for measure in subject.measures.values() if measure.from_logits]
     activations = {measure.name: cast(Great, measure.settings).activation for measure in subject.of_kind("great")}
 

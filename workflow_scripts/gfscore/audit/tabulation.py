@@ -15,6 +15,7 @@ from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
 from gfscore.audit.agreement.rank_correlations import measure_agreement
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.calibration_results import Calibrations, as_json
@@ -76,7 +77,7 @@ class TableGroup:
 
 
 def tabulate(
-    audit_values: AuditValues, files: Mapping[str, Any], *, audit: str, settings: TableSettings
+    audit_values: AuditValues, files: AuditFiles, *, audit: str, settings: TableSettings
 ) -> Iterator[TableGroup]:
     """Make every table that TABULATED lists.
 
@@ -84,8 +85,8 @@ def tabulate(
     ----------
     audit_values : AuditValues
         Values of the audit.
-    files : mapping of str to path
-        The table `sweeps` (scores over the temperature), and the files that Tabulation.read lists.
+    files : AuditFiles
+        All but those of a verdict.
     audit : str
         Name of the audit.
     settings : TableSettings
@@ -96,7 +97,7 @@ def tabulate(
         Tables as soon as they are made. Last come the tables that the audit has no measure for: they have no rows, and
         their identity has `measured` False.
     """
-    manifest = read_json(files["manifest"])
+    manifest = read_json(files.manifest)
     tabulation = Tabulation.read(audit_values, files, manifest["classes"], settings)
     identity = {"audit": audit, "dataset_digest": manifest["digest"], "measured": True}
     # Settings and files behind the numbers: two audits may be compared only where these agree.
@@ -106,7 +107,7 @@ def tabulate(
     }
 
     measured_tables = set()
-    for group in tabulation.tables(read_sweeps(files["sweeps"], audit=audit)):
+    for group in tabulation.tables(read_sweeps(cast(str, files.sweeps), audit=audit)):
         for name in group.frames:
             group.identities[name] = identity | identities.get(name, {})
         measured_tables |= set(group.frames)
@@ -152,40 +153,35 @@ class Tabulation:
 
     @classmethod
     def read(
-        cls, audit_values: AuditValues, files: Mapping[str, Any], class_names: Sequence[str], settings: TableSettings
+        cls, audit_values: AuditValues, files: AuditFiles, class_names: Sequence[str], settings: TableSettings
     ) -> Tabulation:
         """Read all files but the values of samples.
 
         Parameters
         ----------
         audit_values : AuditValues
-        files : mapping of str to path
-            Always: `manifest` of the dataset, `manifests` of trained checkpoints. Where the audit has them: the
-            manifest of the `generator`, `attributes`, `projections` with the manifests of their `mappers`, the files
-            of further tasks of the projections, those of remedies.
+        files : AuditFiles
         class_names : sequence of K str
         settings : TableSettings
         """
         grouping = None
         if settings.groups:
             grouping = Grouping.read_chosen(
-                files["attributes"],
+                cast(str, files.attributes),
                 dataset=audit_values.subject.models[0].dataset,
                 groups=settings.groups,
             )
         projections = []
-        if files["mappers"]:
+        if files.mappers:
             tasks = read_tasks(audit_values, files, settings.tasks, confidence=settings.intervals.confidence)
-            manifests = [read_json(path) for path in files["mappers"]]
-            projections = read_projections(audit_values, files["projections"], manifests, tasks)
+            manifests = [read_json(path) for path in files.mappers]
+            projections = read_projections(audit_values, files.projections, manifests, tasks)
         return cls(
             audit_values=audit_values,
             class_names=class_names,
             settings=settings,
-            accuracies=accuracies_of(audit_values.subject.models, settings.published, files["manifests"]),
-            label_error_rates=resolve_label_error_rates(
-                settings.label_error_rate, files["manifest"], files["generator"]
-            ),
+            accuracies=accuracies_of(audit_values.subject.models, settings.published, files.manifests),
+            label_error_rates=resolve_label_error_rates(settings.label_error_rate, files.manifest, files.generator),
             grouping=grouping,
             projections=projections,
             remedies=read_remedies(settings.remedies, files, audit_values),

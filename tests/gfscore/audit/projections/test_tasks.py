@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.tasks import read_projections, read_tasks
 from gfscore.audit.settings import TaskSettings
@@ -106,7 +107,7 @@ class Made:
         paths = [moves(mapper, folder, model) for mapper in MAPPERS for task in CLASSES for model in models[task]]
         beside = {"effects": [], "divergence": None}
         manifests = [about | beside | {"mapper": mapper} for mapper, about in MAPPERS.items()]
-        tasks = read_tasks(self.inputs, self.files, self.settings, confidence=0.95)
+        tasks = read_tasks(self.inputs, AuditFiles.from_inputs(self.files), self.settings, confidence=0.95)
         projections = read_projections(self.inputs, paths, manifests, tasks)
         grouping = Grouping.read(folder / "gender-attributes.parquet", dataset="gender", attributes=list(CATEGORIES))
         how = {"groups": self.settings[0].groups, "grouping": grouping, "projections": projections}
@@ -210,7 +211,7 @@ def test_charts_draw_every_task_and_mapper(made, name):
 
 def test_tasks_that_compare_no_groups_have_accuracies(made):
     settings = [entry.model_copy(update={"groups": None}) for entry in made.settings]
-    _, age = read_tasks(made.inputs, made.files, settings, confidence=0.95)
+    _, age = read_tasks(made.inputs, AuditFiles.from_inputs(made.files), settings, confidence=0.95)
     assert age.accuracies == {f"none/{name}": accuracy_of("age", name) for name in MODELS} and age.metrics.empty
 
 
@@ -227,6 +228,5 @@ def test_a_task_of_other_images_is_refused(made, tmp_path):
     other = pd.DataFrame({"sample_id": PEOPLE["sample_id"] + "x", "label": labels_of("age")})
     write_dataset(tmp_path / "age.parquet", other)
     with pytest.raises(InputError, match="its images are not those of"):
-        read_tasks(
-            made.inputs, made.files | {"task_datasets": [tmp_path / "age.parquet"]}, made.settings, confidence=0.9
-        )
+        files = AuditFiles.from_inputs(made.files | {"task_datasets": [tmp_path / "age.parquet"]})
+        read_tasks(made.inputs, files, made.settings, confidence=0.9)

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from gfscore import InputError
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.reading import read_remedies
 from gfscore.audit.settings import RemedyParameters
 from gfscore.core.files import read_json, write_json
@@ -78,7 +79,9 @@ def audit_values(folder, **settings):
 
 
 def test_values_of_a_remedy_are_those_of_its_files(files, tmp_path):
-    (remedy,) = read_remedies(parameters(), files, audit_values(tmp_path))
+    (remedy,) = read_remedies(
+        parameters(), AuditFiles.from_inputs({"manifest": "audit.json", **files}), audit_values(tmp_path)
+    )
     assert remedy.original.model.classifier == "M" and list(remedy.adjusted) == [0.5, 1.0]
     outcomes = remedy.paired(1.0, classes=2)
     assert outcomes.before.tolist() == [0.25, 0.75] and outcomes.after.tolist() == [0.75, 0.5]
@@ -92,13 +95,20 @@ def test_values_of_a_remedy_are_those_of_its_files(files, tmp_path):
 
 
 def test_a_model_that_takes_no_part_in_the_audit_has_no_remedy(files, tmp_path):
-    assert read_remedies(parameters(), files, audit_values(tmp_path, included=[])) == []
+    assert (
+        read_remedies(
+            parameters(),
+            AuditFiles.from_inputs({"manifest": "audit.json", **files}),
+            audit_values(tmp_path, included=[]),
+        )
+        == []
+    )
 
 
 def test_samples_of_another_model_are_refused(files, tmp_path):
     files["remedy_samples"].reverse()
     with pytest.raises(InputError):
-        read_remedies(parameters(), files, audit_values(tmp_path))
+        read_remedies(parameters(), AuditFiles.from_inputs({"manifest": "audit.json", **files}), audit_values(tmp_path))
 
 
 def test_values_of_other_offsets_are_refused(files, tmp_path):
@@ -106,4 +116,4 @@ def test_values_of_other_offsets_are_refused(files, tmp_path):
     content = read_json(path)
     write_json(path, content | {"offsets": [1, -1]})
     with pytest.raises(InputError, match="not of the offsets in"):
-        read_remedies(parameters(), files, audit_values(tmp_path))
+        read_remedies(parameters(), AuditFiles.from_inputs({"manifest": "audit.json", **files}), audit_values(tmp_path))

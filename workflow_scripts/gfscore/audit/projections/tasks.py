@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import GROUP_METRICS, MACRO, metrics_of_predictions
 from gfscore.audit.samples import SampleList
@@ -67,7 +68,7 @@ class Task:
 
 
 def read_tasks(
-    audit_values: AuditValues, files: Mapping[str, Any], settings: Sequence[TaskSettings], *, confidence: float
+    audit_values: AuditValues, files: AuditFiles, settings: Sequence[TaskSettings], *, confidence: float
 ) -> list[Task]:
     """Tasks of an audit, that of its own dataset first.
 
@@ -78,8 +79,8 @@ def read_tasks(
     ----------
     audit_values : AuditValues
         Values of the audit.
-    files : mapping
-        Paths by name: manifest and dataset; task_manifests, task_datasets, task_attributes and task_logits.
+    files : AuditFiles
+        Manifest and dataset, and those of the tasks.
     settings : sequence of TaskSettings
         That of the audit's own dataset first.
     confidence : float
@@ -91,15 +92,14 @@ def read_tasks(
         For a task of other images.
     """
     accuracies = read_json(audit_values.selection).get("clean_accuracy", {})
-    tasks = [_task(settings[0], read_json(files["manifest"]), audit_values.listed, accuracies)]
-    attributes = iter(files.get("task_attributes", ()))
-    logits = iter(files.get("task_logits", ()))
+    tasks = [_task(settings[0], read_json(files.manifest), audit_values.listed, accuracies)]
+    attributes = iter(files.task_attributes)
+    logits = iter(files.task_logits)
     included = {model.label for model in audit_values.included}
-    manifests = files.get("task_manifests", ())
-    datasets = files.get("task_datasets", ())
-    for entry, path_to_manifest, path_to_dataset in zip(settings[1:], manifests, datasets, strict=True):
+    files_of_tasks = zip(files.task_manifests, files.task_datasets, strict=True)
+    for entry, (path_to_manifest, path_to_dataset) in zip(settings[1:], files_of_tasks, strict=True):
         manifest = read_json(path_to_manifest)
-        _require_same_images(path_to_dataset, files["dataset"])
+        _require_same_images(path_to_dataset, audit_values.dataset)
         listed = SampleList.read(path_to_dataset)
         groups = entry.groups
         if groups:

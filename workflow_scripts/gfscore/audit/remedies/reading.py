@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy
 from gfscore.audit.samples import SampleList
@@ -48,7 +48,7 @@ class RemedyFiles:
 
 
 def read_remedies(
-    parameters: Sequence[RemedyParameters], files: Mapping[str, Any], values: AuditValues
+    parameters: Sequence[RemedyParameters], files: AuditFiles, values: AuditValues
 ) -> list[MeasuredRemedy]:
     """Remedies of an audit, of the models that take part in it.
 
@@ -56,9 +56,8 @@ def read_remedies(
     ----------
     parameters : sequence of RemedyParameters
         Models and measure of each remedy.
-    files : mapping of str to list of path
-        `remedy_datasets` and `remedy_offsets`, one for each remedy, `remedy_logits` and `remedy_samples`, one after the
-        other those of RemedyFiles.
+    files : AuditFiles
+        Those of remedies, one after the other those of RemedyFiles.
     values : AuditValues
         Values of the audit.
 
@@ -67,14 +66,14 @@ def read_remedies(
     InputError
         For a file that is missing, damaged or of another model, measure, dataset or offsets.
     """
-    logits = iter(files.get("remedy_logits") or ())
-    samples = iter(files.get("remedy_samples") or ())
+    logits = iter(files.remedy_logits)
+    samples = iter(files.remedy_samples)
     participants = {model.label for model in values.included}
     remedies = []
     for place, remedy in enumerate(parameters):
         remedy_files = RemedyFiles(
-            dataset=files["remedy_datasets"][place],
-            offsets=files["remedy_offsets"][place],
+            dataset=files.remedy_datasets[place],
+            offsets=files.remedy_offsets[place],
             logits=[next(logits), next(logits)],
             samples=[next(samples) for _ in range(1 + len(remedy.adjusted))],
         )

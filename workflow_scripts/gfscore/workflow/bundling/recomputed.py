@@ -21,6 +21,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 import pandas as pd
 
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
@@ -186,7 +187,7 @@ class Recomputed:
         great = settings.great
         subject = self._subject(self.audit.subject())
         scoring = score(
-            self._files,
+            AuditFiles.from_inputs(self._files),
             subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
             temperatures=great.temperatures,
@@ -263,7 +264,7 @@ class Recomputed:
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
-        for group in tabulate(values, self._files, audit=self.audit.name, settings=settings):
+        for group in tabulate(values, AuditFiles.from_inputs(self._files), audit=self.audit.name, settings=settings):
             for name, content in group.documents.items():
                 if lacks_temperatures and name == "calibration":
                     continue
@@ -291,7 +292,7 @@ class Recomputed:
         rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
             self._values(audit.judged_subject(), audit.judged_measures()),
-            files,
+            AuditFiles.from_inputs(files),
             rules=audit.rules,
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
