@@ -63,7 +63,8 @@ def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity
 
 def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], *, identity: Identity) -> None:
     """Write data frames as one table, atomically, each as a row group that TableFile can read alone."""
-    table = table.with_evidence(frames[0].columns)
+    if frames:
+        table = table.with_evidence(frames[0].columns)
     groups = [_arrays(table, frame) for frame in frames]
     _write(path, table, table.schema, groups, identity)
 
