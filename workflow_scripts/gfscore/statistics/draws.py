@@ -115,11 +115,16 @@ class Draws:
         return self._filled(shape, _fill_uniform)
 
     def normal(self, shape: Sequence[int], *, std: float = 1.0) -> Tensor:
-        """Normal numbers with mean 0, (n, *shape) float32, none beyond 6.6 deviations. Source: Box and Muller 1958."""
+        """Normal numbers with mean 0, (n, *shape) float32, none beyond 6.6 deviations.
+
+        Of two uniform numbers u in (0, 1] and v in [-1, 1) come two normal ones, std sqrt(-2 ln u) cos(pi v) and
+        std sqrt(-2 ln u) sin(pi v). Source: Box and Muller 1958.
+        """
 
         def fill(out: Tensor, numbers: Tensor) -> None:
             pairs = out.copy_(numbers.view(torch.int32)).unflatten(1, (2, -1))
-            radius = pairs[:, 0].abs().add_(1).mul_(2.0**-31).log_().mul_(-2 * std**2).sqrt_()
+            u = pairs[:, 0].abs().add_(1).mul_(2.0**-31)
+            radius = u.log_().mul_(-2 * std**2).sqrt_()
             angle = pairs[:, 1] * (math.pi / 2**31)
             torch.mul(radius, angle.cos(), out=pairs[:, 0])
             torch.mul(radius, angle.sin_(), out=pairs[:, 1])
