@@ -183,10 +183,11 @@ def evidence_interval(
         both = proven & refuted
         if both.any():
             raise InputError(
-                f"{sources[0]} and {source}: the sample {proofs.index[both.argmax()]!r} is proven and yet attacked, "
-                f"{int(both.sum())} such samples. If both files are of one network, the proof is wrong, or its margin "
-                "is as small as the rounding errors of float32: look at `lower` in the first file, please report the "
-                "sample, and until it is explained leave one of the two measures out"
+                f"{sources[0]} and {source}: the sample {proofs.index[both.argmax()]!r} is proven and yet attacked, as "
+                f"are {int(both.sum())} in all. Either the files are of two networks, or the margin of the proof "
+                "(`lower` in the first file) is as small as the rounding errors of float32, or the proof is wrong. "
+                "Measure the attack again with `counterexamples: true`, which keeps the point, and please report it; "
+                "until it is explained, leave one of the two measures out"
             )
         attacked = attacked | refuted
     return {
