@@ -21,43 +21,39 @@ include: "rules/report.smk"
 include: "rules/exports.smk"
 
 
-localrules:
-    all,
-    inputs,
-    logits,
-    audit,
-    report,
-    exports,
-
-
 rule all:
     default_target: True
     input:
         of_run(PlannedAudit.audit_results),
         of_run(PlannedAudit.model_results),
         "results/index.html",
+    localrule: True
 
 
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
         of_run(PlannedAudit.input_results),
+    localrule: True
 
 
 rule logits:
     input:
         of_run(PlannedAudit.logit_results),
+    localrule: True
 
 
 rule audit:
     input:
         of_run(PlannedAudit.sample_results),
         of_run(PlannedAudit.verdict_results),
+    localrule: True
 
 
 rule report:
     input:
         of_run(PlannedAudit.report_results),
+    localrule: True
 
 
 # Tables in LaTeX, model cards and a research object to deposit; `all` does not make them.
@@ -65,6 +61,7 @@ rule exports:
     input:
         of_run(PlannedAudit.export_results),
         of_run(PlannedAudit.report_results),
+    localrule: True
 
 
 onstart:

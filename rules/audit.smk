@@ -18,11 +18,6 @@
 #   gate             stands apart from the targets; fails on FAIL, and on INCONCLUSIVE where the rule says stop
 
 
-localrules:
-    gate,
-    write_configuration,
-
-
 rule score_models:
     input:
         code=code("score_models"),
@@ -157,6 +152,7 @@ rule write_configuration:
         configuration="results/audits/{audit}/config.yaml",
     log:
         "results/logs/write_configuration/{audit}.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     params:
@@ -171,6 +167,7 @@ rule gate:
         standing=of_run(PlannedAudit.verdict_results),
     log:
         str(GATE_LOG),
+    localrule: True
     conda:
         "../envs/torch.yaml"
     script:

@@ -11,7 +11,8 @@ import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-ROOT = Path(workflow.basedir)
+# The folder above that of this file: that of the Snakefile, also where another workflow imports it.
+ROOT = Path(workflow.current_basedir).parent
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 
@@ -32,11 +33,17 @@ from gfscore.core.identity import MODEL
 
 prepend_to_python_path(SCRIPTS)
 set_job_variables()
+if workflow.modifier.is_main_snakefile():
+    config_files, overrides = workflow.config_settings.configfiles, workflow.config_settings.config
+else:
+    # A workflow that imports this one has a configuration of its own.
+    overrides = dict(config)
+    if "configfile" not in overrides:
+        raise WorkflowError("module gfscore: name the file of its audits, config: {'configfile': 'audits.yaml'}")
+    config_files = [overrides.pop("configfile")]
 # Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:
-    resolution = configured(
-        workflow.config_settings.configfiles, workflow.config_settings.config, thorough=workflow.is_main_process
-    )
+    resolution = configured(config_files, overrides, thorough=workflow.is_main_process)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 config.clear()
@@ -48,6 +55,11 @@ for words in missing:
 replaced = replaced_files(plan.selected) if workflow.is_main_process else {}
 for manifest, words in replaced.items():
     logger.warning(f"{words}: not what {manifest} was made of; the steps that read it run again")
+
+
+def in_workflow(path):
+    """Path of a file of this workflow as a step's input: from the folder of the run, which may be another one."""
+    return os.path.relpath(ROOT / path)
 
 
 def reading(file_of, manifest):

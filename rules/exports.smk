@@ -21,7 +21,7 @@ rule export_audit:
         verdict="results/audits/{audit}/verdict.json",
         datasets=of_audit(lambda audit: [dataset.manifest for dataset in audit.datasets]),
         samples=of_audit(lambda audit: [dataset.samples for dataset in audit.datasets]),
-        workflow=lambda wildcards: workflow_files(ROOT),
+        workflow=lambda wildcards: [in_workflow(path) for path in workflow_files(ROOT)],
         manifests=of_audit(PlannedAudit.deposited_inputs),
         results=of_audit(PlannedAudit.deposited_results),
     output:
@@ -39,5 +39,6 @@ rule export_audit:
         measures=of_audit(PlannedAudit.measure_entries),
         fp_lambda=config["disparity"]["fp_lambda"],
         config=config,
+        workflow_folder=in_workflow("."),
     script:
         "../workflow_scripts/export_audit.py"

@@ -14,11 +14,6 @@
 #   fetch_checkpoint  makes sure that a classifier of somebody else is there, downloads it when it is not
 
 
-localrules:
-    fetch_dataset,
-    fetch_checkpoint,
-
-
 rule fetch_dataset:
     input:
         images=reading(of_dataset(PlannedDataset.stored_images), "results/datasets/{dataset}.json"),
@@ -27,6 +22,7 @@ rule fetch_dataset:
         samples="results/datasets/{dataset}.parquet",
     log:
         "results/logs/fetch_dataset/{dataset}.log",
+    localrule: True
     conda:
         "../envs/torch.yaml"
     params:
@@ -75,6 +71,7 @@ rule fetch_checkpoint:
         manifest=f"results/checkpoints/{ZOO_MODEL}.json",
     log:
         f"results/logs/fetch_checkpoint/{ZOO_MODEL}.log",
+    localrule: True
     conda:
         "../envs/torch.yaml"
     params:

@@ -128,7 +128,7 @@ def code(rule_name):
 @cache
 def code_of(rule_name, modules):
     """The same, with more modules of the package, a tuple of names."""
-    return [str(path.relative_to(ROOT)) for path in sources_of(SCRIPTS / f"{rule_name}.py", *modules)]
+    return [in_workflow(path) for path in sources_of(SCRIPTS / f"{rule_name}.py", *modules)]
 
 
 @cache

@@ -12,10 +12,6 @@
 PAGE = SCRIPTS / "gfscore/show/page/templates"
 
 
-localrules:
-    build_index,
-
-
 rule plot_figures:
     input:
         **AUDIT_FILES,
@@ -52,7 +48,7 @@ rule build_report:
     input:
         **AUDIT_FILES,
         code=code("build_report"),
-        template=sorted(str(path.relative_to(ROOT)) for path in PAGE.iterdir()),
+        template=sorted(in_workflow(path) for path in PAGE.iterdir()),
         verdict="results/audits/{audit}/verdict.json",
         sweeps="results/sweeps/{audit}.parquet",
         costs="results/audits/{audit}/costs.parquet",
@@ -86,12 +82,13 @@ rule build_report:
 rule build_index:
     input:
         code=code("build_index"),
-        page=str((PAGE / "index.html").relative_to(ROOT)),
+        page=in_workflow(PAGE / "index.html"),
         verdicts=[f"{audit.folder}/verdict.json" for audit in plan.selected],
     output:
         page="results/index.html",
     log:
         "results/logs/build_index.log",
+    localrule: True
     conda:
         "../envs/analysis.yaml"
     params:

@@ -1,5 +1,6 @@
 """An audit in the forms that others read: LaTeX, cards of models, a description of its data, and a research object."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +139,7 @@ def export_crate(
     *,
     config: Mapping[str, Any],
     workflow: Sequence[str],
+    workflow_folder: Path,
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> None:
@@ -149,9 +151,11 @@ def export_crate(
     folder : Path
     config : mapping
         Configuration of the run, with what the command line changed.
-    workflow, inputs, outputs : sequence of str
-        Files of the workflow, manifests of data and models, and results besides the verdict, relative to the current
-        folder.
+    workflow : sequence of str
+        Files of the workflow, relative to its folder.
+    workflow_folder : Path
+    inputs, outputs : sequence of str
+        Manifests of data and models, and results besides the verdict, relative to the current folder.
 
     Raises
     ------
@@ -165,6 +169,7 @@ def export_crate(
         folder,
         root=".",
         workflow=workflow,
+        workflow_folder=workflow_folder,
         config=config,
         inputs=inputs,
         outputs=results,
@@ -191,7 +196,8 @@ if __name__ == "__main__":
             ),
             snakemake.output,
             config=params.config,
-            workflow=list(inputs.workflow),
+            workflow=[os.path.relpath(path, params.workflow_folder) for path in inputs.workflow],
+            workflow_folder=Path(params.workflow_folder),
             inputs=list(inputs.manifests),
             outputs=list(inputs.results),
         )

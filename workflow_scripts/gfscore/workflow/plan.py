@@ -37,7 +37,7 @@ from gfscore.workflow.entries import (
     planned_datasets,
 )
 from gfscore.workflow.remedies import PlannedRemedy, adjusted_name, half_name
-from gfscore.workflow.user_files import RESULTS, STATEMENT, OptionalFile, digest, present
+from gfscore.workflow.user_files import STATEMENT, OptionalFile, digest, present
 
 ADJUSTED = "adjusted"
 """Source of models with class offsets."""
@@ -460,7 +460,7 @@ class PlannedAudit:
         for model in self.models:
             if not model.has_logits:
                 continue
-            if model.logits.startswith(RESULTS) or present(model.logits):
+            if present(model.logits):
                 files.append(model.logits)
         return files
 

@@ -16,6 +16,7 @@ from gfscore.networks.model_source import Manifest
 from gfscore.networks.onnx_files import data_files
 from gfscore.workflow.entries import PlannedDataset, PlannedModel
 from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.user_files import RESULTS
 
 
 def missing_files(audits: Iterable[PlannedAudit]) -> list[str]:
@@ -43,16 +44,21 @@ def _missing_of_dataset(dataset: PlannedDataset) -> dict[str, str]:
     if dataset.generator:
         paths.append(dataset.generator.path)
     for path in paths:
-        if path and not Path(path).exists():
+        if path and not _is_made(path) and not Path(path).exists():
             messages[path] = f"{path}: there is no such file or folder, of dataset {dataset.name}"
     return messages
+
+
+def _is_made(path: str) -> bool:
+    # By a step: a file that none makes is Snakemake's to report.
+    return path.startswith(RESULTS)
 
 
 def _missing_of_model(model: PlannedModel) -> dict[str, str]:
     path = model.path
     if not path or model.is_downloaded or Path(model.fetched_manifest).exists():
         return {}
-    if not Path(path).exists():
+    if not _is_made(path) and not Path(path).exists():
         return {path: f"{path}: there is no such file, of model {model.label}"}
     messages: dict[str, str] = {}
     if model.source.name == "onnx":

@@ -31,7 +31,7 @@ def present(path: str | None) -> OptionalFile:
     """Path of a user's file as the input of a step; empty for a missing file, which the step that reads it reports.
 
     With a missing file as input, Snakemake would consider earlier outputs up to date, whatever path the configuration
-    names.
+    names. One in results/ is no user's: a step makes it, of a workflow that imports this one, say.
 
     Raises
     ------
@@ -39,6 +39,8 @@ def present(path: str | None) -> OptionalFile:
         For a file in a folder without permission, and for a modification time more than MAX_CLOCK_DIFFERENCE in the
         future, since no output would be newer.
     """
+    if path and path.startswith(RESULTS):
+        return path
     if not path or size_of(path) is None:
         return []
 

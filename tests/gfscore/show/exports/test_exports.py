@@ -314,6 +314,7 @@ def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.
         folder,
         root=root,
         workflow=workflow,
+        workflow_folder=Path(),
         config=config or {"run": ["toy"], "name": "日本語"},
         inputs=[MANIFEST],
         outputs=[

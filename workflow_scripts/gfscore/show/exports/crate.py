@@ -9,6 +9,7 @@ import ast
 import hashlib
 import io
 import json
+import os
 import platform
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,7 @@ def write_crate(
     *,
     root: str | Path,
     workflow: Sequence[str],
+    workflow_folder: Path,
     config: Mapping[str, Any],
     inputs: Collection[str],
     outputs: Iterable[str | Path],
@@ -109,9 +111,11 @@ def write_crate(
     folder : path
         Folder of the crate.
     root : path
-        Folder of the run, which all other paths are relative to; files have the same relative paths in the crate.
+        Folder of the run, which inputs and outputs are relative to; files have the same relative paths in the crate.
     workflow : sequence of path
-        The Snakefile, then the files that it includes and reads.
+        The Snakefile, then the files that it includes and reads, relative to the folder of the workflow.
+    workflow_folder : Path
+        That folder, relative to the one of the run.
     config : mapping
         Configuration of the run, plain data.
     inputs : collection of path
@@ -142,7 +146,7 @@ def write_crate(
     _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, published=_time(finished), steps=bool(steps))
     author = _add_people(crate, stated)
     crate.license = _add_licence(crate, stated.licence)
-    main_workflow = _add_workflow(crate, root, workflow, scripts={step.script for step in steps})
+    main_workflow = _add_workflow(crate, root / workflow_folder, workflow, scripts={step.script for step in steps})
 
     text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
     properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
@@ -170,7 +174,8 @@ def write_crate(
     )
     actions = [run]
     if steps:
-        actions += _add_steps(crate, main_workflow, run, steps, code={*workflow})
+        code = {os.path.normpath(workflow_folder / path) for path in workflow}
+        actions += _add_steps(crate, main_workflow, run, steps, code=code)
     for action in actions:
         if author:
             action["agent"] = author
