@@ -6,6 +6,7 @@ is censored. A failed attack proves nothing, so the survival is an upper bound o
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -205,11 +206,15 @@ def log_rank(
     if rank:
         p_chi_square = float(chdtrc(rank, statistic))
         if permutations:
-            p_permutation = _permutation_p_value(_log_rank_scores(values, censored), labels, permutations, rng)
+            p_permutation = _permutation_p_value(
+                _log_rank_scores(values, censored), labels, permutations, cast(np.random.Generator, rng)
+            )
     return LogRank(statistic, rank, p_chi_square, p_permutation, observed, expected)
 
 
-def _permutation_p_value(scores, labels, permutations, rng):
+def _permutation_p_value(
+    scores: NDArray[np.float64], labels: NDArray[np.integer], permutations: int, rng: np.random.Generator
+) -> float:
     n = np.bincount(labels)
     scale = np.sum(scores**2) / (len(scores) - 1)
 
@@ -225,16 +230,18 @@ def _permutation_p_value(scores, labels, permutations, rng):
     return (1 + reached) / (1 + permutations)
 
 
-def _log_rank_scores(values, censored):
+def _log_rank_scores(values: NDArray[np.float64], censored: NDArray[np.bool_]) -> NDArray[np.float64]:
     # Event indicator of each sample minus its cumulative hazard; the sum over a class is O_k - E_k.
     times, position = np.unique(values, return_inverse=True)
     events = np.bincount(position, weights=~censored, minlength=len(times))
-    gone = np.concatenate([[0], np.cumsum(np.bincount(position))[:-1]])
-    hazard = events / (len(values) - gone)
+    nearer = np.concatenate([[0], np.cumsum(np.bincount(position))[:-1]])
+    hazard = events / (len(values) - nearer)
     return ~censored - np.cumsum(hazard)[position]
 
 
-def _statistic(values, censored, labels, classes):
+def _statistic(
+    values: NDArray[np.float64], censored: NDArray[np.bool_], labels: NDArray[np.integer], classes: int
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], int]:
     # Chi-square, events observed and expected per class (K,), and the rank of their covariance.
     order = np.argsort(values, kind="stable")
     values = values[order]
@@ -249,17 +256,21 @@ def _statistic(values, censored, labels, classes):
     rank = int(chosen.sum())
     if rank == 0:
         return math.nan, observed, expected, 0
-    along = directions[:, chosen].T @ (observed - expected)
-    return float(np.sum(along**2 / spread[chosen])), observed, expected, rank
+    excess = directions[:, chosen].T @ (observed - expected)
+    return float(np.sum(excess**2 / spread[chosen])), observed, expected, rank
 
 
-def _expected_events(values, event, labels, classes):
+def _expected_events(
+    values: NDArray[np.float64], event: NDArray[np.bool_], labels: NDArray[np.integer], classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     # Expectation (K,) and covariance (K, K) of the events per class under the null hypothesis; samples by distance.
+    # At a distance with d events among n at risk, of shares s_k: E_k = d s_k, and
+    # V_kl = d (n - d) / (n - 1) (s_k [k = l] - s_k s_l), the covariance of a hypergeometric draw.
     times, first = np.unique(values, return_index=True)
     deaths = np.add.reduceat(event.astype(np.float64), first) if len(first) else np.zeros(0)
     expected = np.zeros(classes)
     covariance = np.zeros((classes, classes))
-    # Samples at risk just before each time.
+    # Samples at risk at the first distance of a block.
     remaining = np.bincount(labels, minlength=classes).astype(np.float64)
     for start in range(0, len(times), BLOCK):
         block = slice(start, start + BLOCK)
@@ -267,9 +278,9 @@ def _expected_events(values, event, labels, classes):
         rows = np.searchsorted(first[block], np.arange(first[start], stop), side="right") - 1
         leaving = np.zeros((len(times[block]), classes))
         np.add.at(leaving, (rows, labels[first[start] : stop]), 1)
-        gone = np.cumsum(leaving, axis=0)
-        at_risk = remaining - gone + leaving
-        remaining = remaining - gone[-1]
+        left_by_then = np.cumsum(leaving, axis=0)
+        at_risk = remaining - left_by_then + leaving
+        remaining = remaining - left_by_then[-1]
 
         total = at_risk.sum(axis=1)
         share = at_risk / total[:, None]

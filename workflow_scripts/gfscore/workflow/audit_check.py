@@ -151,16 +151,13 @@ def require_unchanged_audit(folder: Path | str) -> None:
 
 def _check_tables(folder: Path, check: AuditCheck) -> str | None:
     # Returns the name of the audit according to the readable tables; None where they name several, or none.
-    audits: dict[Path, str] = {}
-
-    def table(path: Path) -> pd.DataFrame:
-        frame, audits[path] = _table_of_audit(path)
-        return frame
-
+    paths_of: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.parquet")):
-        frame = check.read("tables (Parquet), by the checksums of their pages", table, path)
-        if frame is None:
+        table = check.read("tables (Parquet), by the checksums of their pages", _table_of_audit, path)
+        if table is None:
             continue
+        frame, audit = table
+        paths_of.setdefault(audit, []).append(path)
         text = csv_text(frame).encode()
         check.read("tables (CSV), made again from Parquet", _require_content, path.with_suffix(".csv"), text)
         if path.stem == "model_summary" and (folder / "verdict.json").is_file():
@@ -169,9 +166,8 @@ def _check_tables(folder: Path, check: AuditCheck) -> str | None:
         if not path.with_suffix(".parquet").is_file():
             check.faults.append(f"{path}: has no Parquet file beside it")
 
-    names = sorted(set(audits.values()))
+    names = sorted(paths_of)
     if len(names) > 1:
-        paths_of = {name: [path for path, audit in audits.items() if audit == name] for name in names}
         fewest = min(names, key=lambda name: len(paths_of[name]))
         check.faults.append(f"{paths_of[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
     return names[0] if len(names) == 1 else None

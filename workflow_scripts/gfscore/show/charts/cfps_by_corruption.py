@@ -21,8 +21,8 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     return frame.drop(columns="recall")
 
 
-def drawing_class(frame: pd.DataFrame) -> Finding:
-    """Which class draws most errors under most corruptions, and where its share is the largest."""
+def class_with_most_errors(frame: pd.DataFrame) -> Finding:
+    """The class that most errors fall on under most corruptions, and the corruption where its share is the largest."""
     valued = frame[frame["cfps"].notna()]
     largest = valued.groupby("corruption")["cfps"].transform("max")
     times = valued[valued["cfps"] == largest]["class"].value_counts()
@@ -59,7 +59,7 @@ CHART = Chart(
     tables=("class_errors",),
     data=shares,
     draw=draw,
-    finding=drawing_class,
+    finding=class_with_most_errors,
     sentences={
         "errors_drawn_corrupted": "{cls:class} draws the largest share of the errors under {times} of {kinds} "
         "corruptions, most under {corruption} ({share})",
