@@ -53,14 +53,37 @@ def verdict_on(differences, classes, *, at_most, confidence=0.95, seed=0, label_
     return judge([candidate], [settings], lam=0.5).rules[0].models[0]
 
 
-def shares_of_verdicts(declines, *, discordance, per_class, at_most, repeats, alpha=0.05, seed=0):
-    """Shares of PASS, FAIL and INCONCLUSIVE in `repeats` simulated pairs of releases."""
+class OneOfMany:
+    """Bounds of the classes of one release among those of many, which were made at once."""
+
+    def __init__(self, many, classes, position, made):
+        self.many, self.made = many, made
+        self.classes = slice(position * classes, (position + 1) * classes)
+        self.n = many.n[self.classes]
+
+    def lower(self, alpha):
+        return self._side("lower", alpha)
+
+    def upper(self, alpha):
+        return self._side("upper", alpha)
+
+    def _side(self, side, alpha):
+        if (side, alpha) not in self.made:
+            self.made[side, alpha] = getattr(self.many, side)(alpha)
+        return self.made[side, alpha][self.classes]
+
+
+def shares_of_verdicts(declines, *, discordance, per_class, at_most, repeats, alpha=0.05, seed=0, at_once=50):
+    """Shares of PASS, FAIL and INCONCLUSIVE in `repeats` simulated pairs of releases, a multiple of `at_once`."""
     rng = np.random.default_rng([seed, per_class, len(declines), round(1000 * discordance), round(1000 * at_most)])
     rule = RuleSettings(measure="robust", statistic=DECLINE, at_most=at_most, confidence=1 - alpha)
     statistic = rule.statistic_of([], lam=0.5)
     shares = {"PASS": 0.0, "FAIL": 0.0, "INCONCLUSIVE": 0.0}
-    for repeat in range(repeats):
-        differences = paired_outcomes(rng, declines, discordance=discordance, per_class=per_class)
-        bounds = differences.bounds(len(declines), intervals=IntervalSettings(seed=repeat))
-        shares[rule.verdict(*statistic.bounds(bounds, rule.alpha(rules=1, models=1)))] += 1 / repeats
+    for start in range(0, repeats, at_once):
+        # Classes are bounded each for itself, so that those of many pairs of releases can be bounded at once.
+        drawn = paired_outcomes(rng, np.tile(declines, at_once), discordance=discordance, per_class=per_class)
+        many, made = drawn.bounds(len(declines) * at_once, intervals=IntervalSettings(seed=start)), {}
+        for position in range(at_once):
+            bounds = OneOfMany(many, len(declines), position, made)
+            shares[rule.verdict(*statistic.bounds(bounds, rule.alpha(rules=1, models=1)))] += 1 / repeats
     return shares

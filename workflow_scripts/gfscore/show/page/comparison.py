@@ -13,7 +13,7 @@ from gfscore.audit.verdicts.gate_rules import DECLINE
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.labels import readable_classes
-from gfscore.core.names import enumeration, model_labels, printable, shortened_all
+from gfscore.core.names import class_phrase, enumeration, model_labels, printable, shortened_all
 from gfscore.measures import NamedMeasure
 from gfscore.show.page.elements import (
     LONGEST_CLASS,
@@ -36,8 +36,8 @@ from gfscore.tables.csv_files import csv_text
 MOST_CLASSES = 14
 """Largest number of classes in the picture, the largest declines first."""
 
-MOST_COMPARED = 14
-"""Largest number of models and measures beside it."""
+MOST_MODELS = 14
+"""Largest number of models beside it."""
 
 MOST_FINDINGS = 3
 
@@ -101,6 +101,7 @@ def render_comparison(
     compared = {name: measures[name].entry() for name in rows["measure"].unique()}
     shown = _shown(rows, later.verdict.judged_measure(compared))
     of_shown = rows[(rows["label"] == shown["label"]) & (rows["measure"] == shown["measure"])]
+    worst = _worst_of_models(rows, str(shown["measure"]))
     limit = _limit(later.verdict, str(shown["measure"]))
     title = f"{printable(earlier.title)}, then {printable(later.title)}"
     if earlier.title == later.title:
@@ -123,8 +124,8 @@ def render_comparison(
             left_out=max(0, len(of_shown) - MOST_CLASSES),
             scale=_scale(of_shown, "Change"),
             limit=limit,
-            strip=_strip(rows),
-            strip_scale=_scale(_worst_rows(rows), "Largest decline of a class"),
+            strip=_model_tracks(worst),
+            strip_scale=_scale(worst, "Largest decline of a class"),
             confidence=numbers.percent(confidence),
             findings=_findings(rows, shown, earlier.verdict, later.verdict, statistics),
             details=_details(rows, statistics),
@@ -190,7 +191,7 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
 
 
 def _name(row: pd.Series) -> str:
-    return f"class {row['class']} of {row['label']} in {row['measure']}"
+    return f"{class_phrase(row['class'])} of {row['label']} in {row['measure']}"
 
 
 def _limit(verdict: Verdict, measure: str) -> float | None:
@@ -214,22 +215,18 @@ def _track(row: pd.Series, name: str, short: str) -> Track:
     return Track(name, short, finite(row["change"]), finite(row["low"]), finite(row["high"]))
 
 
-def _worst_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    # Of each model and measure the class that declined most, the largest decline first.
-    worst = rows.loc[rows.groupby(["label", "measure"], sort=False)["change"].idxmin()]
-    return worst.sort_values("change", kind="stable")
+def _worst_of_models(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    # Of each model the class that declined most in a measure, the largest decline first.
+    of_measure = rows[rows["measure"] == measure]
+    worst = of_measure.loc[of_measure.groupby("label", sort=False)["change"].idxmin()]
+    return worst.sort_values("change", kind="stable").head(MOST_MODELS)
 
 
-def _strip(rows: pd.DataFrame) -> list[Track]:
-    worst = _worst_rows(rows).head(MOST_COMPARED)
-    names = [f"{row['label']}, {row['measure']}" for _, row in worst.iterrows()]
-    kinds = worst["measure"] if worst["label"].nunique() == 1 else names
-    if worst["measure"].nunique() == 1:
-        kinds = worst["label"]
-    short = shortened_all(list(kinds), LONGEST_MODEL)
+def _model_tracks(worst: pd.DataFrame) -> list[Track]:
+    short = shortened_all(list(worst["label"]), LONGEST_MODEL)
     tracks = []
-    for (_, row), name, short_name in zip(worst.iterrows(), names, short, strict=True):
-        tracks.append(_track(row, f"{name}: {row['class']}", short_name))
+    for (_, row), name in zip(worst.iterrows(), short, strict=True):
+        tracks.append(_track(row, f"{row['label']}: {row['class']}", name))
     return tracks
 
 
