@@ -1,5 +1,7 @@
 """Networks as the checker of certificates computes with them: the functions of the networks that they were read from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -80,5 +82,42 @@ def test_damaged_networks_are_refused():
     image = PlainNode("image", {}, {}, (), (1, 2))
     with pytest.raises(InputError, match="order"):
         PlainNetwork([image, PlainNode("relu", {}, {}, (1,), (1, 2))])
+    for other in ((1, 3), (2, 1)):
+        with pytest.raises(InputError, match="shapes"):
+            PlainNetwork([image, PlainNode("relu", {}, {}, (0,), other)])
     with pytest.raises(InputError, match="erf"):
         PlainNetwork([image, PlainNode("erf", {}, {}, (0,), (1, 2))])
+
+
+def other_shape(node):
+    return replace(node, shape=(*node.shape[:-1], node.shape[-1] + 1))
+
+
+def rows_and_columns_exchanged(node):
+    return replace(node, shape=(*node.shape[:-2], node.shape[-1], node.shape[-2]))
+
+
+def place_from_the_end(node):
+    return replace(node, arrays=node.arrays | {"places0": node.arrays["places0"] - 2})
+
+
+FALSE = [
+    ("convolution", other_shape),
+    ("convolution", rows_and_columns_exchanged),
+    ("rearrangement", other_shape),
+    ("rearrangement", place_from_the_end),
+    ("linear", other_shape),
+    ("sum", other_shape),
+    ("scale", other_shape),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), FALSE)
+def test_a_network_that_would_compute_otherwise_back_than_forward_is_refused(kind, change):
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(2, 3, (2, 3)), nn.BatchNorm2d(3), nn.LeakyReLU(), nn.Flatten(), nn.Linear(18, 3)]
+    nodes = list(plain_of(nn.Sequential(*layers)).nodes)
+    (number, *_) = [index for index, node in enumerate(nodes) if node.kind == kind]
+    nodes[number] = change(nodes[number])
+    with pytest.raises((InputError, ValueError)):
+        PlainNetwork(nodes)

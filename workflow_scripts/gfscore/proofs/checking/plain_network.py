@@ -87,14 +87,16 @@ class PlainNetwork:
         self.mixings = [0.0]
         for index, node in enumerate(self.nodes):
             ordered = all(0 <= source < index for source in node.inputs)
-            if not ordered or (node.kind == IMAGE) != (index == 0) or (index > 0 and not node.inputs):
-                raise InputError("a network to check certificates with is damaged: its operators are out of order")
+            _require(
+                ordered and (node.kind == IMAGE) == (index == 0) == (not node.inputs), "its operators are out of order"
+            )
             if node.kind in OPERATORS:
                 shapes = [self.nodes[source].shape for source in node.inputs]
                 self.operators[index] = OPERATORS[node.kind](node, shapes)
                 before = max(self.mixings[source] for source in node.inputs)
                 self.mixings.append(before + (node.kind != "scale"))
             elif node.kind in ACTIVATIONS:
+                _require([self.nodes[source].shape for source in node.inputs] == [node.shape], f"shapes of {node.kind}")
                 self.mixings.append(np.inf)
             elif node.kind != IMAGE:
                 raise InputError(f"certificates cannot be checked for networks with the operator {node.kind}")
@@ -149,6 +151,12 @@ def digest_of(nodes: Sequence[PlainNode]) -> str:
             content.update(f"{name}{array.dtype}{array.shape}".encode())
             content.update(np.ascontiguousarray(array).tobytes())
     return content.hexdigest()
+
+
+def _require(condition: bool, words: str) -> None:
+    # A network that somebody hands over may compute one thing forward and another back unless its shapes fit.
+    if not condition:
+        raise InputError(f"a network to check certificates with is damaged: {words}")
 
 
 # ---- windows ----
@@ -219,6 +227,12 @@ class Affine(ABC):
 class _Linear(Affine):
     # A matrix over the last axis.
 
+    def __init__(self, node: PlainNode, shapes: list[Shape]) -> None:
+        super().__init__(node, shapes)
+        (shape,) = shapes
+        fits = node.arrays["weight"].shape == (shape[-1], node.shape[-1]) and shape[:-1] == node.shape[:-1]
+        _require(fits, "shapes of a matrix")
+
     @property
     def products(self) -> int:
         return len(self.node.arrays["weight"]) + 1
@@ -235,6 +249,10 @@ class _Scale(Affine):
     # Factors of batch normalisation have gone through a sum, a root and two products.
     products = 10
 
+    def __init__(self, node: PlainNode, shapes: list[Shape]) -> None:
+        super().__init__(node, shapes)
+        _require(shapes == [node.shape] and node.arrays["factor"].shape == node.shape, "shapes of factors")
+
     def forward(self, inputs: list[Array], *, magnitudes: bool = False) -> Array:
         factor = self.node.arrays["factor"]
         return (np.abs(factor) if magnitudes else factor)[..., None] * inputs[0]
@@ -244,6 +262,10 @@ class _Scale(Affine):
 
 
 class _Sum(Affine):
+    def __init__(self, node: PlainNode, shapes: list[Shape]) -> None:
+        super().__init__(node, shapes)
+        _require(set(shapes) == {node.shape} and node.arrays["weights"].shape == (len(shapes),), "shapes of a sum")
+
     @property
     def products(self) -> int:
         return len(self.shapes)
@@ -267,7 +289,9 @@ class _Rearrangement(Affine):
         super().__init__(node, shapes)
         self.places = [node.arrays[f"places{number}"] for number in range(len(shapes))]
         self.once = []
-        for places in self.places:
+        for places, shape in zip(self.places, shapes, strict=True):
+            inside = places.min(initial=0) >= 0 and places.max(initial=0) <= np.prod(shape)
+            _require(places.shape == (int(np.prod(node.shape)),) and bool(inside), "places of numbers that are moved")
             used = places[places > 0]
             self.once.append(len(np.unique(used)) == len(used))
 
@@ -303,6 +327,12 @@ class _Convolution(Affine):
         # (groups, outputs of a group, inputs of a group times size of the kernel).
         self.weight = weight.reshape(self.groups, len(weight) // self.groups, -1)
         self.span = [(size - 1) * step + 1 for size, step in zip(self.kernel, self.dilation, strict=True)]
+        (shape,) = shapes
+        sizes = []
+        for size, span, step, padding in zip(shape[2:], self.span, self.stride, self.padding, strict=True):
+            sizes.append((size + 2 * padding - span) // step + 1)
+        fits = node.shape == (1, len(weight), *sizes) and shape[:2] == (1, weight.shape[1] * self.groups)
+        _require(fits and min(self.stride + self.dilation + [self.groups]) > 0, "shapes of a convolution")
 
     @property
     def products(self) -> int:
