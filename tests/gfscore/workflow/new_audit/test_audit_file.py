@@ -2,7 +2,7 @@
 
 import pytest
 
-from gfscore.workflow.new_audit.audit_file import ENOUGH, STARTING, sizes
+from gfscore.workflow.new_audit.audit_file import ENOUGH, STARTING, reaches, sizes
 
 
 def test_everything_is_taken_where_time_suffices():
@@ -37,3 +37,22 @@ def test_at_least_one_of_each_class_is_taken():
 
 def test_twenty_of_each_of_ten_classes_are_attacked_in_five_minutes_at_two_milliseconds_a_pass():
     assert sizes([0.002], [50] * 10, radii=1, minutes=5).adversarial >= ENOUGH
+
+
+def test_proofs_and_attacks_are_of_the_same_samples_and_fit_together():
+    usual = {"forward": [0.001], "counts": [1000] * 10, "radii": 1, "minutes": 5}
+    without = sizes(**usual)
+    with_proofs = sizes(**usual, proofs=[0.3])
+    assert with_proofs.proven and not without.proven
+    # Of 240 s for computing proofs have 96 s, which is 32 of each class, and attacks 86 s, at .35 s each 24.
+    assert with_proofs.adversarial == 24
+    assert with_proofs.seconds <= 300
+    assert reaches(with_proofs, without, usual["counts"])
+    assert not reaches(sizes(**usual, proofs=[3.0]), without, usual["counts"])
+
+
+def test_proofs_of_everything_are_no_fewer_than_attacks_on_everything():
+    usual = {"forward": [1e-5], "counts": [50] * 10, "radii": 1, "minutes": 5}
+    with_proofs = sizes(**usual, proofs=[0.01])
+    assert with_proofs.adversarial is None
+    assert reaches(with_proofs, sizes(**usual), usual["counts"])

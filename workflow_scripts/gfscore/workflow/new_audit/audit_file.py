@@ -50,6 +50,15 @@ LEAST = 10.0
 SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
 """Shares of the time for computing, by measure."""
 
+PROVEN_SHARE = 0.4
+"""Share of the time for computing that proofs take where an audit has them; the others share the rest."""
+
+FEWER_ATTACKED = 0.5
+"""Share of the samples attacked without proofs that both must reach with them, as both are of the same samples."""
+
+BUDGET = 4_000
+"""Bounds of single functions that may be evaluated for one sample of a new audit."""
+
 ENOUGH = 20
 """Samples of a class below which an audit says that they are few."""
 
@@ -65,15 +74,26 @@ class Sizes:
         is searched; None for all.
     seconds : float
         What the audit would take with these.
+    proven : bool
+        Whether proofs are searched, of the samples that are attacked.
     """
 
     clean: int | None
     adversarial: int | None
     minimal: int | None
     seconds: float
+    proven: bool = False
 
 
-def sizes(forward: Sequence[float], counts: Sequence[int], *, radii: int, minutes: float, cores: int = 2) -> Sizes:
+def sizes(
+    forward: Sequence[float],
+    counts: Sequence[int],
+    *,
+    radii: int,
+    minutes: float,
+    cores: int = 2,
+    proofs: Sequence[float] = (),
+) -> Sizes:
     """Samples of each class that fit into the minutes, at least one.
 
     Parameters
@@ -88,26 +108,43 @@ def sizes(forward: Sequence[float], counts: Sequence[int], *, radii: int, minute
         What the audit may take.
     cores : int
         Steps of several models run side by side on the cores.
+    proofs : sequence of float
+        Seconds of the search for a proof of one image, of each model; empty for an audit without proofs.
     """
     computing = max(60 * minutes - STARTING, LEAST)
-    passes = {
-        "clean": 2.0,
-        "adversarial": radii * (GRADIENT * STEPS + QUERIES),
-        "minimal": GRADIENT * SEARCH_STEPS + BISECTION,
-    }
     # Several models share the cores; a single one has one job of each measure beside the other.
     parallel = min(cores, len(forward)) if len(forward) > 1 else 1
     pass_seconds = sum(forward) / parallel
-    most = max(counts)
+    seconds = {
+        "clean": 2.0 * pass_seconds,
+        "adversarial": radii * (GRADIENT * STEPS + QUERIES) * pass_seconds,
+        "minimal": (GRADIENT * SEARCH_STEPS + BISECTION) * pass_seconds,
+    }
+    shares = dict(SHARES)
+    if proofs:
+        seconds["proven"] = sum(proofs) / parallel
+        shares = {measure: share * (1 - PROVEN_SHARE) for measure, share in SHARES.items()}
+        shares["proven"] = PROVEN_SHARE
 
-    chosen: dict[str, int | None] = {}
-    total = 0.0
-    for measure, share in SHARES.items():
-        per_class = two_figures(int(share * computing / (passes[measure] * pass_seconds * len(counts))))
-        per_class = max(1, min(per_class, most))
-        total += sum(min(per_class, count) for count in counts) * passes[measure] * pass_seconds
-        chosen[measure] = None if per_class >= most else per_class
-    return Sizes(**chosen, seconds=STARTING + total)
+    most = max(counts)
+    chosen: dict[str, int] = {}
+    for measure, share in shares.items():
+        per_class = two_figures(int(share * computing / (seconds[measure] * len(counts))))
+        chosen[measure] = max(1, min(per_class, most))
+    if proofs:
+        chosen["adversarial"] = chosen["proven"] = min(chosen["adversarial"], chosen["proven"])
+
+    total = STARTING
+    for measure, per_class in chosen.items():
+        total += sum(min(per_class, count) for count in counts) * seconds[measure]
+    limits = {measure: None if per_class >= most else per_class for measure, per_class in chosen.items()}
+    return Sizes(limits["clean"], limits["adversarial"], limits["minimal"], total, proven=bool(proofs))
+
+
+def reaches(with_proofs: Sizes, without: Sizes, counts: Sequence[int]) -> bool:
+    """Whether an audit with proofs attacks nearly as many samples as one without."""
+    attacked, otherwise = with_proofs.adversarial or max(counts), without.adversarial or max(counts)
+    return attacked >= FEWER_ATTACKED * otherwise
 
 
 def two_figures(number: int) -> int:
@@ -259,6 +296,9 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
         name = name_of(entry)
         entry["attacks"] = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
         measures[name] = with_subset(entry, sizes.adversarial)
+    if sizes.proven:
+        proof = {"kind": "proven", "norm": norm, "eps": next(iter(measures.values()))["eps"], "budget": BUDGET}
+        measures[name_of(proof)] = with_subset(proof, sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
     measures["minimal-l2"] = with_subset(search, sizes.minimal)
     return measures

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.measures import named_measures
+from gfscore.measures.proven import Proven
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE
 from gfscore.networks.device_choice import InferenceSettings, Network
 from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus, installed_gpus
@@ -81,17 +82,16 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     data, orientation_lines = in_better_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
+    radii = request.eps or (_usual_radius(data, request.norm),)
+    proof = Proven.model_validate({"norm": request.norm, "eps": radii[0], "budget": audit_file.BUDGET})
     shown_models = []
     for model in models:
         tell(f"showing {len(rows)} images to {model.name}")
-        shown_models.append(look_at(model, data, images, labels, request))
+        shown_models.append(look_at(model, data, images, labels, request, proof=proof))
     require_use_of_probabilities(request, [model.entry for model in shown_models])
 
-    radii = request.eps or (_usual_radius(data, request.norm),)
     counts = [int(count) for count in data.counts]
-    sizes = audit_file.sizes(
-        [model.seconds for model in shown_models], counts, radii=len(radii), minutes=request.minutes
-    )
+    sizes, proof_words = _sizes(shown_models, counts, len(radii), request.minutes)
     obstacle = _obstacle_to_attacks(shown_models, sizes, request)
     measures = {} if obstacle else audit_file.attack_measures(request.norm, radii, sizes)
 
@@ -107,6 +107,8 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         shown_models, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
     )
     lines += audit_file.lines_without_attacks(obstacle) if obstacle else _measure_lines(radii, request, sizes)
+    if not obstacle:
+        lines.append(f"proofs    {proof_words}")
 
     audit = audit_file.NewAudit(
         name=request.name or _name_of(models, request.data),
@@ -200,6 +202,26 @@ def _data_words(data: NewData, counts: Sequence[int]) -> str:
 
 
 # ---- measures ----
+
+
+def _sizes(
+    shown_models: Sequence[ShownModel], counts: Sequence[int], radii: int, minutes: float
+) -> tuple[audit_file.Sizes, str]:
+    # Samples of each class, with proofs where they are worth their time, and a line on proofs.
+    forward = [model.seconds for model in shown_models]
+    without = audit_file.sizes(forward, counts, radii=radii, minutes=minutes)
+    for model in shown_models:
+        if model.proofs.obstacle:
+            return without, f"none: {model.proofs.obstacle} ({model.model.name})"
+    seconds = [model.proofs.seconds for model in shown_models]
+    tried = sum(model.proofs.tried for model in shown_models)
+    proven = sum(model.proofs.proven for model in shown_models)
+    words = f"{proven} of {tried} images proven at the look, {sum(seconds):.2g} s each"
+    with_proofs = audit_file.sizes(forward, counts, radii=radii, minutes=minutes, proofs=seconds)
+    share = f"{audit_file.PROVEN_SHARE:.0%} of the time"
+    if not audit_file.reaches(with_proofs, without, counts):
+        return without, f"none: {words}, so that {share} is too little for those that are attacked; more --minutes"
+    return with_proofs, f"of the samples that are attacked: {words}; up to {share}"
 
 
 def _obstacle_to_attacks(shown_models: Sequence[ShownModel], sizes: audit_file.Sizes, request: Request) -> str:

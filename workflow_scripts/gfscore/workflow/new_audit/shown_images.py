@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.measures.proven import Proven
 from gfscore.networks.batch_invariance import SAMPLES, require_invariant, rounds_finely, spread_over
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import Classifier, open_classifier
@@ -30,6 +31,7 @@ from gfscore.workflow.new_audit.new_model import NewModel, StatedPixels
 from gfscore.workflow.new_audit.preprocessing import Preprocessing, candidates
 from gfscore.workflow.new_audit.preprocessing_trials import LabelledPixels, check_pixels, choose_pixels, surely_better
 from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.tried_proofs import TriedProofs, try_proofs
 
 Images = NDArray[np.float32]
 """(n, C, H, W), pixels in [0, 1]."""
@@ -74,6 +76,8 @@ class ShownModel:
         Whether it has gradients.
     seconds : float
         Of a forward pass of one image.
+    proofs : TriedProofs
+        Whether proofs are worth their time.
     """
 
     model: NewModel
@@ -81,9 +85,12 @@ class ShownModel:
     lines: list[str]
     gradients: bool
     seconds: float
+    proofs: TriedProofs
 
 
-def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, request: Request) -> ShownModel:
+def look_at(
+    model: NewModel, data: NewData, images: Images, labels: Labels, request: Request, *, proof: Proven
+) -> ShownModel:
     """Open a model and show it labelled images of the data.
 
     Parameters
@@ -98,6 +105,8 @@ def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, requ
         (n,) int64, positions in the classes of the data.
     request : Request
         Options.
+    proof : Proven
+        The measure of proofs that the audit would have.
 
     Returns
     -------
@@ -129,6 +138,15 @@ def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, requ
             require_head(opened.classifier.head, pictures, where=model.path)
             output_words.append(f"checked on {len(images)} images")
         accuracy = check_order(logits, labels, data.classes, where=model.path)
+        entry = audit_file.model_settings(
+            opened.settings, pixels.preprocessing, network.outputs, network.outputs_in_all
+        )
+        proofs = TriedProofs(obstacle="gradients are missing")
+        if gradients:
+            as_audited = _classifier(entry, data, threads)
+            assert as_audited.network is not None
+            right = logits.argmax(1) == labels
+            proofs = try_proofs(as_audited.network, images, labels, right, settings=proof, pass_seconds=seconds)
 
     lines = []
     if output_words:
@@ -136,8 +154,7 @@ def look_at(model: NewModel, data: NewData, images: Images, labels: Labels, requ
     lines.append(f"pixels    {pixels.preprocessing.words()}: {pixels.source}")
     lines.append(f"classes   {network.words}")
     lines.append(f"answers   {accuracy:.1%} of {len(labels)} images right, {1000 * seconds:.2g} ms each{note}")
-    entry = audit_file.model_settings(opened.settings, pixels.preprocessing, network.outputs, network.outputs_in_all)
-    return ShownModel(model, entry, lines, gradients, seconds)
+    return ShownModel(model, entry, lines, gradients, seconds, proofs)
 
 
 # ---- opening ----

@@ -1,0 +1,112 @@
+"""Whether proofs are worth their time for a model: a few are searched at the look."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch.nn import Module
+
+from gfscore.core.errors import InputError
+from gfscore.measures.proven import Proven, forward_passes
+from gfscore.networks.batch_invariance import spread_over
+from gfscore.proofs.graph import Graph, graph_of
+from gfscore.proofs.layers import layered
+from gfscore.proofs.operators.declaration import Activation
+from gfscore.proofs.proving import prove
+
+TRIED = 6
+"""Images for which a proof is searched."""
+
+TRYING = 20.0
+"""Seconds after which no further image is tried."""
+
+MOST_ACTIVATIONS = 20_000
+"""Inputs of activations beyond which no proof is tried: matrices of the network would take minutes."""
+
+
+@dataclass(frozen=True)
+class TriedProofs:
+    """What a few searches for proofs gave.
+
+    Attributes
+    ----------
+    tried, proven : int
+        Images, and those of them that are proven.
+    seconds : float
+        Of the search for one image, the attack before it included; a mean over all images, those that are
+        misclassified taking none.
+    obstacle : str
+        Why proofs are not worth their time for this model, empty where they may be.
+    """
+
+    tried: int = 0
+    proven: int = 0
+    seconds: float = 0.0
+    obstacle: str = ""
+
+
+def try_proofs(
+    network: Module,
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    right: NDArray[np.bool_],
+    *,
+    settings: Proven,
+    pass_seconds: float,
+) -> TriedProofs:
+    """Search for proofs of a few images.
+
+    Parameters
+    ----------
+    network : Module
+        From images in [0, 1] to the logits of the classes, on the CPU.
+    images, labels : ndarray
+        (n, C, H, W) float32 in [0, 1], and (n,) int64.
+    right : ndarray
+        (n,) bool: images that are classified correctly.
+    settings : Proven
+        The measure as the audit would have it.
+    pass_seconds : float
+        Of a forward pass of one image.
+    """
+    rows = np.flatnonzero(right)
+    rows = rows[spread_over(len(rows), TRIED)]
+    try:
+        graph = graph_of(network, images.shape[1:])
+        activations = _activations(graph)
+        if activations > MOST_ACTIVATIONS:
+            return TriedProofs(obstacle=f"{activations:,} inputs of activations; up to {MOST_ACTIVATIONS:,} are tried")
+        layers = layered(graph)
+    except InputError as error:
+        return TriedProofs(obstacle=str(error).split(";", maxsplit=1)[0])
+
+    proven = tried = 0
+    started = time.process_time()
+    for row in rows:
+        (proof,) = prove(
+            layers,
+            images[row : row + 1],
+            labels[row : row + 1],
+            norm=settings.norm,
+            eps=settings.eps,
+            budget=settings.budget,
+        )
+        proven += proof.proven
+        tried += 1
+        if time.process_time() - started > TRYING:
+            break
+    seconds = (time.process_time() - started) / max(tried, 1) * right.mean()
+    attack = forward_passes(settings.model_copy(update={"budget": 0}), graph.classes) * pass_seconds
+    obstacle = "" if proven else f"none of {tried} images was proven"
+    return TriedProofs(tried, proven, float(seconds + attack), obstacle)
+
+
+def _activations(graph: Graph) -> int:
+    count = 0
+    for node in graph.nodes:
+        if isinstance(node.operator, Activation):
+            count += int(np.prod(node.shape))
+    return count
