@@ -148,8 +148,8 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
     name = str(target).removeprefix("aten.").split(".")[0]
     if target not in READERS:
         raise InputError(
-            f"there are no bounds for the operator {name}: leave this model out of the measure `proven`, or replace "
-            f"the operator by one of those in docs/proven.md"
+            f"there are no bounds for the operator {name}; replace it by one of those in docs/proven.md, or leave this "
+            "model out of the measure `proven` and of certified training"
         )
     call = Call(name, _bound(target, arguments, keywords), _shape(step), target)
     return READERS[target].read(builder, call)

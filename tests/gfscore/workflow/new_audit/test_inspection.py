@@ -355,33 +355,3 @@ def test_a_pickle_with_code_is_refused_unopened(own, tmp_path):
     with pytest.raises(InputError, match=r"evil\.pth: refused, nothing in it was run"):
         looked_at(tmp_path / "evil.pth", own / "images.npz", architecture=f"{own}/my_networks.py:marabou")
     assert not (tmp_path / "it-ran").exists()
-
-
-# ---- proofs ----
-
-
-def line_on_proofs(found):
-    (line,) = [line for line in found.lines if line.startswith("proofs")]
-    return line
-
-
-def test_proofs_are_added_where_some_images_are_proven_at_the_look(own):
-    found = looked_at(own / "net.onnx", own / "images", eps=("0.001", "8/255"))
-    _, _, audit = entries(found)
-    assert "proven-linf-0.001" in audit["measures"] and "proven-linf-8of255" not in audit["measures"]
-    measures = yaml.safe_load(found.text)["measures"]
-    # Proofs and attacks speak of the same samples, so that they make an evidence interval.
-    assert measures["proven-linf-0.001"].get("subset") == measures["adversarial-linf-0.001"].get("subset")
-    assert "s each" in line_on_proofs(found) and "40% of the time" in line_on_proofs(found)
-
-
-def test_no_proofs_where_none_of_the_tried_images_is_proven(own):
-    found = looked_at(own / "net.onnx", own / "images", eps=("0.1",))
-    assert not any(name.startswith("proven") for name in entries(found)[2]["measures"])
-    assert "none of 6 images was proven" in line_on_proofs(found)
-
-
-def test_no_proofs_where_the_network_has_an_operator_without_bounds(own):
-    found = looked_at(own / "vit", own / "images")
-    assert not any(name.startswith("proven") for name in entries(found)[2]["measures"])
-    assert "no bounds" in line_on_proofs(found)

@@ -291,17 +291,23 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
     """
     measures: dict[str, Settings] = {}
     for radius in radii:
-        eps = radius if FRACTION.fullmatch(radius) else float(radius)
-        entry: dict[str, Any] = {"kind": "adversarial", "norm": norm, "eps": eps}
+        entry: dict[str, Any] = {"kind": "adversarial", "norm": norm, "eps": _eps(radius)}
         name = name_of(entry)
         entry["attacks"] = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
         measures[name] = with_subset(entry, sizes.adversarial)
     if sizes.proven:
-        proof = {"kind": "proven", "norm": norm, "eps": next(iter(measures.values()))["eps"], "budget": BUDGET}
-        measures[name_of(proof)] = with_subset(proof, sizes.adversarial)
+        entry = {"kind": "proven", "norm": norm, "eps": _eps(radii[0])}
+        name = name_of(entry)
+        entry["budget"] = BUDGET
+        measures[name] = with_subset(entry, sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
     measures["minimal-l2"] = with_subset(search, sizes.minimal)
     return measures
+
+
+def _eps(radius: str) -> str | float:
+    # As the file has it.
+    return radius if FRACTION.fullmatch(radius) else float(radius)
 
 
 def with_subset(settings: Settings, per_class: int | None) -> Settings:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
+from gfscore.core.settings import as_number
 from gfscore.measures import named_measures
 from gfscore.measures.proven import Proven
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE
@@ -83,7 +84,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
     radii = request.eps or (_usual_radius(data, request.norm),)
-    proof = Proven.model_validate({"norm": request.norm, "eps": radii[0], "budget": audit_file.BUDGET})
+    proof = Proven(norm=request.norm, eps=float(as_number(radii[0])), budget=audit_file.BUDGET)
     shown_models = []
     for model in models:
         tell(f"showing {len(rows)} images to {model.name}")
@@ -106,9 +107,10 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     lines += device_lines(
         shown_models, measures, request.device, installed, counts=counts, clean=sizes.clean, shape=images.shape[1:]
     )
-    lines += audit_file.lines_without_attacks(obstacle) if obstacle else _measure_lines(radii, request, sizes)
-    if not obstacle:
-        lines.append(f"proofs    {proof_words}")
+    if obstacle:
+        lines += audit_file.lines_without_attacks(obstacle)
+    else:
+        lines += _measure_lines(radii, request, sizes, proof_words)
 
     audit = audit_file.NewAudit(
         name=request.name or _name_of(models, request.data),
@@ -234,7 +236,7 @@ def _obstacle_to_attacks(shown_models: Sequence[ShownModel], sizes: audit_file.S
     return f"no attacks, as one image of each class takes about {minutes} minutes: --minutes {minutes} has them"
 
 
-def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Sizes) -> list[str]:
+def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Sizes, proof_words: str) -> list[str]:
     measures = [
         f"attacks at {request.norm} {', '.join(radii)} on {_samples_words(sizes.adversarial)}",
         f"distances on {_samples_words(sizes.minimal)}",
@@ -247,6 +249,7 @@ def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Siz
         lines.append(
             f"          for {audit_file.ENOUGH} attacked of each class: --minutes {needed} (make: MINUTES={needed})"
         )
+    lines.append(f"proofs    {proof_words}")
     lines.append(
         f"gate      the worst class keeps at least {audit_file.ATTACKED} under the first attack; yours to decide"
     )

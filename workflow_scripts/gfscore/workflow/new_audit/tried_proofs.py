@@ -17,7 +17,7 @@ from gfscore.proofs.layers import layered
 from gfscore.proofs.operators.declaration import Activation
 from gfscore.proofs.proving import prove
 
-TRIED = 6
+TRIED = 12
 """Images for which a proof is searched."""
 
 TRYING = 20.0
