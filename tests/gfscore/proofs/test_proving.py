@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from gfscore.proofs import proving
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
@@ -100,8 +101,42 @@ def test_what_is_proven_does_not_depend_on_the_batch_and_grows_with_the_budget()
     for place, proof in enumerate(together):
         (alone,) = proofs_of(network, images[[place]], labels[[place]], eps=0.06)
         assert (alone.proven, alone.lower, alone.evaluations) == (proof.proven, proof.lower, proof.evaluations)
-    smaller = proofs_of(network, images, labels, eps=0.06, budget=0)
+    smaller = proofs_of(network, images, labels, eps=0.2, budget=0)
     assert all(large.proven or not small.proven for large, small in zip(together, smaller, strict=True))
+
+
+def test_without_a_budget_intervals_and_crown_are_all_that_is_tried():
+    network = random_network(3, relu_only=True)
+    images = torch.rand(12, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1)
+    methods = set()
+    for proof in proofs_of(network, images, labels, eps=0.2, budget=0):
+        methods.add(proof.decided_by)
+        assert proof.branches == 0
+        # Each input of an activation from above and from below, and the margins.
+        assert proof.evaluations <= 2 * activations_of(network) + 2 * 2
+    assert methods <= {"", "ibp", "crown"}
+    assert "" in methods
+
+
+def activations_of(network):
+    layers = layered(graph_of(network, (2, 4, 4))).layers
+    return sum(layer.before.size for layer in layers)
+
+
+def test_how_many_parts_are_split_at_once_changes_nothing_that_is_proven(monkeypatch):
+    network = random_network(3, relu_only=True)
+    images = torch.rand(8, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1)
+    whole = proofs_of(network, images, labels, eps=0.2, budget=20_000)
+    assert any(proof.branches > 4 for proof in whole)
+    monkeypatch.setitem(proving.BATCHES, "cpu", 2)
+    for few, many in zip(proofs_of(network, images, labels, eps=0.2, budget=20_000), whole, strict=True):
+        assert few.proven == many.proven
+        if few.proven:
+            # The parts of a proof do not depend on the order in which they are split.
+            assert few.branches == many.branches
+            assert few.lower == pytest.approx(many.lower, abs=1e-4)
 
 
 def test_the_budget_ends_branch_and_bound():

@@ -28,9 +28,6 @@ LAST_STEPS = 200
 RATE = 0.1
 """Size of these steps."""
 
-WEAKER_PART = 0.1
-"""Weight of the better one of two bounds when splits are compared; the worse one has 1."""
-
 
 @dataclass(frozen=True)
 class Leaf:
@@ -315,7 +312,7 @@ class BranchAndBound:
             self.evaluations += 2 * n
             # A part that is proven needs no better bound.
             first, second = lower.clamp(max=0).chunk(2)
-            value = torch.minimum(first, second) + WEAKER_PART * torch.maximum(first, second)
+            value = first + second
             splittable = parts.branches.signs.gather(0, candidate[None])[0] == 0
             better = (value > best) & splittable
             best = torch.where(better, value, best)
