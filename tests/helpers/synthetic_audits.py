@@ -556,7 +556,7 @@ def subject_of(tables, measure=None, *, measures=None, **settings):
     others = {name: frame for name, frame in tables.items() if name not in own}
     needed = {name: own.pop(name, None) for name in ("class_scores", "model_summary", "vulnerability")}
     found = AuditTables(**needed, **own, measures=others)
-    return Subject(found, measures or FEW_MEASURES, LAM, measure=measure, **settings)
+    return Subject(found, named_measures(measures or FEW_MEASURES), LAM, measure=measure, **settings)
 
 
 def full_subject(*, models=3, classes=6, names=None, class_names=None, empty=None, calibrated=True):

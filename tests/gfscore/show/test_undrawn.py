@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from gfscore.core.digests import changed_files
-from gfscore.show.audit_charts import STRICT, drawn_figure
+from gfscore.show.audit_charts import STRICT, draw_chart
 from gfscore.show.charts import CHARTS
-from gfscore.show.drawing.layout import arrange
+from gfscore.show.drawing.layout import arrange, new_figure
 from gfscore.show.drawing.saving import svg_of
 from helpers.pages import audit_for_page, page_of
 from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
@@ -80,7 +80,8 @@ def test_a_logarithmic_axis_has_a_place_for_zero(distances):
         pd.DataFrame({"line": name, "n": [5, 10, 20], "distance": values, "bound": name == "bound", "beyond": 0})
         for name, values in (("bound", [1.0, 0.5, 0.25]), ("model", distances))
     ]
-    figure = drawn_figure(CHARTS["rdi_concentration"], pd.concat(lines, ignore_index=True), {"short_unit": "score"})
+    figure = new_figure()
+    draw_chart(CHARTS["rdi_concentration"], pd.concat(lines, ignore_index=True), {"short_unit": "score"}, figure)
     (axes,) = figure.axes
     assert axes.get_yscale() == ("symlog" if 0.0 in distances and any(distances) else axes.get_yscale())
     arrange(figure)

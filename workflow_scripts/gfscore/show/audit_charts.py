@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gfscore.audit.findings.finding import Finding
@@ -15,7 +16,7 @@ from gfscore.core.names import harmless, printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.drawing.layout import WIDTH, arrange, new_figure, titles_of
+from gfscore.show.drawing.layout import arrange, fit, new_figure, titles_of
 from gfscore.show.drawing.theme import look
 
 MOST_ROWS = 100
@@ -129,20 +130,31 @@ class Drawing:
 
     def figure(self) -> Figure:
         """Figure for a file, under its words."""
-        figure = drawn_figure(self.chart, self.printed_frame, self.words.facts)
+        figure = new_figure()
+        self.draw_on(figure)
+        return figure
+
+    def draw_on(self, figure: Figure) -> None:
+        """Draw it in print on an empty figure, under its words."""
+        draw_chart(self.chart, self.printed_frame, self.words.facts, figure)
         texts = [self.words.subtitle, self.note_of(self.printed_frame)]
         arrange(figure, title=self.words.title, texts=[harmless(text) for text in texts], margin=FILE_MARGIN)
-        return figure
+
+    def draw_within(self, axes: Axes) -> None:
+        """Draw it in print, without its words, on axes of any figure; what it writes keeps to the place of the axes."""
+        draw_chart(self.chart, self.printed_frame, self.words.facts, axes)
+        fit(axes)
 
     def picture(self, width: float) -> Figure:
         """Figure of the page, whose words stand around it."""
-        figure = drawn_figure(self.chart, self.page_frame, self.words.facts, width=width)
+        figure = new_figure(width)
+        draw_chart(self.chart, self.page_frame, self.words.facts, figure)
         arrange(figure)
         return figure
 
 
-def drawn_figure(chart: Chart, frame: pd.DataFrame, facts: Mapping[str, str], *, width: float = WIDTH) -> Figure:
-    """Figure on which a chart has drawn a frame, not yet arranged.
+def draw_chart(chart: Chart, frame: pd.DataFrame, facts: Mapping[str, str], target: Figure | Axes) -> None:
+    """Let a chart draw a frame on an empty figure, which is arranged afterwards, or on axes, which are fitted.
 
     Texts of the frame lose control characters, which no SVG takes.
     """
@@ -150,14 +162,13 @@ def drawn_figure(chart: Chart, frame: pd.DataFrame, facts: Mapping[str, str], *,
     plain = texts.map(lambda value: harmless(value) if isinstance(value, str) else value)
     frame = frame.assign(**plain).reset_index(drop=True)
     with look():
-        figure = new_figure(width)
         # Whether it takes a figure or axes, the chart declares.
-        target = figure if chart.panels else figure.subplots()
+        if isinstance(target, Figure) and not chart.panels:
+            target = target.subplots()
         draw = cast(Callable[[pd.DataFrame, Any], None], chart.draw)
         draw(frame, target)
-        for text in titles_of(figure):
+        for text in titles_of(target):
             text.set_text(harmless(text.get_text().format_map(facts)))
-    return figure
 
 
 def file_name(chart: Chart, measure: str | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.core.files import read_json, write_text
+from gfscore.measures import named_measures
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.audit_charts import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
 from gfscore.show.charts.declaration import SCORE, Subject
@@ -118,7 +119,7 @@ def draw_figures(
         values = _values_by_score(AuditValues.from_params(sampled, files))
     subject = Subject(
         tables=read_audit_tables(files, audit=audit),
-        measures=measures,
+        measures=named_measures(measures),
         fp_lambda=fp_lambda,
         guessing=guessing,
         measured=values,

@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.audit_charts import drawn_figure
+from gfscore.show.audit_charts import draw_chart
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.drawing.axes import spread_out
 from gfscore.show.drawing.cells import limits_around_zero, limits_from_zero, limits_of_measure
+from gfscore.show.drawing.layout import new_figure
 from gfscore.show.drawing.marks import runs_of
 from helpers.synthetic_audits import (
     CORRUPTION,
@@ -287,7 +288,8 @@ def test_the_example_of_the_documents_is_a_chart():
     frame = module.CHART.data(subject_of({"class_scores": scores_of([[0.1, 0.5], [0.2, 0.9]])}, GREAT))
     assert frame["class"].tolist() == ["c0", "c0", "c1", "c1"]
     assert module.CHART.finding(frame) == Finding("class_spread", {"cls": "c1"}, {"span": pytest.approx(0.4)})
-    figure = drawn_figure(module.CHART, frame, {"unit": "share"})
+    figure = new_figure()
+    draw_chart(module.CHART, frame, {"unit": "share"}, figure)
     assert figure.axes[0].get_xlabel() == "share; higher is better"
 
 

@@ -12,7 +12,8 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable
-from gfscore.measures import Measure, measure_of
+from gfscore.measures import NamedMeasure
+from gfscore.measures.declaration import Measure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +35,13 @@ SCORE = "great"
 class Subject:
     """An audit, and one of its measures where a chart is about one: all that charts are made from.
 
-    `measures` maps measures to their settings; `guessing` are labels "threat/model" of models that may be guessing.
+    `measures` are all measures of the audit by name; `guessing` are labels "threat/model" of models that may be guessing.
     `measured` maps scores to a list of SampleValues, one per model, for charts that draw from samples with `seed`;
     `pictures` are arrays by name of each of the audit's mappers (see gfscore.projection.mappers.pictures).
     """
 
     tables: AuditTables
-    measures: Mapping[str, Mapping[str, Any]]
+    measures: Mapping[str, NamedMeasure]
     fp_lambda: float
     measure: str | None = None
     guessing: Collection[str] = ()
@@ -59,17 +60,17 @@ class Subject:
     @cached_property
     def meaning(self) -> Measure:
         """What values of the measure mean."""
-        return measure_of(self.measures[str(self.measure)])
+        return self.measures[str(self.measure)].description
 
     @property
     def kind(self) -> str:
         """Kind of the measure."""
-        return str(self.measures[str(self.measure)]["kind"])
+        return self.measures[str(self.measure)].kind.name
 
     @property
     def scored(self) -> bool:
         """Whether the audit is about this measure: an attack-free score, or any measure of an audit without one."""
-        scores = [name for name, entry in self.measures.items() if entry["kind"] == SCORE]
+        scores = [name for name, measure in self.measures.items() if measure.kind.name == SCORE]
         return self.measure in (scores or self.measures)
 
     def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -190,10 +190,11 @@ def write(axes: Axes, x: float, y: float, text: str, *, transform: Transform | N
     return root_of(axes).text(x, y, text, transform=transform or axes.transData, **style)
 
 
-def titles_of(figure: Figure) -> list[Text]:
-    """Titles of the axes and of the scales of colours of a figure."""
+def titles_of(target: Figure | Axes) -> list[Text]:
+    """Titles of axes, or of all axes of a figure, and of the scales of colours that are not fitted to axes."""
+    figure = target if isinstance(target, Figure) else root_of(target)
     titles = []
-    for axes in figure.axes:
+    for axes in figure.axes if target is figure else [target]:
         titles += [axes.xaxis.label, axes.yaxis.label]
     for scale in SCALES.get(figure, []):
         titles.append(scale.title)
@@ -284,6 +285,42 @@ def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margi
             line.set_y(1 - below / height)  # type: ignore[attr-defined]
         if scales:
             _place_scales(figure, scales, plots[0], top=top - SCALE_HEIGHT, height=height)
+
+
+def fit(axes: Axes) -> None:
+    """Shrink axes of any figure, so that what is written around their plot stands in the place that they had.
+
+    Parameters
+    ----------
+    axes : Axes
+        On which functions of gfscore.show.drawing have drawn.
+    """
+    figure = axes.figure
+    width = figure.bbox.width / figure.dpi * INCH
+    height = figure.bbox.height / figure.dpi * INCH
+    place = axes.get_position()
+    plot = plot_of(axes)
+    scales = SCALES.pop(root_of(axes), [])
+    above = SCALE_HEIGHT if scales else 0
+
+    plot.height = place.height * height
+    labels_left = plot.left
+    _wrap_upright_title(axes, plot)
+    plot_width = max(30.0, place.width * width - plot.left - plot.right)
+    axes.yaxis.set_label_coords(-(labels_left + 4) / plot_width, 0.5)
+    # The height depends on how many lines the titles take, and their places on the height.
+    with_titles = replace(plot)
+    _place_titles(axes, with_titles, plot_width)
+    plot.height = max(30.0, plot.height - above - with_titles.top - with_titles.bottom)
+    _place_titles(axes, plot, plot_width)
+
+    left = place.x0 * width + plot.left
+    bottom = place.y0 * height + plot.bottom
+    _set_place(axes, (left, bottom, plot_width, plot.height), width, height)
+    for index, scale in enumerate(scales):
+        start = left + index * (SCALE_WIDTH + 2 * PANEL_GAP)
+        bounds = (start, place.y1 * height - 20 - SCALE_BAR, SCALE_WIDTH, SCALE_BAR)
+        _set_place(scale.axes, bounds, width, height)
 
 
 def _place(figure, plots, *, top, margin):

@@ -112,7 +112,7 @@ def render_page(
     index = ModelsAndClasses(tables.class_scores)
     measures_by_name = named_measures(measures)
     screen = first_screen(tables, verdict, measures, index)
-    subject = Subject(tables, measures, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
+    subject = Subject(tables, measures_by_name, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     charts, undrawn = drawn_charts(subject)
 
     by_worst_class = _worst_class_judged(verdict, screen.measure)
