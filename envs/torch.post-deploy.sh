@@ -10,12 +10,15 @@ exec python -I tools/install.py \
   click==8.5.1 \
   cloudpickle==3.1.2 \
   colorama==0.4.6 \
+  contourpy==1.3.3 \
   cuda-bindings==13.5.0 \
   cuda-pathfinder==1.9.0 \
   cuda-toolkit==13.0.3.0 \
+  cycler==0.12.1 \
   eagerpy==0.30.0 \
   filelock==4.2.11 \
   flatbuffers==25.12.19 \
+  fonttools==4.68.0 \
   foolbox==3.3.4 \
   fsspec==2026.9.0 \
   gdown==5.1.0 \
@@ -31,8 +34,10 @@ exec python -I tools/install.py \
   idna==3.20 \
   jinja2==3.1.6 \
   joblib==1.6.0 \
+  kiwisolver==1.5.1 \
   markdown-it-py==4.3.0 \
   markupsafe==3.0.4 \
+  matplotlib==3.11.2 \
   mdurl==0.1.2 \
   ml-dtypes==0.6.0 \
   mpmath==1.3.0 \
@@ -67,6 +72,7 @@ exec python -I tools/install.py \
   pydantic==2.14.3 \
   pydantic-core==2.50.4 \
   pygments==2.21.0 \
+  pyparsing==3.3.3 \
   pysocks==1.7.1 \
   python-dateutil==4.0.0 \
   pyyaml==6.0.3 \

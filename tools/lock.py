@@ -48,20 +48,22 @@ CPU_HASHES = {"torch": ("2.13.0", {
 })}  # fmt: skip
 """Version, and the SHA-256 of the CPU builds on PyTorch's pages, which are not in the registry, by package."""
 
-ENVIRONMENTS = {"analysis": "report", "torch": "attacks"}
-"""Extra of pyproject.toml that each environment of envs/ is made of."""
+ENVIRONMENTS = {"analysis": ["report"], "torch": ["models", "attacks"]}
+"""Extras of pyproject.toml that each environment of envs/ is made of."""
 
 
-def resolved(extra: str, *options: str | Path, kept: str = "") -> dict[str, str]:
-    """Entries of pins for an extra of pyproject.toml, by name: one version for every system and Python.
+def resolved(extras: list[str], *options: str | Path, kept: str = "") -> dict[str, str]:
+    """Entries of pins for extras of pyproject.toml, by name: one version for every system and Python.
 
     `kept` are lines of pins whose versions stay where pyproject.toml allows them.
     """
     uv = str(Path(sys.executable).with_name("uv"))
-    command = [uv, "pip", "compile", "pyproject.toml", "--extra", extra, "--universal", "--fork-strategy", "fewest"]
+    command = [uv, "pip", "compile", "pyproject.toml", "--universal", "--fork-strategy", "fewest"]
     command += ["--python-version", PYTHON, "--generate-hashes", "--only-binary", ":all:"]
     for name in FROM_SOURCE:
         command += ["--no-binary", name]
+    for extra in extras:
+        command += ["--extra", extra]
     command += ["--no-emit-index-url", "--no-emit-find-links", "--no-annotate", "--no-header", "--quiet"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.lock")
@@ -107,7 +109,7 @@ def write(*, upgrade: bool) -> None:
     """Resolve anew and write every file."""
     for lock, head, extra in ((LOCK, HEAD, "dev"), (VALIDATORS, HEAD_OF_VALIDATORS, "validators")):
         kept = {} if upgrade else entries(lock.read_text(encoding="utf-8"))[1]
-        found = resolved(extra, kept="\n".join(map(pin_of, kept.values())))
+        found = resolved([extra], kept="\n".join(map(pin_of, kept.values())))
         lock.write_text(head + "".join(found.values()), encoding="utf-8")
     for name in ENVIRONMENTS:
         (ROOT / f"envs/{name}.post-deploy.sh").write_text(post_deploy(name), encoding="utf-8")
@@ -127,7 +129,7 @@ def check_lock(lock: Path, expected_head: str, extra: str) -> list[str]:
     head, locked = entries(lock.read_text(encoding="utf-8"))
     problems = [] if head == expected_head else [f"{lock.name} has other options for pip than tools/lock.py writes"]
     try:
-        current = resolved(extra, "--constraint", lock)
+        current = resolved([extra], "--constraint", lock)
     except subprocess.CalledProcessError as error:
         return [*problems, f"{lock.name} does not satisfy pyproject.toml: {error.stderr.strip()}"]
     if list(map(pin_of, locked.values())) != list(map(pin_of, current.values())):

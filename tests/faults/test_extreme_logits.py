@@ -28,12 +28,13 @@ def test_an_audit_of_extreme_logits_is_finite_and_in_range(name, activation):
     assert (values >= 0).all() and (values <= ROUNDED * SCALE).all()
     low, high = audit.classes["low"], audit.classes["high"]
     assert (low <= ROUNDED * audit.classes["value"]).all() and (audit.classes["value"] <= ROUNDED * high).all()
+    metrics = audit.metrics.loc["model"]
     for statistic in ("value", "class_mean", "rdi", "wcr", "fp"):
-        first, last = audit.summary[f"{statistic}_interval"]
-        assert math.isfinite(first) and first <= ROUNDED * audit.summary[statistic], statistic
-        assert audit.summary[statistic] <= ROUNDED * last, statistic
+        first, last = metrics[f"{statistic}_low"], metrics[f"{statistic}_high"]
+        assert math.isfinite(first) and first <= ROUNDED * metrics[statistic], statistic
+        assert metrics[statistic] <= ROUNDED * last, statistic
     # The Gini coefficient of classes that are all 0 is none.
-    assert math.isfinite(audit.summary["nrgc"]) or not audit.classes["value"].any()
+    assert math.isfinite(metrics["nrgc"]) or not audit.classes["value"].any()
 
 
 @ACTIVATION
@@ -63,9 +64,9 @@ def test_a_sweep_over_temperatures_settles_or_says_that_it_does_not(name, activa
 
 
 def test_constant_logits_are_wrong_in_every_class_and_equal():
-    audit = audit_logits(EXTREME["constant"], LABELS)
-    assert audit.summary["value"] == audit.summary["rdi"] == audit.summary["wcr"] == audit.summary["accuracy"] == 0
-    assert audit.summary["wcr_tied"] == [str(k) for k in range(K)]
+    metrics = audit_logits(EXTREME["constant"], LABELS).metrics.loc["model"]
+    assert metrics["value"] == metrics["rdi"] == metrics["wcr"] == metrics["accuracy"] == 0
+    assert metrics["wcr_tied"] == [str(k) for k in range(K)]
 
 
 def test_a_factor_of_1e30_is_a_temperature_of_1e_minus_30():
@@ -90,7 +91,7 @@ def test_one_sample_per_class_gives_intervals_that_cover_nearly_everything(activ
     widths = (audit.classes["high"] - audit.classes["low"]).to_numpy()
     assert np.isfinite(widths).all()
     assert (widths > 0.4 * SCALE).all()
-    assert audit.summary["rdi_interval"][0] == 0
+    assert audit.metrics.loc["model", "rdi_low"] == 0
 
 
 def test_ten_thousand_classes_with_one_sample_each():
@@ -102,12 +103,13 @@ def test_ten_thousand_classes_with_one_sample_each():
     assert len(audit.classes) == k
     assert np.isfinite(audit.classes[["value", "low", "high"]].to_numpy()).all()
     values = audit.classes["value"].to_numpy()
-    assert audit.summary["wcr"] == values.min()
-    assert audit.summary["rdi"] == values.max() - values.min()
+    metrics = audit.metrics.loc["model"]
+    assert metrics["wcr"] == values.min()
+    assert metrics["rdi"] == values.max() - values.min()
     ordered = np.sort(values)
     gini = 2 * np.sum(np.arange(1, k + 1) * ordered) / (k * ordered.sum()) - (k + 1) / k
-    assert audit.summary["nrgc"] == pytest.approx(gini, rel=1e-9)
-    assert audit.summary["accuracy"] == np.mean(logits.argmax(axis=1) == labels)
+    assert metrics["nrgc"] == pytest.approx(gini, rel=1e-9)
+    assert metrics["accuracy"] == np.mean(logits.argmax(axis=1) == labels)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

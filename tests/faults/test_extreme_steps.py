@@ -90,7 +90,7 @@ def test_the_steps_score_extreme_logits_as_the_library_does(steps, name):
     for activation in ACTIVATIONS:
         audit = audit_logits(EXTREME[name].astype(np.float32), LABELS, activation=activation, allow_probabilities=True)
         np.testing.assert_allclose(found[activation].to_numpy(), audit.classes["value"].to_numpy(), rtol=1e-12)
-        assert accuracy == audit.summary["accuracy"] == found["clean"].mean()
+        assert accuracy == audit.metrics.loc["model", "accuracy"] == found["clean"].mean()
 
 
 @pytest.mark.parametrize("name", sorted(BEYOND | LOST | UNKNOWN))

@@ -21,7 +21,7 @@ score
 Shares and accuracies are fractions 0..1. Data flows one way: logits, samples, classes, disparity, verdict. The folders
 are layers; each imports from those below it, and never from one on its own line (a contract that `make lint` checks):
 
-- `workflow`: what Snakemake asks, and what a job does around its step;
+- `workflow`: what Snakemake asks, and what a job does around its step; `notebook`: audits of arrays, without files;
 - `show`: charts, the page, exports, and the words in them;
 - `audit`: samples to classes, disparity, calibration, comparison, agreement, groups, verdict;
 - `training`, `projection`: what makes networks and mappers, and what moves images along a mapper's dimensions;
@@ -39,10 +39,13 @@ from importlib import import_module
 VERSION = "0.1.0"
 
 _EXPORTS = {
-    "Audit": "audit.one_classifier",
+    "Audit": "notebook.audits",
     "ClassBounds": "statistics.class_bounds",
+    "GateVerdict": "notebook.audits",
     "InputError": "core.errors",
-    "audit_logits": "audit.one_classifier",
+    "attack": "notebook.attacks_in_memory",
+    "audit_logits": "notebook.audits",
+    "audit_values": "notebook.audits",
     "class_samples": "statistics.classes",
     "detectable_rdi": "audit.metrics.rdi",
     "log_to_mlflow": "show.exports.mlflow_runs",
@@ -54,8 +57,11 @@ _EXPORTS = {
 __all__ = [
     "Audit",
     "ClassBounds",
+    "GateVerdict",
     "InputError",
+    "attack",
     "audit_logits",
+    "audit_values",
     "class_samples",
     "detectable_rdi",
     "log_to_mlflow",

@@ -34,8 +34,8 @@ def logits_of(real_data):
 @pytest.mark.parametrize(("name", "accuracy"), ACCURACIES.items())
 def test_accuracy_is_the_published_one_and_cat_is_the_weakest_class(logits_of, name, accuracy):
     audit = audit_logits(*logits_of(name), class_names=CIFAR10)
-    assert 100 * audit.summary["accuracy"] == pytest.approx(accuracy, abs=1e-9)
-    assert audit.summary["wcr_class"] == "cat"
+    assert 100 * audit.metrics.loc["model", "accuracy"] == pytest.approx(accuracy, abs=1e-9)
+    assert audit.metrics.loc["model", "wcr_class"] == "cat"
     assert set(audit.classes["n"]) == {1000}
 
 

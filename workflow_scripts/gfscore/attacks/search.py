@@ -126,7 +126,8 @@ def missing_gradient_error() -> InputError:
     """Error for a network whose logits have no gradient."""
     return InputError(
         "the classifier's logits have no gradient with respect to the image (detached, or computed outside torch); "
-        "take the model out of measures that need gradients (of kind certified: write sandwich: null)"
+        "take the model out of measures that need gradients (of kind certified: write sandwich: null), or attack it by "
+        "square alone, which needs none"
     )
 
 

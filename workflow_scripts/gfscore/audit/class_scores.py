@@ -95,6 +95,7 @@ def class_score_table(
     *,
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
+    complete: bool = True,
 ) -> pd.DataFrame:
     """The table class_scores: class values with simultaneous bounds.
 
@@ -108,6 +109,8 @@ def class_score_table(
     intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Share of wrong labels of each class that the bounds allow for; None if labels are assumed right.
+    complete : bool
+        Whether to make the intervals by bootstrap too.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def class_score_table(
     for item in values:
         frame = _class_frame(item, class_names)
         if item.fresh:
-            frame = _with_bounds(frame, item, intervals, label_error_rates)
+            frame = _with_bounds(frame, item, intervals, label_error_rates, bootstrap=complete)
         if label_error_rates is not None:
             frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
         frames.append(frame)
@@ -153,28 +156,24 @@ def _class_frame(item, class_names):
     )
 
 
-def _with_bounds(frame, item, intervals, label_error_rates):
+def _with_bounds(frame, item, intervals, label_error_rates, *, bootstrap):
     alpha = 1 - intervals.confidence
     bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
-    bootstrap = partial(
+    frame = frame.assign(low=low, high=high, interval=bounds.method, confidence=intervals.confidence)
+    if not bootstrap:
+        return frame
+    resampled = partial(
         bootstrap_intervals,
         alpha=alpha,
         resamples=intervals.bootstrap_resamples,
         value_range=bounds.value_range,
         seed=intervals.seed,
     )
-    bootstrap_low, bootstrap_high = bootstrap(bounds.samples)
+    bootstrap_low, bootstrap_high = resampled(bounds.samples)
     if item.bounded:
-        _, bootstrap_high = bootstrap(bounds.largest)
-    return frame.assign(
-        low=low,
-        high=high,
-        interval=bounds.method,
-        confidence=intervals.confidence,
-        bootstrap_low=bootstrap_low,
-        bootstrap_high=bootstrap_high,
-    )
+        _, bootstrap_high = resampled(bounds.largest)
+    return frame.assign(bootstrap_low=bootstrap_low, bootstrap_high=bootstrap_high)
 
 
 def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bound
 from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
 from gfscore.audit.verdicts.gate_rules import RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
-from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Verdict
+from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
 
@@ -80,6 +80,32 @@ def judgement(
     return Verdict.of(decided, evidence(audit_values, manifest, existing, last_release=release))
 
 
+def judgement_on(
+    values: Sequence[SampleValues],
+    class_names: Sequence[str],
+    *,
+    rules: Sequence[RuleSettings],
+    intervals: IntervalSettings,
+    fp_lambda: float,
+) -> Judgement:
+    """What a gate decides on values of several models, for all of them together; labels are assumed right.
+
+    Parameters
+    ----------
+    values : sequence of SampleValues
+        At least one, on samples that no model was chosen on.
+    class_names : sequence of str
+        Names of the K classes.
+    rules : sequence of RuleSettings
+        Rules about class values of the measures of these values.
+    intervals : IntervalSettings
+    fp_lambda : float
+        Lambda of FP.
+    """
+    candidates = candidates_of(values, class_names, rules=rules, intervals=intervals, label_error_rates=None)
+    return judge(candidates, rules, lam=fp_lambda)
+
+
 def verdicts_on(
     values: Sequence[SampleValues],
     class_names: Sequence[str],
@@ -110,6 +136,5 @@ def verdicts_on(
     asked = [rule for rule in rules if rule.bounds_key == values[0].measure.name]
     if not asked:
         return {}
-    candidates = candidates_of(values, class_names, rules=asked, intervals=intervals, label_error_rates=None)
-    decided = judge(candidates, asked, lam=fp_lambda)
+    decided = judgement_on(values, class_names, rules=asked, intervals=intervals, fp_lambda=fp_lambda)
     return {f"{threat}/{model}": verdict for (threat, model), verdict in decided.model_verdicts.items()}

@@ -98,6 +98,8 @@ def model_summary_table(
     accuracies: Mapping[ModelName, Mapping[str, object]],
     settings: DisparitySettings,
     intervals: IntervalSettings,
+    *,
+    complete: bool = True,
 ) -> pd.DataFrame:
     """The table model_summary.
 
@@ -113,15 +115,21 @@ def model_summary_table(
         Lambda of FP, and permutations and seed of the noise floor.
     intervals : IntervalSettings
         Those of class_scores.
+    complete : bool
+        Whether to make the noise floors, and the interval of the aggregate alone, too: most of the work.
     """
     key = ["threat", "model", "measure", "calibration"]
     by_key = {group: frame.sort_values("class_index") for group, frame in scores.groupby(key, sort=False)}
     classes = [by_key[item.model.threat, item.model.classifier, item.measure.name, item.calibration] for item in values]
-    floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
     rows = []
-    for item, frame, floor in zip(values, classes, floors, strict=True):
-        row = _summary_row(item, frame, floor, intervals, lam=settings.fp_lambda)
+    for item, frame in zip(values, classes, strict=True):
+        row = _summary_row(item, frame, lam=settings.fp_lambda)
         rows.append({**row, **accuracies[item.model]})
+    if complete:
+        floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
+        for row, item, frame, floor in zip(rows, values, classes, floors, strict=True):
+            row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, frame, intervals)
+            row.update(_columns_of_floor(item, floor))
     return typed_frame(MODEL_SUMMARY, rows)
 
 
@@ -148,7 +156,7 @@ def _noise_floors(values, classes, *, models, settings):
     return [floors[position] for position in range(len(values))]
 
 
-def _summary_row(item, classes, floor, intervals, *, lam):
+def _summary_row(item, classes, *, lam):
     names = classes["class_name"].tolist()
     low = classes["low"].to_numpy()
     high = classes["high"].to_numpy()
@@ -160,7 +168,6 @@ def _summary_row(item, classes, floor, intervals, *, lam):
     for metric in MAIN:
         if metric.bounded:
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
-    row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, classes, intervals)
 
     largest = metric_values(class_values(item.high, item.labels, len(names)), lam=lam)
     row["value_most"] = largest["value"]
@@ -171,14 +178,17 @@ def _summary_row(item, classes, floor, intervals, *, lam):
     row["interval"] = classes["interval"].iloc[0]
     row["confidence"] = classes["confidence"].iloc[0]
     row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
-
-    for metric in AGAINST_CHANCE:
-        row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
-        # Undecided values are not known, so that shuffling them tests nothing.
-        row[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
-    row["between_class_sd"] = floor.between_class_sd
     row["rdi_detectable"] = detectable_rdi(low, high)
     return row
+
+
+def _columns_of_floor(item, floor):
+    columns = {"between_class_sd": floor.between_class_sd}
+    for metric in AGAINST_CHANCE:
+        columns[f"{metric.name}_permuted"] = floor.permuted[metric.name]
+        # Undecided values are not known, so that shuffling them tests nothing.
+        columns[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
+    return columns
 
 
 def _aggregate_interval(item, classes, intervals):

@@ -16,7 +16,7 @@ from gfscore.core.names import harmless, printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.drawing.layout import arrange, fit, new_figure, titles_of
+from gfscore.show.drawing.layout import arrange, fit, new_figure, prepare, titles_of
 from gfscore.show.drawing.theme import look
 
 MOST_ROWS = 100
@@ -142,6 +142,7 @@ class Drawing:
 
     def draw_within(self, axes: Axes) -> None:
         """Draw it in print, without its words, on axes of any figure; what it writes keeps to the place of the axes."""
+        prepare(axes)
         draw_chart(self.chart, self.printed_frame, self.words.facts, axes)
         fit(axes)
 

@@ -147,7 +147,9 @@ def compare(
     together = _compared(pairing, everything, pairs, alpha=alpha, family=len(every))
     overall = _differences([together], [reduce(SignFlips.joined, flips_by_class)], pairs, every, family=len(every))
 
-    one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every)))
+    one_sided = together.above, together.below
+    if not every_pair:
+        one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every)))
     best, worst = rank_intervals(one_sided, every, models=models, alpha=alpha)
     return Comparison(order, pairs, every_pair, classes, by_class, overall, best, worst)
 

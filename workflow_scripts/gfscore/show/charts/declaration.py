@@ -35,7 +35,7 @@ SCORE = "great"
 class Subject:
     """An audit, and one of its measures where a chart is about one: all that charts are made from.
 
-    `measures` are all measures of the audit by name; `guessing` are labels "threat/model" of models that may be guessing.
+    `measures` are all measures of the audit; `guessing` are labels "threat/model" of models that may be guessing.
     `measured` maps scores to a list of SampleValues, one per model, for charts that draw from samples with `seed`;
     `pictures` are arrays by name of each of the audit's mappers (see gfscore.projection.mappers.pictures).
     """

@@ -23,7 +23,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Transform
 
 from gfscore.core.names import shortened
-from gfscore.show.drawing.theme import INK, MUTED, look
+from gfscore.show.drawing.theme import INK, LINE, MUTED, look
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,6 +66,8 @@ class Plot:
     bottom: float = 2
     names_rows: bool = True
     """Whether it names its rows; of panels side by side only the first may."""
+    room: float | None = None
+    """Width of the place of axes that are to be fitted, with all that is written around the plot."""
 
 
 @dataclass
@@ -95,8 +97,8 @@ def pixels(figure: Figure) -> float:
 
 
 def is_narrow(axes: Axes) -> bool:
-    """Whether axes stand in a figure for a phone."""
-    return pixels(root_of(axes)) < NARROW
+    """Whether axes stand in a figure for a phone, or in as narrow a place."""
+    return (plot_of(axes).room or pixels(root_of(axes))) < NARROW
 
 
 def root_of(axes: Axes) -> Figure:
@@ -114,6 +116,9 @@ def panel_columns(axes: Axes) -> int:
 
 def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
     """Estimated width of a plot with room for its labels, on the left of all panels or of the first alone."""
+    room = plot_of(axes).room
+    if room is not None:
+        return max(40.0, room - left - right - 10)
     figure, columns = root_of(axes), panel_columns(axes)
     labels = left / columns if one_row_axis else left
     return max(40.0, (pixels(figure) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
@@ -192,9 +197,9 @@ def write(axes: Axes, x: float, y: float, text: str, *, transform: Transform | N
 
 def titles_of(target: Figure | Axes) -> list[Text]:
     """Titles of axes, or of all axes of a figure, and of the scales of colours that are not fitted to axes."""
-    figure = target if isinstance(target, Figure) else root_of(target)
+    figure, plots = (target, target.axes) if isinstance(target, Figure) else (root_of(target), [target])
     titles = []
-    for axes in figure.axes if target is figure else [target]:
+    for axes in plots:
         titles += [axes.xaxis.label, axes.yaxis.label]
     for scale in SCALES.get(figure, []):
         titles.append(scale.title)
@@ -287,13 +292,23 @@ def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margi
             _place_scales(figure, scales, plots[0], top=top - SCALE_HEIGHT, height=height)
 
 
+def prepare(axes: Axes) -> None:
+    """Give axes of any figure the look of charts, which are then drawn for the width that they have; see `fit`."""
+    plot_of(axes).room = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi * INCH
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.spines["bottom"].set_color(LINE)
+    axes.tick_params(length=0, labelsize=TEXT_SIZE, labelcolor=INK, grid_color=LINE)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(size=TEXT_SIZE, color=MUTED)
+
+
 def fit(axes: Axes) -> None:
     """Shrink axes of any figure, so that what is written around their plot stands in the place that they had.
 
     Parameters
     ----------
     axes : Axes
-        On which functions of gfscore.show.drawing have drawn.
+        Prepared, and drawn on by functions of gfscore.show.drawing.
     """
     figure = axes.figure
     width = figure.bbox.width / figure.dpi * INCH

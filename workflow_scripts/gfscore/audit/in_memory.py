@@ -1,0 +1,184 @@
+"""An audit of values that are in memory: the tables, comparison and verdict of the workflow, without files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from gfscore.audit.class_scores import class_score_table, vulnerability_table
+from gfscore.audit.classwise.confusion import Predictions, confusion_tables
+from gfscore.audit.comparison import COMPARISON_TABLES, comparison_tables
+from gfscore.audit.judgement import judgement_on
+from gfscore.audit.model_summary import model_summary_table
+from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.settings import ComparisonSettings, DisparitySettings, IntervalSettings
+from gfscore.audit.tables import AuditTables
+from gfscore.audit.values import SampleValues
+from gfscore.audit.verdicts.gate_rules import RuleSettings
+from gfscore.audit.verdicts.verdict import Judgement
+from gfscore.core.errors import InputError
+from gfscore.core.identity import ModelName
+from gfscore.measures import NamedMeasure
+
+DATASET = "these samples"
+"""Name of the dataset in tables, and in the words around charts."""
+
+THREAT = "none"
+"""Threat model of every model in tables."""
+
+FEWEST_FLIPS = 99
+"""Sign flips of comparisons, whose p-values depend on the draws and are not shown."""
+
+COMPARISONS = {table.name for table in COMPARISON_TABLES}
+"""Tables that compare models."""
+
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Smallest and largest value that each sample may have, each (N,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditInMemory:
+    """Values of one measure of one or several models on the same N samples, and the tables made of them.
+
+    Parameters
+    ----------
+    measure : NamedMeasure
+    values : mapping of str to (ndarray, ndarray)
+        By model, the smallest and the largest value of each sample, both (N,) float64 in the range of the measure.
+    labels : ndarray (N,) of int32
+        True classes, 0..K-1.
+    class_names : sequence of K str
+    alpha : float
+        1 - the confidence of every family of statements.
+    fp_lambda : float
+        Lambda of FP.
+    predictions : mapping of str to ndarray (N,) of int
+        Predicted classes by model; empty where they are not known.
+    temperature : float
+        Temperature of an attack-free score.
+    """
+
+    measure: NamedMeasure
+    values: Mapping[str, Interval]
+    labels: NDArray[np.int32]
+    class_names: Sequence[str]
+    alpha: float
+    fp_lambda: float
+    predictions: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
+    temperature: float = np.nan
+
+    @cached_property
+    def samples(self) -> ExpectedSamples:
+        """The samples, with the names that the workflow gives to rows without any."""
+        names = np.array([f"row-{row:06d}" for row in range(len(self.labels))])
+        return ExpectedSamples.each_once(names, self.labels)
+
+    @cached_property
+    def sample_values(self) -> list[SampleValues]:
+        """The values of each model."""
+        result = []
+        for name, (low, high) in self.values.items():
+            predicted = self.predictions.get(name, np.full(len(self.labels), np.nan))
+            result.append(
+                SampleValues(
+                    model=ModelName(DATASET, THREAT, name),
+                    measure=self.measure,
+                    expected=self.samples,
+                    low=low,
+                    high=high,
+                    correct=predicted == self.labels,
+                    predicted=predicted,
+                    missing=np.zeros(len(self.labels), dtype=bool),
+                    temperature=self.temperature,
+                )
+            )
+        return result
+
+    @property
+    def intervals(self) -> IntervalSettings:
+        """Settings of the intervals."""
+        return IntervalSettings(confidence=1 - self.alpha)
+
+    @cached_property
+    def class_scores(self) -> pd.DataFrame:
+        """The table class_scores, without intervals by bootstrap."""
+        return class_score_table(
+            self.sample_values, self.class_names, intervals=self.intervals, label_error_rates=None, complete=False
+        )
+
+    @cached_property
+    def model_summary(self) -> pd.DataFrame:
+        """The table model_summary, without noise floors."""
+        return self._summary(complete=False)
+
+    @cached_property
+    def summary_with_chance(self) -> pd.DataFrame:
+        """The table model_summary."""
+        return self._summary(complete=True)
+
+    def _summary(self, *, complete: bool) -> pd.DataFrame:
+        accuracies: dict[ModelName, dict[str, float]] = {values.model: {} for values in self.sample_values}
+        disparity = DisparitySettings(fp_lambda=self.fp_lambda)
+        return model_summary_table(
+            self.sample_values, self.class_scores, accuracies, disparity, self.intervals, complete=complete
+        )
+
+    @cached_property
+    def comparisons(self) -> dict[str, pd.DataFrame]:
+        """Tables of the comparison of the models by name, without rows of pairs where there is one model."""
+        settings = ComparisonSettings(confidence=1 - self.alpha, flips=FEWEST_FLIPS)
+        return comparison_tables(self.sample_values, self.class_names, settings=settings, fp_lambda=self.fp_lambda)[0]
+
+    def judge(self, **entry: Any) -> Judgement:
+        """Verdict of one rule, whose settings are those of a gate, on all models together.
+
+        Raises
+        ------
+        InputError
+            For settings that a rule cannot have, and for an unknown class.
+        """
+        try:
+            rule = RuleSettings.model_validate({"measure": self.measure.name, **entry})
+        except ValidationError as error:
+            raise InputError(f"rule: {error.errors()[0]['msg']}") from error
+        if rule.bounds_key != self.measure.name:
+            raise InputError(f"rule: {rule.statistic} is none of class values; choose another statistic")
+        return judgement_on(
+            self.sample_values, self.class_names, rules=[rule], intervals=self.intervals, fp_lambda=self.fp_lambda
+        )
+
+    def tables(self, names: Collection[str], *, against_chance: bool = False) -> AuditTables:
+        """Tables that a chart is made from; of those that take time, the ones named, or None where they have no rows.
+
+        Parameters
+        ----------
+        names : collection of str
+            Names of tables.
+        against_chance : bool
+            Whether model_summary has noise floors.
+        """
+        tables: dict[str, Any] = {}
+        if not COMPARISONS.isdisjoint(names):
+            tables = {name: frame for name, frame in self.comparisons.items() if len(frame)}
+        if self.predictions and "confusions" in names:
+            tables["confusions"], tables["class_errors"] = self._confusions()
+        return AuditTables(
+            class_scores=self.class_scores,
+            model_summary=self.summary_with_chance if against_chance else self.model_summary,
+            vulnerability=vulnerability_table(self.class_scores),
+            **tables,
+        )
+
+    def _confusions(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        predictions = []
+        for values in self.sample_values:
+            samples = pd.DataFrame({"label": self.labels, "prediction": values.predicted})
+            predictions.append(Predictions(values.model, self.measure.name, samples))
+        return confusion_tables(predictions, self.class_names)
