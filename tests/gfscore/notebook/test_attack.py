@@ -63,9 +63,7 @@ def test_a_function_arrays_bytes_and_other_batches_give_the_same():
     images = np.round(images * 255) / np.float32(255)
     network = small_network().eval()
     survived = attack(network, torch.from_numpy(images), torch.from_numpy(labels), eps=0.05, **QUIET)
-    same = attack(
-        lambda x: network(x), np.round(images * 255).astype(np.uint8), labels, eps=0.05, batch_size=7, **QUIET
-    )
+    same = attack(network.forward, np.round(images * 255).astype(np.uint8), labels, eps=0.05, batch_size=7, **QUIET)
     np.testing.assert_array_equal(same, survived)
 
 
@@ -128,7 +126,7 @@ def test_from_a_module_to_a_verdict():
         ({"images": np.zeros((39, 1, 8, 8))}, "39 images for 40 labels"),
         ({"labels": np.full(40, 3)}, r"row 0 has label 3, outside 0\.\.2"),
         ({"eps": "8/25x"}, "eps: .*got '8/25x'"),
-        ({"eps": 2.0}, "linf"),
+        ({"eps": 2.0}, "exceeds the pixel range"),
         ({"norm": "l1"}, "norm: .*got 'l1'"),
         ({"attacks": ["pdg"]}, "did you mean 'pgd'"),
         ({"attacks": [{"name": "pgd", "stps": 3}]}, "attack 'pgd': stps"),
@@ -152,5 +150,5 @@ def test_bad_input_is_one_line_that_says_what_is_wrong(change, message):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there_is_named():
     images, labels = made_images()
-    with pytest.raises(InputError, match="device 'cuda:0': .* finds no CUDA device"):
+    with pytest.raises(InputError, match=r"device 'cuda:0': .* finds no CUDA device"):
         attack(small_network(), images, labels, device="cuda:0", **QUIET)

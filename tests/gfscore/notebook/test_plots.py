@@ -6,14 +6,13 @@ import xml.etree.ElementTree as ET
 import matplotlib
 import numpy as np
 import pytest
-from IPython.core.formatters import DisplayFormatter
 from matplotlib import pyplot
 
 from gfscore import InputError, audit_logits, audit_values
 from gfscore.notebook.plots import Plots
 
 CHARTS = [name for name, function in inspect.getmembers(Plots, inspect.isfunction) if not name.startswith("_")]
-OF_ONE_MODEL = {"heatmap", "ranking", "profiles", "vulnerability", "mean_against_rdi", "sample_size", "confusion"}
+OF_ONE_MODEL = {"heatmap", "ranking", "vulnerability", "mean_against_rdi", "sample_size", "confusion"}
 NAMES = ["cat", "<b>dog</b>", "frog", "$wild$ horse"]
 MODELS = ("plain", "augmented & distilled", "adversarially trained")
 
@@ -49,12 +48,12 @@ def test_every_chart_is_a_figure_of_pyplot_that_names_what_it_shows(audit, name,
     assert pyplot.figure(pyplot.get_fignums()[-1]) is axes.figure
     texts = texts_of(axes.figure)
     assert not [text for text in texts if "{" in text]
-    assert any("these samples" in text for text in texts)
+    assert "these samples" in " ".join(texts)
     axes.figure.savefig(tmp_path / "chart.svg")
     ET.parse(tmp_path / "chart.svg")
 
 
-@pytest.mark.parametrize("name", [name for name in CHARTS if name != "disparity"])
+@pytest.mark.parametrize("name", [name for name in CHARTS if name not in ("disparity", "profiles")])
 def test_a_chart_on_given_axes_keeps_to_their_place(audit, name):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(14, 5))
     place = left.get_position()
@@ -108,21 +107,19 @@ def test_charts_that_compare_models_need_two(audit):
 
 
 def test_a_notebook_shows_a_table_in_which_names_are_text(audit):
-    shown, _ = DisplayFormatter().format(audit)
-    html = shown["text/html"]
+    html = audit._repr_html_()
     tree = ET.fromstring(f"<div>{html}</div>")
     rows = tree.findall(".//tbody/tr")
     assert len(rows) == len(MODELS)
     assert [row[0].text for row in rows] == audit.metrics["value"].sort_values(ascending=False).index.tolist()
     assert {row[2].text for row in rows} <= set(NAMES)
     assert "<b>dog</b>" not in html
-    assert "augmented & distilled" in shown["text/plain"]
+    assert "augmented & distilled" in repr(audit)
 
 
 def test_a_notebook_shows_the_sentence_of_a_verdict(audit):
     verdict = audit.judge(0.1)
-    shown, _ = DisplayFormatter().format(verdict)
-    assert shown["text/plain"] == verdict.sentence
+    assert repr(verdict) == str(verdict) == verdict.sentence
 
 
 def test_of_many_models_the_best_are_shown():

@@ -72,8 +72,8 @@ class Audit:
     Attributes
     ----------
     classes : DataFrame
-        By model and class: n, samples; value, their mean, with the bounds low and high, simultaneous over the classes of
-        a model; and, of logits, accuracy. With undecided values, `value` is the mean of the smallest ones.
+        By model and class: samples n; their mean `value`, with the bounds low and high, simultaneous over the classes
+        of a model; and, of logits, accuracy. With undecided values, `value` is the mean of the smallest ones.
     metrics : DataFrame
         By model: `value` (mean over all samples), `class_mean`, the disparities `rdi`, `nrgc`, ..., the worst class's
         value `wcr`, `fp`, each with its bounds `<metric>_low` and `<metric>_high` where it has any; `wcr_class`, and

@@ -35,9 +35,9 @@ class Plots:
         """Means of the models with their intervals, and the ranks that the comparison allows."""
         return self._draw("model_ranking", ax)
 
-    def profiles(self, ax: Axes | None = None) -> Axes:
-        """Class values of each model as a line over the classes."""
-        return self._draw("class_profiles", ax)
+    def profiles(self) -> Axes:
+        """Class values of each model around a circle, on a new figure."""
+        return self._draw("class_profiles", None)
 
     def vulnerability(self, ax: Axes | None = None) -> Axes:
         """Mean rank of each class over the models."""

@@ -318,15 +318,17 @@ def fit(axes: Axes) -> None:
     scales = SCALES.pop(root_of(axes), [])
     above = SCALE_HEIGHT if scales else 0
 
-    plot.height = place.height * height
     labels_left = plot.left
+    free = place.height * height - above
+    # The level title takes two lines at most, as a rule.
+    plot.height = free - plot.top - plot.bottom - 2 * TEXT_LINE
     _wrap_upright_title(axes, plot)
     plot_width = max(30.0, place.width * width - plot.left - plot.right)
     axes.yaxis.set_label_coords(-(labels_left + 4) / plot_width, 0.5)
     # The height depends on how many lines the titles take, and their places on the height.
     with_titles = replace(plot)
     _place_titles(axes, with_titles, plot_width)
-    plot.height = max(30.0, plot.height - above - with_titles.top - with_titles.bottom)
+    plot.height = max(30.0, free - with_titles.top - with_titles.bottom)
     _place_titles(axes, plot, plot_width)
 
     left = place.x0 * width + plot.left
