@@ -1,0 +1,64 @@
+"""Run docs/notebook.md: write its pictures, and put what each block prints into the block of text below it.
+
+    python tools/run_notebook.py
+
+The Python blocks share their names, as cells of a notebook do. A picture below a block is the figure that it has drawn.
+"""
+
+import io
+import re
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import matplotlib
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs/notebook.md"
+
+PART = re.compile(
+    r"^```(?P<language>python|text)\n(?P<text>.*?)^```$|^!\[[^\]]*\]\((?P<picture>[^)]+)\)$",
+    flags=re.MULTILINE | re.DOTALL,
+)
+
+
+def run(document: Path, folder: Path) -> str:
+    """Run the blocks of a document, and return its text with what they print.
+
+    Parameters
+    ----------
+    document : Path
+    folder : Path
+        Pictures are written here, at the paths of their links.
+    """
+    from matplotlib import pyplot
+
+    names: dict[str, object] = {}
+    printed = ""
+    parts = []
+    end = 0
+    text = document.read_text(encoding="utf-8")
+    for part in PART.finditer(text):
+        parts.append(text[end : part.start()])
+        end = part.end()
+        replacement = part.group()
+        if part["language"] == "python":
+            pyplot.close("all")
+            output = io.StringIO()
+            with redirect_stdout(output):
+                exec(compile(part["text"], str(document), "exec"), names)
+            printed = output.getvalue()
+        elif part["language"] == "text":
+            replacement = f"```text\n{printed}```"
+        else:
+            path = folder / part["picture"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pyplot.gcf().savefig(path, metadata={"Software": None})
+        parts.append(replacement)
+    return "".join(parts) + text[end:]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "workflow_scripts"))
+    matplotlib.use("Agg")
+    DOCUMENT.write_text(run(DOCUMENT, DOCUMENT.parent), encoding="utf-8")
