@@ -65,6 +65,7 @@ BENCHMARKS = {
     "dag_scale": planning,
     "house": of_module("house"),
     "page": of_module("page"),
+    "notebook": of_module("notebook"),
     "real_measures": lambda: import_module("real_measures").measure(None),
 }
 """Functions that yield rows (name, ratio, target, unit, detail), by the name that chooses them."""

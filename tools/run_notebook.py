@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import matplotlib
+from matplotlib import pyplot
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs/notebook.md"
@@ -31,8 +32,6 @@ def run(document: Path, folder: Path) -> str:
     folder : Path
         Pictures are written here, at the paths of their links.
     """
-    from matplotlib import pyplot
-
     names: dict[str, object] = {}
     printed = ""
     parts = []
