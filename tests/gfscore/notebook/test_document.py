@@ -4,6 +4,7 @@ import matplotlib
 import pytest
 import torch
 from matplotlib import pyplot
+
 from run_notebook import DOCUMENT, PART, run
 
 pytestmark = pytest.mark.seconds(20)
