@@ -155,7 +155,7 @@ class AuditInMemory:
         )
 
     def tables(self, names: Collection[str], *, against_chance: bool = False) -> AuditTables:
-        """Tables that a chart is made from; of those that take time, the ones named, or None where they have no rows.
+        """Tables that a chart is made from; of those that take time, the ones named.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class AuditInMemory:
         """
         tables: dict[str, Any] = {}
         if not COMPARISONS.isdisjoint(names):
-            tables = {name: frame for name, frame in self.comparisons.items() if len(frame)}
+            tables = dict(self.comparisons)
         if self.predictions and "confusions" in names:
             tables["confusions"], tables["class_errors"] = self._confusions()
         return AuditTables(
