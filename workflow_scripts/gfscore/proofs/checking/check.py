@@ -60,8 +60,9 @@ def smallest_margin(
     Refused
         For a certificate of another claim, or one that is not whole.
     """
-    if certificate.claim != claim:
-        raise Refused("the certificate is for another network, image, label or ball")
+    others = [name for name, value in vars(claim).items() if getattr(certificate.claim, name) != value]
+    if others:
+        raise Refused(f"the certificate is for another {' and '.join(others)}")
     rivals = [tree.rival for tree in certificate.trees]
     if sorted(rivals) != sorted(set(range(network.classes)) - {claim.label}):
         raise Refused(f"the certificate holds proofs over the classes {sorted(rivals)}, not over all others")
