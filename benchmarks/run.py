@@ -60,6 +60,7 @@ BENCHMARKS = {
     "attacks": of_script("attacks"),
     "minimal_norm": of_script("minimal_norm"),
     "remedy": of_script("remedy"),
+    "regression_gate": of_module("regression_gate"),
     "from_logits": of_module("from_logits"),
     "onboarding": of_module("onboarding"),
     "dag_scale": planning,

@@ -314,7 +314,8 @@ def _decline() -> Statistic:
 
     return Statistic(
         title="largest decline of a class",
-        value=lambda values: -float(WCR.value(values.mean[values.n > 0])),
+        # Subtracted, so that no change is 0 and not -0.
+        value=lambda values: 0.0 - float(WCR.value(values.mean[values.n > 0])),
         bounds=bounds,
     )
 

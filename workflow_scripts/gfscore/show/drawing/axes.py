@@ -235,6 +235,9 @@ def _ticks_between(low, high, *, most):
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [factor * 10.0**exponent for exponent in exponents for factor in factors]
     ticks = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+    if not ticks:
+        # No round number lies in a narrow range.
+        return sorted({float(f"{low:.3g}"), float(f"{high:.3g}")})
     return ticks[:: math.ceil(len(ticks) / most)]
 
 
