@@ -1,4 +1,4 @@
-"""One task with four libraries: python benchmarks/beside_notebook.py [IMAGES].
+"""One task with three libraries: python benchmarks/beside_notebook.py [IMAGES].
 
 The task: robust accuracy of each class of a network in an l_inf ball, with 95% intervals that hold for all classes
 together, and the verdict whether every class has at least a threshold. The functions are what a user writes, from a
@@ -86,16 +86,6 @@ def by_fairlearn(model, images, labels, eps, threshold):
     return frame.by_group, verdict
 
 
-def by_autoattack(model, images, labels, eps, threshold):
-    """What RobustBench's `benchmark` runs: AutoAttack, and the accuracy of all classes together."""
-    from pyautoattack import AutoAttack
-
-    adversary = AutoAttack(model.eval(), norm="Linf", eps=eps, version="standard", verbose=False, device="cpu")
-    points = adversary.run_standard_evaluation(images, labels, bs=128)
-    accuracy = (model(points).argmax(dim=1) == labels).float().mean().item()
-    return accuracy, "PASS" if accuracy >= threshold else "FAIL"
-
-
 def lines_of(function):
     """Lines of code of a function without its head and docstring."""
     return sum(1 for line in inspect.getsource(function).splitlines()[2:] if line.strip())
@@ -109,7 +99,7 @@ def main():
     pixels, classes = test_images(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
     images = torch.from_numpy(pixels)
     labels = torch.from_numpy(classes)
-    for function in (by_gfscore, by_foolbox, by_fairlearn, by_autoattack):
+    for function in (by_gfscore, by_foolbox, by_fairlearn):
         start = time.process_time()
         result, verdict = function(network, images, labels, EPS, THRESHOLD)
         seconds = time.process_time() - start
