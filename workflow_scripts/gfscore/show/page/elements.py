@@ -181,7 +181,7 @@ class Track:
     @property
     def text(self) -> str:
         """The value as it is printed, or both ends of what is known of it."""
-        if self.proven and self.band is not None:
+        if self.proven and self.band is not None and self.band[0] < self.band[1]:
             return numbers.interval(*self.band, self.highest)
         return numbers.number(self.value)
 
