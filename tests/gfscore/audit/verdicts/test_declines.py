@@ -12,6 +12,7 @@ from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
 from gfscore.measures.declaration import Measure
 from gfscore.statistics.betting import lower_bounds
+from gfscore.statistics.error_rates import SequentialTest
 from helpers.simulated_releases import differences_of, paired_outcomes, shares_of_verdicts, verdict_on
 
 pytestmark = pytest.mark.seconds(20)
@@ -73,14 +74,8 @@ def test_wrong_labels_and_tests_that_err_widen_the_bounds():
     plain = verdict_on(differences, 2, at_most=0.1)
     mislabelled = verdict_on(differences, 2, at_most=0.1, label_error_rates=np.full(2, 0.05))
     assert mislabelled.high == pytest.approx((plain.high + 0.05) / 0.95)
-    tested = Measure(
-        title="",
-        value_range=(0.0, 1.0),
-        unit="",
-        explanation="",
-        binary=True,
-        test={"alpha": 0.05, "kind": "certified"},
-    )
+    test = SequentialTest(kappa=0.01, alpha=0.05, name="anytime", budget=1000)
+    tested = Measure(title="", value_range=(0.0, 1.0), unit="", explanation="", binary=True, test=test)
     erring = verdict_on(differences_of(np.ones(1000), np.ones(1000), labels, measure=tested), 2, at_most=0.1)
     assert erring.high == pytest.approx((plain.high + 0.05) / 0.95)
 
