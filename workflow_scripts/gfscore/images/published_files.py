@@ -146,9 +146,11 @@ def _read_pickled_batch(file: Path, variant: Variant) -> tuple[NDArray[np.uint8]
 
 def _class_names(folders: Sequence[Path], variant: Variant) -> tuple[str, ...] | None:
     name, key = NAME_KEYS[variant]
-    file = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if file is None:
+    files = [folder / name for folder in folders]
+    existing = [path for path in files if path.is_file()]
+    if not existing:
         return None
+    file = existing[0]
     names = load_plain(file).get(key, [])
     if not (isinstance(names, list) and all(isinstance(name, str | bytes) for name in names)):
         raise InputError(f"{file}: {key} is no list of names; unpack the archive again")

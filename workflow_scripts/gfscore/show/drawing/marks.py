@@ -420,7 +420,9 @@ def radars(
     centres = np.column_stack([pitch * (indices % columns + 0.5), indices // columns + 0.55])
     turn = np.linspace(0, 2 * np.pi, 61)
     circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
-    rings = [centre + size * circle for centre in centres for size in (0.5, 1.0)]
+    rings = []
+    for centre in centres:
+        rings += [centre + 0.5 * circle, centre + circle]
     axes.add_collection(LineCollection(rings, colors=LINE, linewidths=1))
     for centre, name in zip(centres, shortened_all(panels, 24), strict=True):
         _name_radar(axes, centre, name, names_of_spokes, top)

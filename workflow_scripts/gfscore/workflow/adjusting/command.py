@@ -255,8 +255,14 @@ class RemediedModel:
             before, after, low, high = (changes[f"{key}_{end}"] for end in ("before", "after", "low", "high"))
             print(f"  {words:16}{number(before)} to {number(after)}, surely by {number(low)} to {number(high)}")
         moved = self.classes.sort_values("change", ascending=False)
-        gaining = [f"{row.class_name} {row.change:+.2f}" for row in moved.itertuples() if row.low > 0]
-        losing = [f"{row.class_name} {row.change:+.2f}" for row in moved.itertuples() if row.high < 0]
+        gaining = []
+        losing = []
+        for row in moved.itertuples():
+            change = f"{row.class_name} {row.change:+.2f}"
+            if row.low > 0:
+                gaining.append(change)
+            if row.high < 0:
+                losing.append(change)
         print(f"  surely gain     {printable(', '.join(gaining) or 'none')}")
         print(f"  surely pay      {printable(', '.join(losing) or 'none')}")
         if changes["verdict_before"]:
@@ -266,10 +272,10 @@ class RemediedModel:
         points = self.curve.set_index("strength")
         for strength in (0, self.strength, 1):
             point = points.loc[strength]
-            values = [
-                f"{words} {number(point[key])} ({number(point[f'{key}_low'])} to {number(point[f'{key}_high'])})"
-                for key, words in {"worst": "worst class", "mean": "mean"}.items()
-            ]
+            values = []
+            for key, words in {"worst": "worst class", "mean": "mean"}.items():
+                low, high = number(point[f"{key}_low"]), number(point[f"{key}_high"])
+                values.append(f"{words} {number(point[key])} ({low} to {high})")
             print(f"  strength {strength:<7g}{', '.join(values)}")
 
     def write(self, target: Path, *, overwrite: bool) -> AdjustedModel:

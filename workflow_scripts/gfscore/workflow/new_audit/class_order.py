@@ -267,7 +267,10 @@ def check_order(
     if gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR:
         # Anew on all images, for the message.
         final_order = _best_order(answers, labels, k)
-        moves = [f"{classes[row]} -> {classes[column]}" for row, column in enumerate(final_order) if row != column]
+        moves = []
+        for row, column in enumerate(final_order):
+            if row != column:
+                moves.append(f"{classes[row]} -> {classes[column]}")
         raise InputError(
             f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
             f"{reordered.mean():.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
