@@ -135,15 +135,11 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     """Details on which class is weak: values, ranks, errors, targets."""
     scores = contents.rows_of_measure("class_scores")
     assert scores is not None  # every audit has one
-    highest = contents.measures[contents.measure].description.value_range[1]
-    columns = [
-        CLASS,
-        MODEL,
-        N,
-        VALUE,
-        bounded("Interval", "low", "high", highest),
-        valued("Clean accuracy", "accuracy"),
-    ]
+    measure = contents.measures[contents.measure].description
+    columns = [CLASS, MODEL, N, VALUE]
+    if measure.undecided:
+        columns.append(valued("At most", "value_most"))
+    columns += [bounded("Interval", "low", "high", measure.value_range[1]), valued("Clean accuracy", "accuracy")]
     summary = f"Every class of every model by {contents.measure}, lowest first"
     rows = scores.sort_values(["value", "label"], na_position="first")
     yield contents.listed(summary, rows, "class_scores", "Classes", columns, most=MOST_CLASS_ROWS)
