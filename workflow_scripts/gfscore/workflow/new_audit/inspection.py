@@ -84,7 +84,9 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
     radii = request.eps or (_usual_radius(data, request.norm),)
-    proof = Proven.model_validate({"norm": request.norm, "eps": as_number(radii[0]), "budget": audit_file.BUDGET})
+    proof = Proven.model_validate(
+        {"norm": request.norm, "eps": float(as_number(radii[0])), "budget": audit_file.BUDGET}
+    )
     shown_models = []
     for model in models:
         tell(f"showing {len(rows)} images to {model.name}")
