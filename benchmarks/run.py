@@ -61,6 +61,7 @@ BENCHMARKS = {
     "minimal_norm": of_script("minimal_norm"),
     "remedy": of_script("remedy"),
     "regression_gate": of_module("regression_gate"),
+    "proven": of_script("proven"),
     "from_logits": of_module("from_logits"),
     "onboarding": of_module("onboarding"),
     "dag_scale": planning,
