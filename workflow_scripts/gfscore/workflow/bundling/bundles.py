@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from gfscore.audit.samples import SampleList
+from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
@@ -357,6 +358,13 @@ class _ContentCheck:
             proofs_checked = measure.kind.name == "proven" and "proofs" in self.verification.checked
             if not measure.from_logits and not measure.derived and not proofs_checked:
                 measured.append(measure.name)
+        release = self.audit.release_values()
+        if isinstance(release, str):
+            source = ReleaseFile(self.bundle.path(release)).source
+            unchecked["last release"] = (
+                "values of the last release were not compared with its bundle, whose statement has the SHA-256 "
+                f"{source.statement_sha256}"
+            )
         if measured:
             unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
         if "statement" in self.verification.checked:
