@@ -374,8 +374,8 @@ def _parts():
     parts["search"] = Part(35, search)
     parts["values"] = Part(30, values)
     parts["two-models"] = Part(75, partial(audit, name="two-model audit", command=TWO_MODELS))
-    parts["onnx"] = Part(55, onnx_file)
-    parts["demo"] = Part(120, partial(audit, name="demo", command=DEMO))
+    parts["onnx"] = Part(70, onnx_file)
+    parts["demo"] = Part(105, partial(audit, name="demo", command=DEMO))
     return parts
 
 

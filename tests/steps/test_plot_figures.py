@@ -35,9 +35,10 @@ def test_an_audit_without_a_search_for_temperatures_has_no_figure_of_one(tmp_pat
 def test_a_process_that_ends_early_fails_the_step(tmp_path):
     audit = synthetic_audit(models=2, per_class=20, measures=("clean", "great-softmax"), calibrated=False)
     files, settings = audit.write(tmp_path), {"audit": AUDIT, "measures": audit.measures, "fp_lambda": LAM}
-    broken = settings["measures"] | {"great-softmax": {"kind": "no such kind"}}
+    # A folder in the place of a figure: it cannot be written.
+    (tmp_path / "figures/class_heatmap_great-softmax.svg").mkdir(parents=True)
     with pytest.raises(RuntimeError, match="the process that drew great-softmax ended with status 1"):
-        plot_figures(files, tmp_path / "figures", **settings | {"measures": broken}, threads=3)
+        plot_figures(files, tmp_path / "figures", **settings, threads=3)
 
 
 def test_an_interruption_leaves_no_process_that_goes_on_drawing(tmp_path, monkeypatch):
