@@ -12,6 +12,7 @@
 # make validators  foreign readers of what is exported, for its tests, in .venv-validators
 # make bench   speed and memory side by side, into benchmarks/results.json
 # make lint    format, style, layers and types, as CI checks them; make format: the first two mended
+# make release  wheel and source distribution in dist/, each tried in an empty environment (for maintainers)
 # make help    this list
 # make lock    the locks and envs/ from pyproject.toml; ARGS=--upgrade: at the newest versions (for maintainers)
 
@@ -33,7 +34,7 @@ export AUDIT $(OWN)
 
 BIN = $(VENV)/bin
 
-.PHONY: help setup audit gate bundle verify validators test test-all test-workflow test-slurm test-faults torture bench lint format lock
+.PHONY: help setup audit gate bundle verify validators test test-all test-workflow test-slurm test-faults torture bench lint format lock release
 .DEFAULT_GOAL := audit
 
 help:
@@ -111,3 +112,6 @@ format: setup
 
 lock: setup
 	@"$(BIN)/python" tools/lock.py $(ARGS)
+
+release: setup
+	@"$(BIN)/python" tools/release.py
