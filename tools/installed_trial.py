@@ -1,7 +1,8 @@
 """Try an installed gfscore: run by tools/release.py in an environment that holds a release and nothing else.
 
-python -I installed_trial.py logits DOCS      audit the logits of DOCS/example, as its table class_scores has them
-python -I installed_trial.py notebook DOCS    run the Python blocks of DOCS/notebook.md that need no torch
+    python -I installed_trial.py DOCS
+
+Audits the logits of DOCS/example, and runs the Python blocks of DOCS/notebook.md that need no torch.
 """
 
 import re
@@ -53,8 +54,6 @@ def run_notebook(page: Path) -> int:
 
 
 if __name__ == "__main__":
-    part, docs = sys.argv[1], Path(sys.argv[2])
-    if part == "logits":
-        print(f"{audit_example(docs / 'example')} models of docs/example audited from their logits")
-    else:
-        print(f"{run_notebook(docs / 'notebook.md')} blocks of docs/notebook.md run")
+    docs = Path(sys.argv[1])
+    print(f"{audit_example(docs / 'example')} models of docs/example audited from their logits")
+    print(f"{run_notebook(docs / 'notebook.md')} blocks of docs/notebook.md run")

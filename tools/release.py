@@ -1,9 +1,9 @@
 """Build a release, and try it as a user gets it: `make release`.
 
 Version, changelog, citation and tag must agree. Wheel and source distribution are built into dist/. Each is installed
-in an empty environment with nothing but what it requires, where the logits of docs/example are audited: class values
-must be those of the example's table. With the extra `report`, the Python blocks of docs/notebook.md that need no torch
-run there too. Without a tag at the commit it is a rehearsal, and says what a release still needs.
+in an empty environment with nothing but what it requires. There the Python blocks of docs/notebook.md run that need no
+torch, and the logits of docs/example are audited: class values must be those of the example's table. Without a tag at
+the commit it is a rehearsal, and says what a release still needs.
 """
 
 import argparse
@@ -85,11 +85,10 @@ def try_installed(distribution: Path) -> None:
         environment = Path(folder, "environment")
         python = environment / "bin" / "python"
         _uv("venv", "--quiet", "--python", sys.executable, str(environment))
-        for extra, part in (("", "logits"), ("[report]", "notebook")):
-            _uv("pip", "install", "--quiet", "--python", str(python), f"gfscore{extra} @ {distribution.as_uri()}")
-            # Isolated, and elsewhere: nothing of this checkout can be imported.
-            command = [python, "-I", INSTALLED_TRIAL, part, ROOT / "docs"]
-            subprocess.run(command, cwd=folder, env=os.environ | {"MPLBACKEND": "agg"}, check=True)
+        _uv("pip", "install", "--quiet", "--python", str(python), str(distribution))
+        # Isolated, and elsewhere: nothing of this checkout can be imported.
+        command = [python, "-I", INSTALLED_TRIAL, ROOT / "docs"]
+        subprocess.run(command, cwd=folder, env=os.environ | {"MPLBACKEND": "agg"}, check=True)
 
 
 def _uv(*arguments: str) -> None:
