@@ -26,7 +26,7 @@ def audit_example(folder: Path) -> int:
 
     Raises SystemExit for class values that differ from those of its table.
     """
-    scores = pd.read_parquet(next(folder.glob("audits/*/class_scores.parquet")))
+    scores = pd.read_csv(next(folder.glob("audits/*/class_scores.csv")))
     scores = scores[(scores["measure"] == MEASURE) & scores["calibration"].isna()]
     files = sorted(folder.glob("logits/*/*/*.parquet"))
     for file in files:

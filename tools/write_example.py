@@ -2,8 +2,8 @@
 
     .venv/bin/python tools/write_example.py
 
-Runs configs/example.yaml, which trains three networks, and bundles it with its logits in the place of docs/example.
-The picture needs Chromium.
+Runs configs/example.yaml, which trains two networks, and bundles it. Of the bundle docs/example keeps what a reader
+looks at, with the statement of all of it, and the logits. The picture needs Chromium.
 """
 
 import os
@@ -20,6 +20,17 @@ AUDIT = "example"
 EXAMPLE = ROOT / "docs" / "example"
 PICTURE = ROOT / "docs" / "images" / "first-screen.png"
 SCREEN = {"width": 1280, "height": 800}
+FOLDER = f"audits/{AUDIT}"
+KEPT = (
+    "statement.json",
+    f"{FOLDER}/report.html",
+    f"{FOLDER}/verdict.json",
+    f"{FOLDER}/config.yaml",
+    f"{FOLDER}/class_scores.csv",
+    f"{FOLDER}/model_summary.csv",
+    "logits/*/*/*.parquet",
+)
+"""Files of the bundle that docs/example keeps."""
 
 
 def audit() -> None:
@@ -28,12 +39,16 @@ def audit() -> None:
 
 
 def replace_example() -> None:
-    """Bundle the audit, and put the bundle in the place of docs/example."""
+    """Bundle the audit, and put the files that are kept in the place of docs/example."""
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, AUDIT)
         _run("gfscore.workflow.command", "bundle", AUDIT, "--with", "logits", "--to", str(bundle))
         shutil.rmtree(EXAMPLE, ignore_errors=True)
-        shutil.copytree(bundle, EXAMPLE)
+        for pattern in KEPT:
+            for file in bundle.glob(pattern):
+                target = EXAMPLE / file.relative_to(bundle)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, target)
 
 
 def take_picture() -> None:
