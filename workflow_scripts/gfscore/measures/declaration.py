@@ -141,7 +141,7 @@ class Kind(Generic[S]):
     Raises InputError, with the remedy, where it cannot be made of them.
     """
     entries_for: Callable[[Mapping[str, Any]], Iterator[dict[str, Any]]] = lambda measures: iter(())
-    """entries_for(measures): entries of this kind that an audit with these measures has without naming them."""
+    """entries_for(measures): entries of this kind that are added to an audit with these measures."""
     named_by: tuple[str, ...] = ()
     """Settings that make the name of a measure without one, such as "smoothing.sigma" (gfscore.measures.names)."""
     columns: tuple[Column, ...] = ()

@@ -1,7 +1,7 @@
-"""Evidence interval: what proofs and attacks in one ball leave open of each sample's robustness.
+"""Evidence interval: robust accuracy in a ball, between what is proven and what attacks have not refuted.
 
-Made of a measure of kind `proven` and of those of kind `adversarial` in the same ball, on the same samples: a sample is
-robust where it is proven, not robust where an attack refutes it, and open elsewhere.
+It combines one measure of kind `proven` with those of kind `adversarial` in the same ball and on the same samples. A
+sample is robust if that is proven, not robust if an attack breaks it, and open if neither is known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROVEN = "proven"
 ATTACKED = "adversarial"
-"""Kinds of measures that it is made of."""
+"""Kinds of measures that an evidence interval combines."""
 
 REFUTED = ("refuted", "refuted_float32")
 """Values of the column `status` of kind `proven` for a sample that its own attack refutes."""
@@ -39,8 +39,8 @@ class Robust(Settings):
     members: Annotated[
         list[Name],
         Field(
-            description="Measures that it is made of, one of kind proven and some of kind adversarial; without, all of "
-            "the audit in this ball on the samples of the one that proves."
+            description="Measures that are combined: one of kind proven, others of kind adversarial. Empty for all "
+            "measures of the audit in this ball, on the same samples as the proven one."
         ),
     ] = Field(default_factory=list)
 
@@ -82,21 +82,21 @@ def members_of(settings: Robust, measures: Mapping[str, "NamedMeasure"]) -> list
     Raises
     ------
     InputError
-        With the remedy, where these are not one proof and some attacks in the ball, on the same samples.
+        Unless there are one proof and at least one attack in the ball, on the same samples.
     """
     ball = ball_words(settings.norm, settings.eps)
     for name in settings.members:
         if name not in measures:
             raise InputError(unknown_name("measure of the audit", name, measures))
-        if not _is_of(settings, measures[name], PROVEN, ATTACKED):
+        if not _is_evidence(settings, measures[name], PROVEN, ATTACKED):
             raise InputError(
                 f"{name!r} says nothing of {ball}: members are measures of kind {PROVEN} and {ATTACKED} with this norm "
                 "and eps; leave it out"
             )
 
     candidates = settings.members or list(measures)
-    proofs = [name for name in candidates if _is_of(settings, measures[name], PROVEN)]
-    attacks = [name for name in candidates if _is_of(settings, measures[name], ATTACKED)]
+    proofs = [name for name in candidates if _is_evidence(settings, measures[name], PROVEN)]
+    attacks = [name for name in candidates if _is_evidence(settings, measures[name], ATTACKED)]
     for kind, names in ((PROVEN, proofs), (ATTACKED, attacks)):
         if not names:
             raise InputError(f"needs a measure of kind {kind} in {ball}; name one among `measures` of the audit")
@@ -106,29 +106,30 @@ def members_of(settings: Robust, measures: Mapping[str, "NamedMeasure"]) -> list
         )
 
     comparable = [name for name in attacks if measures[name].subset == measures[proofs[0]].subset]
-    others = [name for name in attacks if name not in comparable]
-    if not comparable or (settings.members and others):
+    incomparable = [name for name in attacks if name not in comparable]
+    if not comparable or (settings.members and incomparable):
         raise InputError(
-            f"{proofs[0]} and {enumeration(others)} are of different samples; give them the same `subset`, or leave "
-            "this measure out"
+            f"{proofs[0]} and {enumeration(incomparable)} are of different samples; give them the same `subset`, or "
+            "leave this measure out"
         )
     return [*proofs, *comparable]
 
 
 def entries_for(measures: Mapping[str, "NamedMeasure"]) -> Iterator[dict[str, Any]]:
-    """Yield the entries of the evidence intervals that an audit with these measures has without naming them.
+    """Yield entries of the evidence intervals that are added to an audit with these measures.
 
-    One for each ball in which its measures make one, except where it names one.
+    There is one for each ball with a proof and attacks on the same samples, unless the audit names one in that ball.
     """
-    balls = {}
-    named = []
+    entry_of_ball = {}
+    named_balls = []
     for measure in measures.values():
         if measure.kind.name == PROVEN:
-            balls[_ball_of(measure.settings)] = {"norm": measure.entry()["norm"], "eps": measure.entry()["eps"]}
+            entry = measure.entry()
+            entry_of_ball[_ball_of(measure.settings)] = {"norm": entry["norm"], "eps": entry["eps"]}
         if measure.kind.name == KIND.name:
-            named.append(_ball_of(measure.settings))
-    for ball, entry in balls.items():
-        if ball in named:
+            named_balls.append(_ball_of(measure.settings))
+    for ball, entry in entry_of_ball.items():
+        if ball in named_balls:
             continue
         try:
             members_of(Robust.model_validate(entry), measures)
@@ -141,7 +142,7 @@ def _ball_of(settings: Any) -> tuple[str, float]:
     return settings.norm, settings.eps
 
 
-def _is_of(settings: Robust, measure: "NamedMeasure", *kinds: str) -> bool:
+def _is_evidence(settings: Robust, measure: "NamedMeasure", *kinds: str) -> bool:
     # Whether a measure is of one of these kinds, in the ball of the evidence interval.
     return measure.kind.name in kinds and _ball_of(measure.settings) == _ball_of(settings)
 
@@ -157,10 +158,10 @@ def evidence_interval(
     Parameters
     ----------
     tables : sequence of DataFrame
-        Samples tables of the members in the order of `members_of`, each with the rows of the same N samples, their
-        index; all missing in the row of a sample that a member lacks.
+        Samples tables of the members in the order of `members_of`, each with the same N samples as its index. Where a
+        member has no row of a sample, all its columns are missing.
     settings : Robust
-        Has no influence.
+        Not used: the tables are already those of its ball.
     sources : sequence of path
         Files of the tables, which errors name.
 
@@ -173,18 +174,19 @@ def evidence_interval(
     Raises
     ------
     InputError
-        For a sample that is proven, and that an attack refutes: one of the two is wrong.
+        For a sample that is proven robust and that an attack breaks: one of the two is wrong.
     """
     proofs = tables[0]
     proven = proofs["value"].eq(1).to_numpy()
     attacked = proofs["status"].isin(REFUTED).to_numpy()
     for table, source in zip(tables[1:], sources[1:], strict=True):
         refuted = table["value"].eq(0).to_numpy()
-        both = proven & refuted
-        if both.any():
+        contradicted = proven & refuted
+        if contradicted.any():
             raise InputError(
-                f"{sources[0]} and {source}: the sample {proofs.index[both.argmax()]!r} is proven and yet attacked, as "
-                f"are {int(both.sum())} in all. Either the files are of two networks, or the margin of the proof "
+                f"{sources[0]} and {source}: the sample {proofs.index[contradicted.argmax()]!r} is proven robust, "
+                f"and yet an attack breaks it ({int(contradicted.sum())} samples in all). Either the files are of two "
+                "networks, or the margin of the proof "
                 "(`lower` in the first file) is as small as the rounding errors of float32, or the proof is wrong. "
                 "Measure the attack again with `counterexamples: true`, which keeps the point, and please report it; "
                 "until it is explained, leave one of the two measures out"
