@@ -54,9 +54,19 @@ class Ball:
         self.high = np.clip(np.nextafter(self.centre + self.eps, np.inf), 0, 1)
 
     def lower_bounds(self, rows: Array, window: Window) -> Array:
-        """Of the linear functions with the coefficients `rows` (..., R) of a window of the pixels, (R,)."""
+        """Lower bounds (R,) over the ball of linear functions, whose coefficients for a window of pixels are `rows`.
+
+        Parameters
+        ----------
+        rows : ndarray
+            (..., R), one function in each column.
+        window : tuple of slice
+            Pixels with a coefficient.
+        """
         rows = rows.reshape(-1, rows.shape[-1])
-        low, high, centre = (pixels[window].reshape(-1) for pixels in (self.low, self.high, self.centre))
+        low = self.low[window].reshape(-1)
+        high = self.high[window].reshape(-1)
+        centre = self.centre[window].reshape(-1)
         # Sums of the sizes of all terms, which bound the rounding error.
         sizes = np.maximum(np.abs(low), np.abs(high)) @ np.abs(rows)
         if self.norm != "l2":
@@ -66,7 +76,8 @@ class Ball:
 
         # Lagrangian dual of the minimum in the box under |offset| <= eps: a lower bound with any multiplier.
         multiplier = np.maximum(np.linalg.norm(rows, axis=0) / self.eps, 1e-30)
-        lowest, highest = np.nextafter(low - centre, -2)[:, None], np.nextafter(high - centre, 2)[:, None]
+        lowest = np.nextafter(low - centre, -2)[:, None]
+        highest = np.nextafter(high - centre, 2)[:, None]
         offset = np.clip(-rows / multiplier, lowest, highest)
         penalised = rows * offset + multiplier / 2 * offset**2
         dual = centre @ rows + penalised.sum(0) - multiplier / 2 * self.eps**2
@@ -142,16 +153,16 @@ class Intervals:
 
 @dataclass
 class _Choices:
-    # What the certificate chooses for R linear functions, by activation, each of its shape (..., R): slopes of the
-    # lines below ReLUs, of CROWN where there are none; signs of the inputs, 0 without a split, and their multipliers.
+    # What a certificate chooses for the bounds of R linear functions. Keys are indices of activations, values have the
+    # shape of the activation and R.
 
-    slopes: dict[int, Array] = field(default_factory=dict)
-    signs: dict[int, Array] = field(default_factory=dict)
-    multipliers: dict[int, Array] = field(default_factory=dict)
+    slopes: dict[int, Array] = field(default_factory=dict)  # of the lines below ReLUs; without a key those of CROWN
+    signs: dict[int, Array] = field(default_factory=dict)  # of inputs that are split, 0 for the others
+    multipliers: dict[int, Array] = field(default_factory=dict)  # Lagrange multipliers of the splits
 
 
 class Bounds(Intervals):
-    """The same in a ball, narrowed by the slopes of a certificate, and with them bounds of margins.
+    """Intervals of a network's values in a ball, narrowed by a certificate, and the margins that it proves there.
 
     Raises
     ------
@@ -178,19 +189,19 @@ class Bounds(Intervals):
         if self.ball.norm == "linf" and self.network.mixings[source] <= 1:
             # Intervals are exact.
             return low, high
-        # Copies, and views that change with them.
+        # The flat arrays are views: what is written to them changes low and high.
         low, high = low.copy(), high.copy()
         flat_low, flat_high = low.reshape(-1), high.reshape(-1)
-        needy = (flat_low < 0) & (flat_high > 0)
+        needs_two_lines = (flat_low < 0) & (flat_high > 0)
         if self._is_curve(index):
-            needy = flat_low < flat_high
+            needs_two_lines = flat_low < flat_high
         functions_at_once = max(1, self._functions_at_once() // 2)
-        for tile in _tiles(np.flatnonzero(needy), low.shape):
+        for tile in _tiles(np.flatnonzero(needs_two_lines), low.shape):
             for start in range(0, len(tile), functions_at_once):
                 places = tile[start : start + functions_at_once]
                 count = len(places)
-                # Every input, and its negative.
-                rows, window = _units(np.concatenate([places, places]), low.shape)
+                # Lower bounds of every input, and of its negative: minus an upper bound.
+                rows, window = _unit_vectors(np.concatenate([places, places]), low.shape)
                 rows[..., count:] *= -1
                 bounds = self._lower_bounds(source, rows, window, self._slopes(index, places))
                 flat_low[places] = np.fmax(flat_low[places], bounds[:count])
@@ -209,7 +220,7 @@ class Bounds(Intervals):
         columns, members = np.nonzero(places[:, None] == proof.places[None])
         stored = np.concatenate([proof.lower[members], proof.upper[members]])
         columns = np.concatenate([columns, columns + len(places)])
-        for layer, units, unit_places in self._units(stored.shape[1]):
+        for layer, units, unit_places in self._units_by_layer(stored.shape[1]):
             if self._is_curve(layer):
                 continue
             slopes = np.repeat(self.lines[layer].below.reshape(-1, 1), 2 * len(places), axis=1)
@@ -220,8 +231,9 @@ class Bounds(Intervals):
     def _is_curve(self, index: int) -> bool:
         return self.network.nodes[index].kind in CURVES
 
-    def _units(self, count: int) -> Iterator[tuple[int, Indices, Indices]]:
-        # By layer, of the first `count` units of the certificate: index of the activation, units, and their places.
+    def _units_by_layer(self, count: int) -> Iterator[tuple[int, Indices, Indices]]:
+        # The first `count` units of the certificate, layer by layer: index of the activation in the network, numbers of
+        # the units in the certificate, and their places in the activation.
         layers, places = self.certificate.layers[:count], self.certificate.places[:count]
         for number in np.unique(layers):
             units = np.flatnonzero(layers == number)
@@ -250,7 +262,8 @@ class Bounds(Intervals):
         return float(smallest)
 
     def _choices(self, leaves: Sequence[Leaf]) -> _Choices:
-        # Of some leaves: first by unit of the certificate, then by the place of the unit in its activation.
+        # Signs, multipliers and slopes of some leaves. Leaves give them by unit of the certificate; from there they are
+        # written to the place of the unit in its activation, a column for each leaf.
         count = len(self.certificate.layers)
         choices = _Choices()
         signs = np.zeros((count, len(leaves)))
@@ -261,7 +274,7 @@ class Bounds(Intervals):
         with_slopes = np.flatnonzero([len(leaf.slopes) > 0 for leaf in leaves])
         slopes = np.array([leaf.slopes for leaf in leaves if len(leaf.slopes)]).T / 255
 
-        for layer, units, places in self._units(count):
+        for layer, units, places in self._units_by_layer(count):
             shape = (*self.low[layer].shape, len(leaves))
             if self._is_curve(layer):
                 if signs[units].any():
@@ -281,19 +294,20 @@ class Bounds(Intervals):
     # ---- linear functions ----
 
     def _lower_bounds(self, node: int, rows: Array, window: Window, choices: _Choices) -> Array:
-        # Of linear functions of a node's values. They are carried back from node to node; `pending` holds the
-        # coefficients of the nodes that are still to be replaced by their inputs.
+        # Lower bounds of linear functions of a node's values. The functions are carried back from node to node to the
+        # image; `pending` holds the coefficients of the nodes that are still to be replaced by their inputs.
         pending: dict[int, Coefficients] = {node: (rows, window)}
-        constant, error = np.zeros(rows.shape[-1]), np.zeros(rows.shape[-1])
+        constant = np.zeros(rows.shape[-1])
+        error = np.zeros(rows.shape[-1])
         by_intervals = np.full_like(constant, -np.inf)
-        first = True
+        intervals_tried = False
         while True:
             index = max(pending)
-            if first and not any(member in self.network.operators for member in pending):
+            if not intervals_tried and not any(member in self.network.operators for member in pending):
                 # The intervals of the last activations may give a better bound than the image.
                 by_intervals = constant - error + self._by_intervals(pending)
                 by_intervals -= 8 * UNIT * np.abs(by_intervals)
-                first = False
+                intervals_tried = True
             rows, window = pending.pop(index)
             if index == 0:
                 break
@@ -312,9 +326,10 @@ class Bounds(Intervals):
                     pending[number] = added_coefficients
                     continue
                 pending[number] = added(pending[number], added_coefficients)
-                values, around = pending[number]
+                # The sum of coefficients is rounded.
+                sums, sums_window = pending[number]
                 largest = np.maximum(np.abs(self.low[number]), np.abs(self.high[number]))
-                error += 4 * UNIT * _dot(largest[around], np.abs(values))
+                error += 4 * UNIT * _dot(largest[sums_window], np.abs(sums))
         minimum = self.ball.lower_bounds(rows, window)
         error = (error + 8 * UNIT * (np.abs(constant) + np.abs(minimum))) * (1 + 1e-6) + TINY
         return np.fmax(constant + minimum - error, by_intervals)
@@ -344,7 +359,8 @@ class Bounds(Intervals):
         magnitudes = np.abs(values)
         if index in choices.signs:
             # A split ReLU is linear: the identity for inputs of at least 0, else 0. Its inputs have one sign.
-            signs, multipliers = choices.signs[index][window], choices.multipliers[index][window]
+            signs = choices.signs[index][window]
+            multipliers = choices.multipliers[index][window]
             values = np.where(signs == 0, values, rows * (signs > 0) - multipliers * signs)
             magnitudes = np.abs(rows) + multipliers
             rows = rows * (signs == 0)
@@ -369,14 +385,16 @@ def _tiles(places: Indices, shape: Shape) -> Iterator[Indices]:
         yield places
         return
     _, _, rows, columns = np.unravel_index(places, shape)
-    tall, wide = -(-shape[2] // TILES), -(-shape[3] // TILES)
-    tile = rows // tall * TILES + columns // wide
+    # Sides of a piece, rounded up.
+    height = -(-shape[2] // TILES)
+    width = -(-shape[3] // TILES)
+    tile = rows // height * TILES + columns // width
     for number in np.unique(tile):
         yield places[tile == number]
 
 
-def _units(places: Indices, shape: Shape) -> Coefficients:
-    # Coefficients of single values of a node, one for each column, for the smallest window of all.
+def _unit_vectors(places: Indices, shape: Shape) -> Coefficients:
+    # Linear functions that are single values of a node, one in each column, in the smallest window that holds them all.
     window = list(whole(shape))
     positions = list(np.unravel_index(places, shape))
     if len(shape) == 4:

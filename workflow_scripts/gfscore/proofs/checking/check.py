@@ -58,14 +58,17 @@ def smallest_margin(
     Raises
     ------
     Refused
-        For a certificate of another claim, or one that is not whole.
+        For a certificate of another claim, and for one without a complete tree for every other class.
     """
-    others = [name for name, value in vars(claim).items() if getattr(certificate.claim, name) != value]
-    if others:
-        raise Refused(f"the certificate is for another {' and '.join(others)}")
-    rivals = [tree.rival for tree in certificate.trees]
-    if sorted(rivals) != sorted(set(range(network.classes)) - {claim.label}):
-        raise Refused(f"the certificate holds proofs over the classes {sorted(rivals)}, not over all others")
+    different = [name for name, value in vars(claim).items() if getattr(certificate.claim, name) != value]
+    if different:
+        raise Refused(f"the certificate is for another {' and '.join(different)}")
+
+    other_classes = [k for k in range(network.classes) if k != claim.label]
+    rivals = sorted(tree.rival for tree in certificate.trees)
+    if rivals != other_classes:
+        raise Refused(f"the certificate bounds the margins over the classes {rivals}, not over {other_classes}")
+
     bounds = Bounds(network, Ball(image, claim.norm, claim.eps), certificate, float32=float32)
     leaves: list[Leaf] = []
     for tree in certificate.trees:
@@ -92,7 +95,9 @@ def margins_at(point: NDArray[np.floating], label: int, network: PlainNetwork) -
     """
     pixels = point[None].astype(np.float64)
     bounds = Intervals(network, pixels, pixels)
-    low, high = bounds.low[-1].reshape(-1), bounds.high[-1].reshape(-1)
+    low = bounds.low[-1].reshape(-1)
+    high = bounds.high[-1].reshape(-1)
     rivals = np.arange(network.classes) != label
-    lower, upper = low[label] - high[rivals], high[label] - low[rivals]
+    lower = low[label] - high[rivals]
+    upper = high[label] - low[rivals]
     return np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)

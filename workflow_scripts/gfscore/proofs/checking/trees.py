@@ -19,7 +19,21 @@ class Refused(InputError):
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of the ball: the class that the margin is over, its splits with signs and multipliers, slopes or none."""
+    """A part of the ball in which one bound of a margin z_y - z_j must hold.
+
+    Attributes
+    ----------
+    rival : int
+        The class j.
+    units : list of int
+        Units of the certificate whose inputs have one sign in this part, one for each split on the way to it.
+    signs : list of int
+        These signs, 1 or -1.
+    multipliers : ndarray
+        Lagrange multipliers of the splits, at least 0.
+    slopes : ndarray
+        Slopes of the lines below the certificate's units, in 255ths; empty for those of CROWN.
+    """
 
     rival: int
     units: list[int]
@@ -56,11 +70,12 @@ def _paths(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]
             raise Refused("the certificate holds a part that no split makes")
         if unit < 0:
             continue
-        if not node < first < count - 1 or paths[first] is not None or paths[first + 1] is not None:
+        has_children = node < first < count - 1
+        if not has_children or paths[first] is not None or paths[first + 1] is not None:
             raise Refused("the certificate lacks a part of a split")
         split_units, signs = path
         if unit in split_units or unit >= units:
-            raise Refused("the certificate splits a part by a unit that it does not have, or twice by one")
+            raise Refused("the certificate splits a part by a unit that it does not list, or twice by the same unit")
         paths[first] = ([*split_units, unit], [*signs, 1])
         paths[first + 1] = ([*split_units, unit], [*signs, -1])
     for node, path in enumerate(paths):

@@ -1,7 +1,8 @@
-"""Certificates and counterexamples of a bundle: what it holds to check them, and their check, in numpy alone.
+"""Certificates and counterexamples of a bundle: the files that their check needs, and the check, in numpy alone.
 
-They stand in the samples tables. The part `proofs` adds the networks, as plain arrays, and the pixels of the samples
-concerned; with these every bound and every point is computed again (gfscore.proofs.checking).
+The samples tables hold the certificates and counterexamples. The part `proofs` of a bundle adds the networks, as plain
+arrays, and the pixels of these samples; from both, the check computes every bound and every margin again
+(gfscore.proofs.checking).
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ Image = NDArray[np.float32]
 PIXELS = "proofs/images.npz"
 
 LARGEST_PIXELS = 1 << 28
-"""Bytes of pixels, before compression, that a bundle holds of samples with certificates and counterexamples."""
+"""Most bytes of pixels, before compression, in the part `proofs` of a bundle."""
 
 LARGEST_NETWORK = 1 << 30
-"""Bytes of a network's file that are read."""
+"""Most bytes of a network's file that the check reads."""
 
 FLOAT32_TOLERANCE = 1e-3
-"""By how much logits of float32 may differ from the exact ones, against 1 + their size."""
+"""How much margins in float32 may differ from the exact ones, relative to 1 + the size of the largest."""
 
 MOST_FAULTS = 5
-"""Faults of one table that are named."""
+"""Most faults of one table that are reported one by one."""
 
-EVERY = 50
-"""Certificates after which progress is said."""
+PROGRESS_STEP = 50
+"""Certificates and counterexamples from one report of progress to the next."""
 
 Report = Callable[[str], None]
 
@@ -127,9 +128,9 @@ def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
     models: dict[str, PlannedModel] = {}
     for table in evidence_tables(audit):
         frame = table.read(table.path)
-        concerned = frame["sample_id"][_concerned(table, frame)]
-        samples.update(concerned)
-        if len(concerned):
+        sample_ids = frame.loc[_rows_to_check(table, frame), "sample_id"]
+        samples.update(sample_ids)
+        if len(sample_ids):
             models[table.network] = table.model
     if not samples:
         return False
@@ -158,15 +159,15 @@ def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
                 raise InputError("it has no gradients")
             network = PlainNetwork(graph_of(classifier.network, images.image_shape).plain())
         except InputError as error:
-            report(f"proofs: {model.label}: what counterexamples are classified as cannot be checked: {error}")
+            report(f"proofs: {model.label}: without its network, counterexamples are checked in part only: {error}")
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(network.to_bytes())
     return True
 
 
-def _concerned(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool_]:
-    # Rows with a certificate, or with a point that is wrong: a counterexample, or the sample itself.
+def _rows_to_check(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool_]:
+    # Rows with a certificate, or with a misclassified point: a counterexample, or the sample itself.
     if table.measure.kind.name == "proven":
         return (frame["status"] != "open").to_numpy()
     return (frame["counterexample"].notna() | (frame["attack"] == ALREADY_WRONG)).to_numpy()
@@ -184,14 +185,14 @@ class EvidenceCheck:
     bundle : Bundle
     audit : PlannedAudit
     report : callable
-        Takes sentences on how far it is.
+        Takes a sentence on the progress of the check.
 
     Attributes
     ----------
     certificates, points : int
         How many were checked.
     unchecked : list of str
-        What was not, and why.
+        Sentences on what could not be checked, and why.
     """
 
     bundle: Bundle
@@ -205,12 +206,12 @@ class EvidenceCheck:
     @cached_property
     def tables(self) -> list[tuple[EvidenceTable, pd.DataFrame]]:
         """Tables with evidence, and their rows."""
-        found = []
+        tables = []
         for table in evidence_tables(self.audit):
             frame = table.read(self.bundle.path(table.path))
             if len(frame):
-                found.append((table, frame))
-        return found
+                tables.append((table, frame))
+        return tables
 
     @property
     def has_part(self) -> bool:
@@ -220,26 +221,29 @@ class EvidenceCheck:
     def faults(self) -> Iterator[str]:
         """Yield what is wrong, each sentence with the table and the sample."""
         images = self._images()
-        yield from self._other_pixels(images)
-        total = sum(int(_concerned(table, frame).sum()) for table, frame in self.tables)
+        yield from self._pixel_faults(images)
+        total = sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
         for table, frame in self.tables:
             network = self._network(table)
-            yield from self._other_answers(table, frame, network, images)
-            found = 0
+            yield from self._network_faults(table, frame, network, images)
+            faulty_rows = 0
             without_pixels = 0
             for row in frame.to_dict("records"):
                 image = images.get(row["sample_id"])
                 try:
                     self._check_row(table, row, network, image)
-                    without_pixels += image is None and _has_evidence(row)
+                    if image is None and _has_evidence(row):
+                        without_pixels += 1
                 except InputError as error:
-                    found += 1
-                    if found <= MOST_FAULTS:
+                    faulty_rows += 1
+                    if faulty_rows <= MOST_FAULTS:
                         yield f"{name_of(table.path)}: {printable(row['sample_id'])}: {error}"
-                if (self.certificates + self.points) % EVERY == EVERY - 1:
-                    self.report(f"certificates and counterexamples: {self.certificates + self.points} of {total}")
-            if found > MOST_FAULTS:
-                yield f"{name_of(table.path)}: {found - MOST_FAULTS} more with a wrong certificate or counterexample"
+                checked = self.certificates + self.points
+                if checked % PROGRESS_STEP == PROGRESS_STEP - 1:
+                    self.report(f"certificates and counterexamples: {checked} of {total}")
+            if faulty_rows > MOST_FAULTS:
+                more = faulty_rows - MOST_FAULTS
+                yield f"{name_of(table.path)}: {more} more with a wrong certificate or counterexample"
             if without_pixels:
                 number = counted(without_pixels, "sample")
                 self.unchecked.append(
@@ -280,9 +284,11 @@ class EvidenceCheck:
         return self.bundle.json(self.audit.dataset.manifest)
 
     def _network(self, table: EvidenceTable) -> PlainNetwork | None:
-        # Both measures of a model share what is computed once for a network.
-        if table.network in self._networks or table.network not in self.bundle.digests:
-            return self._networks.get(table.network)
+        # Read once for a model: its tables are checked with the same object, which keeps what it has computed.
+        if table.network in self._networks:
+            return self._networks[table.network]
+        if table.network not in self.bundle.digests:
+            return None
         path = self.bundle.path(table.network)
         if path.stat().st_size > LARGEST_NETWORK:
             raise InputError(f"{table.network}: larger than {LARGEST_NETWORK:,} bytes; no such network has proofs")
@@ -292,28 +298,28 @@ class EvidenceCheck:
             raise InputError(f"{table.network}: {error}") from error
         return self._networks[table.network]
 
-    def _other_pixels(self, images: dict[str, Image]) -> Iterator[str]:
+    def _pixel_faults(self, images: dict[str, Image]) -> Iterator[str]:
         dataset = read_table(self.bundle.path(self.audit.dataset.samples), DATASET)
         expected = dict(zip(dataset["sample_id"], dataset["pixel_digest"], strict=True))
         for name, pixels in images.items():
             if expected.get(name) not in _pixel_digests(pixels):
                 yield f"{PIXELS}: {printable(name)}: other pixels than datasets/{self.audit.dataset.name}.parquet says"
 
-    def _other_answers(
+    def _network_faults(
         self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
     ) -> Iterator[str]:
-        # The plain network must answer to the samples as the one that was measured did.
+        # The plain network must predict, for the samples themselves, what the measured network predicted.
         if network is None:
             return
         shape = tuple(self._manifest["image_shape"])
         if network.nodes[0].shape[1:] != shape or network.classes != len(self._manifest["classes"]):
-            yield f"{table.network}: a network of other images or classes than those of the dataset"
+            yield f"{table.network}: the network takes other images, or has other classes, than the dataset"
             return
         rows = frame[["sample_id", "clean_prediction"]].dropna().itertuples(index=False)
         for name, prediction in rows:
-            if name in images and _surely_not(margins_at(images[name], int(prediction), network)):
+            if name in images and _certainly_not_predicted(margins_at(images[name], int(prediction), network)):
                 yield (
-                    f"{table.network}: another network than the one that was measured: it answers otherwise to "
+                    f"{table.network}: another network than the one that was measured: it predicts another class for "
                     f"{printable(name)}"
                 )
                 return
@@ -334,7 +340,7 @@ class EvidenceCheck:
         status, content = row["status"], row["certificate"]
         is_proven = status == "proven"
         if is_proven != (content is not None) or is_proven != (row["value"] == 1):
-            raise InputError(f"it is {status} with the value {row['value']:g}, {_with(content, 'certificate')}")
+            raise InputError(f"it is {status} with the value {row['value']:g}, {_presence(content, 'certificate')}")
         is_refuted = status in ("refuted", "refuted_float32")
         if row["counterexample"] is not None and not is_refuted:
             raise InputError(f"it is {status}, with a counterexample")
@@ -366,7 +372,9 @@ class EvidenceCheck:
         content = row["counterexample"]
         is_wrong = row["attack"] == ALREADY_WRONG
         if content is not None and (row["value"] != 0 or is_wrong):
-            raise InputError("it has a counterexample, and counts as one that no attack broke")
+            raise InputError(
+                "it has a counterexample, but its row says that no attack broke it, or that none was needed"
+            )
         if image is None or (content is None and not is_wrong):
             return
         length = self._check_point(table, row, network, image, certain=False)
@@ -376,7 +384,7 @@ class EvidenceCheck:
     def _check_point(
         self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image, *, certain: bool
     ) -> float:
-        # Distance of the counterexample, or 0 of a sample that is wrong itself.
+        # Distance of the counterexample; 0 for a sample that is misclassified without one.
         settings: Any = table.measure.settings
         point = image
         if row["counterexample"] is not None:
@@ -400,22 +408,22 @@ def _has_evidence(row: dict[str, Any]) -> bool:
     return row.get("certificate") is not None or row["counterexample"] is not None
 
 
-def _with(content: bytes | None, what: str) -> str:
+def _presence(content: bytes | None, what: str) -> str:
     return f"without a {what}" if content is None else f"with a {what}"
 
 
-def _surely_not(margins: tuple[NDArray[np.float64], NDArray[np.float64]]) -> bool:
-    # Whether a class is not the answer, by more than float32 errs.
+def _certainly_not_predicted(margins: tuple[NDArray[np.float64], NDArray[np.float64]]) -> bool:
+    # Whether the class of these margins is below another one by more than float32 arithmetic may err.
     _, upper = margins
     return bool(upper.min() < -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()))
 
 
 def _pixel_digests(pixels: Image) -> set[str]:
-    # Of an image that is stored as numbers, and of one that is stored encoded, in bytes: as tables of datasets say.
+    # Digests that the dataset's table may state: of the float32 pixels, and of an image in 8 bits, channels last.
     digests = {image_digest(pixels)[:32]}
-    whole = np.round(pixels * 255).astype(np.uint8)
-    if np.array_equal(whole.astype(np.float32) / np.float32(255), pixels):
-        last = np.ascontiguousarray(whole.transpose(1, 2, 0))
-        header = "{} {} {}\n".format(*last.shape).encode()
-        digests.add(hashlib.sha256(header + last.tobytes()).hexdigest()[:32])
+    levels = np.round(pixels * 255).astype(np.uint8)
+    if np.array_equal(levels.astype(np.float32) / np.float32(255), pixels):
+        channels_last = np.ascontiguousarray(levels.transpose(1, 2, 0))
+        header = "{} {} {}\n".format(*channels_last.shape).encode()
+        digests.add(hashlib.sha256(header + channels_last.tobytes()).hexdigest()[:32])
     return digests
