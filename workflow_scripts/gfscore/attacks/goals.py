@@ -11,7 +11,7 @@ from torch import Tensor
 from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
 
 TINY = 1e-12
-"""Added to a difference of logits before it divides another one."""
+"""Added to the denominator of a ratio of differences of logits, which may be 0."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def logit_of(logits: Tensor, classes: Tensor) -> Tensor:
 
 LESS_LIKELY = Goal(lead_of_others, misclassified)
 LESS_LIKELY_ON_AVERAGE = Goal(cross_entropy, misclassified)
-"""For means over passes of a network that draws random numbers, whose direction the shape of the loss decides."""
+"""For a loss averaged over passes of a randomised network: its shape decides the direction of the mean gradient."""
 OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
 AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, label_lost)
 """Towards a target, until any wrong class is predicted."""

@@ -1,4 +1,4 @@
-"""What gradient attacks share: losses with gradients, images that leave the batch, and searches in fast arithmetic.
+"""What gradient attacks share: gradients of losses, batches that shrink as images are fooled, fast arithmetic.
 
 An attack may search in TF32 or bfloat16. A success counts only if the network confirms it in float32, so that a value
 never rests on reduced precision: it may be weaker, never wrong.
@@ -25,7 +25,7 @@ Attack = Callable[..., tuple[Tensor, Tensor]]
 """attack(network, images, aims, **settings): points (n, C, H, W), and forward passes of each image, (n,) int64."""
 
 SHORTENED = 10
-"""After a search in bfloat16, an image that survives is attacked in float32 with one step in so many."""
+"""Factor by which steps are fewer when an image that survived a search in bfloat16 is attacked in float32."""
 
 
 class Search:
@@ -145,8 +145,8 @@ def on_device(classifier: Classifier, images: ArrayLike, labels: ArrayLike) -> t
             "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
             "measures of kind adversarial, minimal and targeted"
         )
-    value = next(chain(network.parameters(), network.buffers()), None)
-    device = torch.device("cpu") if value is None else value.device
+    weight = next(chain(network.parameters(), network.buffers()), None)
+    device = torch.device("cpu") if weight is None else weight.device
     pixels = np.ascontiguousarray(images, dtype=np.float32)
     x = torch.from_numpy(pixels).to(device)
     y = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
@@ -167,7 +167,7 @@ def random_in_ball(images: Tensor, draws: Draws, *, norm: str, eps: float) -> Te
 
 def distances(points: Tensor, images: Tensor, norm: str) -> Tensor:
     """Norm of each image's perturbation, (n,) float64."""
-    # In float64, so that sums over many pixels add nothing to what float32 pixels carry.
+    # In float64, so that a sum over many pixels adds no rounding error to that of the float32 pixels.
     difference = (points.double() - images.double()).flatten(1)
     if norm == "l2":
         return difference.norm(dim=1)
@@ -201,9 +201,11 @@ def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor]
             points, passes = attack(fast_network, images, aims, **settings)
             points = points.detach()
             claimed = reached(logits_of(fast_network, points), aims)
-        # In another batch the fast logits may round otherwise: an image that left the search early was a success there.
+        # Rounding of the fast logits depends on the batch. An image with fewer passes left the search early, because it
+        # was fooled there, even if its logits in this batch deny it.
         claimed = claimed | (passes < passes.max())
         confirmed = reached(logits_of(network, points), aims)
+        # One pass by the fast network, one in float32.
         passes = passes + 2
 
         def in_float32(rows: Tensor, settings: dict[str, Any]) -> Tensor:

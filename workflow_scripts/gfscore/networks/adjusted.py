@@ -1,4 +1,4 @@
-"""Classifiers of manifests, with class offsets where a model has some: numbers that are added to the logits."""
+"""Opening the classifier of a manifest, and adding class offsets, one number for each class, to its logits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
     if classifier.run is not None:
         classifier = replace(classifier, run=shifted(classifier.run))
     if classifier.original is not None:
-        classifier = replace(classifier, original=replace(classifier.original, run=shifted(classifier.original.run)))
+        original = replace(classifier.original, run=shifted(classifier.original.run))
+        classifier = replace(classifier, original=original)
     return classifier
 
 
@@ -93,8 +94,8 @@ def open_model(
     Raises
     ------
     InputError
-        For files that are not those of the manifest, a classifier that does not fit the dataset, and offsets of
-        another one.
+        For files that are not those of the manifest, a classifier that does not fit the dataset, and offsets that
+        were chosen for another network.
     """
     manifest = read_json(path_to_model)
     threads = threads_for(manifest, path_to_checkpoint)

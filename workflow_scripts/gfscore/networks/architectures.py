@@ -44,9 +44,9 @@ def build_network(
     Parameters
     ----------
     name : str
-        A key of ARCHITECTURES, or timm/<name>. Of timm, `arguments` are those of timm.create_model (drop_path_rate,
-        img_size of a transformer, ...), and pixels are rescaled to [-1, 1], as most of its networks expect; many use
-        batch statistics, which attacks during training update too.
+        A key of ARCHITECTURES, or timm/<name>. A network of timm takes the arguments of timm.create_model
+        (drop_path_rate, img_size of a transformer, ...), and has its pixels rescaled to [-1, 1], as most of these
+        networks expect. Many of them use batch statistics, which attacks during training update too.
     in_channels : int
         C.
     image_size : sequence of int
@@ -56,7 +56,7 @@ def build_network(
     seed : int
         Seed of the weights.
     **arguments
-        Those of the architecture.
+        Arguments of the architecture.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def build_network(
     if not is_timm:
         _require_arguments(name, arguments)
 
-    # The initialisation uses torch's global CPU generator, which is forked so that other draws do not change.
+    # Weights are drawn from torch's global CPU generator; its state is restored afterwards for the draws of others.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         if is_timm:
@@ -98,7 +98,7 @@ def build_network(
 
 
 def _require_arguments(name: str, arguments: Arguments) -> None:
-    # The first three parameters follow from the data.
+    # The first three parameters, in_channels, image_size and classes, are not arguments of an entry.
     parameters = list(inspect.signature(ARCHITECTURES[name]).parameters)[3:]
     unknown = sorted(set(arguments) - set(parameters))
     if unknown:
@@ -163,7 +163,7 @@ def patch_mixer(
     rows = math.ceil(image_height / patch)
     columns = math.ceil(image_width / patch)
     padding = (0, columns * patch - image_width, 0, rows * patch - image_height)
-    # Before the other layers, since the weights that a seed gives depend on the order in which layers are made.
+    # The blocks are made before the other layers: the weights that a seed gives depend on this order.
     blocks = []
     for _ in range(depth):
         blocks += _mixer_block(rows * columns, width)

@@ -74,7 +74,7 @@ class OffsetFile(Closed):
 
 @dataclass(frozen=True)
 class Adjustment:
-    """Offsets of one model: their file, and what a job makes of them.
+    """Offsets that a job adds to the logits of a model, and the name of the model with them.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class AddedOffsets:
     numbers : list of float
         One for each class.
     manifest : mapping
-        That of the network, with the name of the model with offsets and `offsets` in words.
+        Manifest of the network under the name of the model with offsets; its entry `offsets` tells them apart.
     """
 
     numbers: list[float]
@@ -117,7 +117,13 @@ class AddedOffsets:
 
 
 def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
-    """Offsets of a model, and its manifest, from that of the network.
+    """Offsets of a model, times their strength, and the manifest of the model with them.
+
+    Parameters
+    ----------
+    adjustment : Adjustment
+    manifest : mapping
+        Manifest of the network that the offsets are added to.
 
     Raises
     ------

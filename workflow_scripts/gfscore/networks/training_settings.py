@@ -15,7 +15,7 @@ from gfscore.core.discovery import declarations
 from gfscore.core.settings import Closed, Count, Device, Norm, Number, Positive, Seed, Share, Sparse, Text
 
 FOLDER = "gfscore.training.methods"
-"""Package whose modules declare the training methods. It is of a higher layer, so that it is found by its name."""
+"""Package whose modules declare the training methods. It is in a higher layer, so it is found by its name."""
 
 EPS = 8 / 255
 """Default radius of perturbations."""
@@ -38,12 +38,12 @@ class OneStep(Ball):
 
     step_size: Positive | None = Field(None, description="Length of the step; null for 1.25 times the radius.")
 
-    of_radius: ClassVar[float] = 1.25
+    step_per_radius: ClassVar[float] = 1.25
 
     def complete(self, attack: "Attack") -> None:
-        """As in Ball, with the step size, by default `of_radius` times the radius."""
+        """Replace missing values: those of the ball by the attack's, the step size by a multiple of the radius."""
         super().complete(attack)
-        self.step_size = self.step_size or self.of_radius * (self.eps or EPS)
+        self.step_size = self.step_size or self.step_per_radius * (self.eps or EPS)
 
 
 class Steps(OneStep):
@@ -52,7 +52,7 @@ class Steps(OneStep):
     step_size: Positive | None = Field(None, description="Length of one step; null for a quarter of the radius.")
     steps: Count = Field(7, description="Gradient steps.")
 
-    of_radius = 0.25
+    step_per_radius = 0.25
 
 
 class Attack(Closed):
@@ -83,7 +83,7 @@ class Augmentation(Closed):
 
 
 class Recipe(Closed):
-    """Training procedure, in place of one cycle of the learning rate in float32."""
+    """Training procedure of an entry with `recipe`; without one, the learning rate has one cycle, in float32."""
 
     schedule: Literal["cosine"] = Field(
         "cosine", description="Schedule of the learning rate after the warm-up: half a cosine down to 0."
@@ -102,7 +102,7 @@ class NoCoefficients(Closed):
 
 
 class Training(Sparse):
-    """Settings that all training methods have; each narrows method, threat and coefficients."""
+    """Settings of every training method; its own class narrows the types of method, threat and coefficients."""
 
     method: str
     architecture: Annotated[

@@ -118,7 +118,7 @@ class Audit:
 
     @cached_property
     def comparison(self) -> pd.DataFrame:
-        """Pairs of models; see the class."""
+        """Differences between pairs of models; columns as described for `Audit`."""
         columns = ["n", "difference", "low", "high", "p", "p_holm"]
         columns += ["wins_first", "wins_second", "sure_wins_first", "sure_wins_second"]
         pairs = self._audited.comparisons["model_comparisons"]
@@ -127,14 +127,14 @@ class Audit:
 
     @cached_property
     def class_comparison(self) -> pd.DataFrame:
-        """Pairs of models by class; see the class."""
+        """Differences between pairs of models by class; columns as described for `Audit`."""
         pairs = self._audited.comparisons["comparisons"]
         pairs = pairs.rename(columns={"first_model": "first", "second_model": "second", "class_name": "class"})
         return pairs.set_index(["first", "second", "class"])[["n", "difference", "low", "high", "p", "p_holm"]]
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
-        """Ranks of the models; see the class."""
+        """Ranks of the models; columns as described for `Audit`."""
         ranks = self._audited.comparisons["rank_intervals"]
         return ranks.set_index("model")[["value", "rank", "rank_best", "rank_worst"]]
 
@@ -175,9 +175,11 @@ class Audit:
         """
         entry: dict[str, Any] = {"statistic": statistic, "class": class_name, "at_least": at_least, "at_most": at_most}
         entry["confidence"] = 1 - self._audited.alpha if confidence is None else confidence
-        # Numbers of numpy as plain ones.
-        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in entry.items()}
-        judgement = self._audited.judge(**plain)
+        for key, value in entry.items():
+            # The settings of a rule take plain numbers only.
+            if isinstance(value, np.generic):
+                entry[key] = value.item()
+        judgement = self._audited.judge(**entry)
         rows = []
         for model in judgement.rules[0].models:
             rows.append(
@@ -196,7 +198,7 @@ class Audit:
 
     @cached_property
     def plot(self) -> plots.Plots:
-        """Charts; see the class."""
+        """Charts of the audit on matplotlib's axes."""
         return plots.Plots(self._audited)
 
     def _overview(self) -> pd.DataFrame:
@@ -299,13 +301,13 @@ def audit_logits(
             f"activation {activation}: needs logits, whose size probabilities do not tell; give logits, or activation "
             "softmax"
         )
-    of_models = inputs.by_model(logits)
-    class_names = _names_of_columns(of_models, class_names)
+    logits_by_model = inputs.by_model(logits)
+    class_names = _names_of_columns(logits_by_model, class_names)
     indices = inputs.labels_of(labels, class_names)
     values = {}
     predicted = {}
     classes = None
-    for name, data in of_models.items():
+    for name, data in logits_by_model.items():
         inputs.require_aligned(data, labels, name=_where(name, "logits"))
         numbers, true_classes = logit_checks.require_logits(
             inputs.array_of(data),
@@ -319,9 +321,10 @@ def audit_logits(
         values[name] = (scores, scores)
         predicted[name] = margins.predictions(numbers, true_classes)
 
-    measure = f"great-{activation}"
+    measure_name = f"great-{activation}"
+    measures = named_measures({measure_name: {"kind": "great", "activation": activation}})
     return _audited(
-        named_measures({measure: {"kind": "great", "activation": activation}})[measure],
+        measures[measure_name],
         values,
         true_classes,
         inputs.class_names_of(class_names, int(classes or 0), per="logits per row"),
@@ -332,18 +335,16 @@ def audit_logits(
     )
 
 
-def _names_of_columns(of_models: Mapping[str, Any], class_names: Sequence[str] | None) -> Sequence[str] | None:
-    # Names of the classes: those given, else those of the columns of data frames, which must be the same.
+def _names_of_columns(logits_by_model: Mapping[str, Any], class_names: Sequence[str] | None) -> Sequence[str] | None:
+    # Names of the classes: `class_names` if given, else the columns of data frames, the same in all of them.
     if class_names is not None:
         return [str(name) for name in class_names]
     names: list[str] | None = None
-    for model, data in of_models.items():
+    for model, data in logits_by_model.items():
         if isinstance(data, pd.DataFrame) and all(isinstance(column, str) for column in data.columns):
             columns = list(data.columns)
             if names is not None and columns != names:
-                raise InputError(
-                    f"{model}: its columns are {columns}, those of a model before it {names}; reorder them"
-                )
+                raise InputError(f"{model}: its columns are {columns}, those of an earlier model {names}; reorder them")
             names = columns
     return names
 
@@ -423,16 +424,17 @@ def audit_values(
         For wrong shapes, NaN, values outside their range, labels out of range, and names that are given twice.
     """
     lowest, highest = inputs.range_of(value_range)
-    of_models = inputs.columns_by_model(values)
+    values_by_model = inputs.columns_by_model(values)
     class_names = _names_among(labels) if class_names is None else inputs.require_different(class_names, what="class")
     classes = None if class_names is None else len(class_names)
     true_classes = inputs.whole_labels(inputs.labels_of(labels, class_names), classes)
 
     ends = {}
     every_binary = True
-    for name, data in of_models.items():
-        for part in data if isinstance(data, tuple) else (data,):
-            inputs.require_aligned(part, labels, name=_where(name, "values"))
+    for name, data in values_by_model.items():
+        arrays = data if isinstance(data, tuple) else (data,)
+        for array in arrays:
+            inputs.require_aligned(array, labels, name=_where(name, "values"))
         low, high, binary = inputs.interval_of(
             data, len(true_classes), value_range=(lowest, highest), name=_where(name, "values")
         )
@@ -460,7 +462,7 @@ def _audited(
     *,
     alpha: float,
     lam: float = 0.5,
-    **known: Any,
+    **options: Any,
 ) -> Audit:
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, got {alpha!r}")
@@ -474,6 +476,6 @@ def _audited(
             class_names=class_names,
             alpha=alpha,
             fp_lambda=lam,
-            **known,
+            **options,
         )
     )

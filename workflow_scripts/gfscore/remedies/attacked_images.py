@@ -1,4 +1,7 @@
-"""Attacks on a classifier with offsets, on the images that the offsets are chosen on, in batches that are kept."""
+"""Attacks on a classifier with offsets, round by round, on the images by which the offsets are chosen.
+
+Finished batches are written to a folder, so that an interrupted job continues where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,13 @@ ATTACKED_POINTS = Table(
 def gradient_attacks(attack: Adversarial) -> Adversarial:
     """The attacks of a measure that follow gradients; all of them where none does.
 
-    Those that see logits alone take most of the passes, and find hardly a point that the others have not found. They
-    are not left out where offsets are judged.
+    Attacks by logits alone take most of the passes, and hardly find a point that gradients have not led to. They are
+    left out only while offsets are chosen, not when these are judged.
     """
-    kept = [member for member in attack.attacks if ATTACKS[member.name].follows != NOT_AT_ALL]
-    return attack.model_copy(update={"attacks": kept}) if kept else attack
+    by_gradients = [member for member in attack.attacks if ATTACKS[member.name].follows != NOT_AT_ALL]
+    if not by_gradients:
+        return attack
+    return attack.model_copy(update={"attacks": by_gradients})
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class AttackEnds:
     logits : ndarray of shape (m, K)
         Of the worst point of each attacked image, without the offsets.
     forwards, backwards : int
-        Passes through the network since the round before, counted by image.
+        Passes of single images through the network since the last round.
     """
 
     logits: NDArray[np.floating]
@@ -74,7 +79,7 @@ class AttackedImages:
     attack : Adversarial
         Ball, and attacks of every round.
     seed : int
-        Of the random draws, which are others in every round.
+        Seed of the random draws, which differ from round to round.
     batch_size : int
         Images at a time.
     device : str
@@ -84,9 +89,9 @@ class AttackedImages:
     where : path or str
         The classifier, for messages.
     folder : path
-        Where finished batches are kept.
+        Where finished batches are written.
     identity : mapping
-        All else that decides the numbers.
+        Everything else that the logits depend on; batches of another identity are not used again.
     """
 
     classifier: Classifier
@@ -113,7 +118,7 @@ class AttackedImages:
         return logits
 
     def attack_with_offsets(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], *, number: int) -> AttackEnds:
-        """Attack some of the images: AttackWithOffsets of gfscore.remedies.offsets."""
+        """Attack the images of some rows, for gfscore.remedies.offsets.AttackWithOffsets."""
         print(f"round {number}: {len(rows)} of {len(self.images)} images are attacked")
         logits = np.empty((0, len(offsets)), dtype=np.float32)
         if len(rows):

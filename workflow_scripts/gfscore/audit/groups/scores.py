@@ -90,19 +90,23 @@ def group_score_table(
             continue
         balanced = grouping.balanced_part(sample_values.sample_id)
         for attribute, groups in grouping.groups.items():
-            group = grouping.of(attribute, sample_values.sample_id)
-            cells = np.where(group < 0, -1, group * len(class_names) + sample_values.labels)
+            # By sample: the index of its group, and of its group and class; negative without a group.
+            group_of_sample = grouping.of(attribute, sample_values.sample_id)
+            cell_of_sample = group_of_sample * len(class_names) + sample_values.labels
+            cell_of_sample = np.where(group_of_sample < 0, -1, cell_of_sample)
             columns: dict[str, Any] = {
                 **sample_values.model.columns(),
                 "measure": sample_values.measure.name,
                 "attribute": attribute,
-                "left_out": int((group < 0).sum()),
+                "left_out": int((group_of_sample < 0).sum()),
             }
-            for index, names, cell in (([ALL], [ALL_NAME], group), (range(len(class_names)), class_names, cells)):
-                columns["class_index"] = np.tile(index, len(groups))
+            whole_groups = ([ALL], [ALL_NAME], group_of_sample)
+            groups_by_class = (range(len(class_names)), class_names, cell_of_sample)
+            for indices, names, cells in (whole_groups, groups_by_class):
+                columns["class_index"] = np.tile(indices, len(groups))
                 columns["class_name"] = np.tile(names, len(groups))
                 columns |= _cell_columns(
-                    sample_values, cell, groups, len(names), balanced=balanced, intervals=intervals
+                    sample_values, cells, groups, len(names), balanced=balanced, intervals=intervals
                 )
                 columns["small"] = columns["n"] < minimum_cell
                 frames.append(pd.DataFrame(columns))
@@ -157,10 +161,11 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
 
         - ``lowest``, ``highest`` name the groups with the smallest and largest value, ``gap`` is the difference of
           these values
-        - ``gap_low``, ``gap_high`` bound the true one with the joint confidence of the groups' own bounds, in which
-          groups without samples count too
-        - ``small`` whether one of the two has few samples
-        - ``sampled_gap`` and the like compare the groups with enough samples, NaN for fewer than two of them
+        - ``gap_low``, ``gap_high`` bound the true gap, over groups without samples too, with the joint confidence of
+          the bounds of the groups
+        - ``small`` whether the lowest or the highest group has few samples
+        - ``sampled_lowest`` to ``sampled_gap`` are the same over the groups with enough samples alone; NaN where there
+          are fewer than two
     """
     rows = []
     groups_alone = scores[scores["class_index"] == ALL]
@@ -177,10 +182,10 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
         if len(sampled) > 1:
             for name, value in _ends(sampled).items():
                 row[f"sampled_{name}"] = value
-        ends = measured[measured["group"].isin([row["lowest"], row["highest"]])]
+        compared = measured[measured["group"].isin([row["lowest"], row["highest"]])]
         row["gap_low"] = largest_gap(low, high)
         row["gap_high"] = largest_gap(high, low)
-        row["small"] = bool(ends["small"].any())
+        row["small"] = bool(compared["small"].any())
         row["confidence"] = groups["confidence"].iloc[0]
         row["value"] = float(np.average(measured["value"], weights=measured["n"]))
         rows.append(row)
@@ -188,7 +193,7 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(groups: pd.DataFrame) -> dict[str, Any]:
-    # Groups with the smallest and the largest value.
+    # Groups with the smallest and the largest value, these values, and their difference: the columns ENDS.
     lowest = groups.loc[groups["value"].idxmin()]
     highest = groups.loc[groups["value"].idxmax()]
     return {

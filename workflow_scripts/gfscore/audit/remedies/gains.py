@@ -1,8 +1,8 @@
 """What an adjusted model gains and loses against the original one, from paired outcomes on the same samples.
 
-Offsets, strengths and the classes of reference come from other samples, the choosing half; intervals are of the judging
-half alone and hold for every number of samples. That a remedy helps is said only where the lower bound of the gain of
-the worst class is above 0.
+Offsets, strengths and the reference classes come from the choosing half of the samples. Intervals come from the judging
+half alone, and hold for every number of samples. A remedy is said to help only if the lower bound of the worst class's
+gain is above 0.
 # ASSUME: labels are right; samples of a class are independent draws from that class's distribution.
 """
 
@@ -240,8 +240,8 @@ def worst_class_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, *, a
 def rdi_change(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: float) -> Change:
     """Change of RDI, the largest less the smallest class value; below 0 the classes have become more equal.
 
-    Parameters and the level are those of worst_class_gain. The bounds are those of the gains of the best and of the
-    worst class, each at half of alpha.
+    Parameters and confidence are those of worst_class_gain. The bounds add up those of the best and of the worst
+    class's gain, each at half of alpha.
     """
     worst = worst_class_gain(outcomes, reference, alpha=alpha / 2)
     # The best class has the fewest failures: where these grow, it loses.
@@ -255,10 +255,14 @@ def rdi_change(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: 
 
 
 def _least_gain(outcomes, reference, alpha):
-    # Lower bound of min_k after_k - min_j before_j, which is max_j (after_k - before_j) at the worst class k after: at
-    # least its paired gain (j = k), and its distance from the class r that was the worst before on other samples. The
-    # worst class k after is unknown, but it is one class: each class is bounded at the level alpha, and the smallest
-    # bound holds (intersection-union). Half of alpha is for the paired gain, half for the distance; k = r has the gain.
+    # Lower bound of min_k after_k - min_j before_j.
+    #
+    # With k the worst class after, this is the maximum over j of after_k - before_j. It is bounded by the larger of two
+    # terms: the paired gain of class k (j = k), and the distance from the reference class r (j = r), the worst class
+    # before on other samples. Each term has half of alpha; for k = r they are one, with all of it.
+    #
+    # Class k is unknown, but it is one class. So each class is bounded at the level alpha, and the smallest of these
+    # bounds holds at this level (intersection-union).
     worst = int(np.nanargmin(reference.before))
     gained = outcomes.counts((outcomes.after_low > outcomes.before_high).astype(np.float64))
     lost = outcomes.counts((outcomes.after_low < outcomes.before_high).astype(np.float64))
@@ -266,7 +270,8 @@ def _least_gain(outcomes, reference, alpha):
     distance = lower_differences(
         outcomes.counts(outcomes.after_low), outcomes.n, successes_before, outcomes.n[worst], alpha=alpha / 2
     )
-    low = np.maximum(lower_paired_differences(gained, lost, outcomes.n, alpha=alpha / 2), distance)
+    paired_gain = lower_paired_differences(gained, lost, outcomes.n, alpha=alpha / 2)
+    low = np.maximum(paired_gain, distance)
     low[worst] = lower_paired_differences(gained[worst], lost[worst], outcomes.n[worst], alpha=alpha)
     return float(low.min())
 
@@ -315,7 +320,7 @@ def _lower_weighted_mean(deviations, labels, shares, *, reach, alpha):
     n = np.bincount(labels, minlength=len(shares))
     if np.any((n == 0) & (shares > 0)):
         return -reach
-    # Samples of a class with a share of 0 say nothing.
+    # Samples of a class with a share of 0 do not enter the mean.
     counted = shares[labels] > 0
     weights = shares[labels[counted]] * counted.sum() / n[labels[counted]]
     weighted = (deviations[counted] * weights)[:, None]

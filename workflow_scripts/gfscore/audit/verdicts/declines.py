@@ -153,7 +153,7 @@ class PairedDifferences:
         return self.later_high - self.earlier_low
 
     def counts(self, classes: int) -> dict[str, NDArray[np.int64]]:
-        """Pairs by class, each (K,): `measured` in both of those `expected`, which are as many `rows`."""
+        """Numbers of pairs by class, each (K,): all (`expected`, `rows`), and those with both values (`measured`)."""
         expected = np.bincount(self.labels, minlength=classes)
         measured = np.bincount(self.labels[~self.missing], minlength=classes)
         return {"measured": measured, "expected": expected, "rows": expected}
@@ -168,8 +168,8 @@ class PairedDifferences:
         classes : int
             Number of classes K.
         intervals : IntervalSettings
-            The method is that of values between the ends of a range, whatever the measure: a difference of 0/1 values
-            is -1, 0 or 1.
+            The method is that of measures with any value in a range, also for 0/1 measures: a difference of their
+            values is -1, 0 or 1.
         label_error_rates : array-like (K,), optional
             Shares of wrong labels that the bounds allow for.
 
@@ -226,6 +226,7 @@ def paired(earlier: pd.DataFrame, later: SampleValues, *, where: Path | str) -> 
     InputError
         Where no sample is in both, or one has another label.
     """
+    # Row of the earlier table for each sample of the audit; -1 without one.
     rows = pd.Index(earlier["sample_id"]).get_indexer(later.sample_id)
     both = rows >= 0
     rows = rows[both]
@@ -233,9 +234,9 @@ def paired(earlier: pd.DataFrame, later: SampleValues, *, where: Path | str) -> 
     if not both.any():
         raise InputError(f"{where}: {name} has no sample in common with the earlier release; measure the same ones")
     labels = later.labels[both]
-    wrong = earlier["label"].to_numpy()[rows] != labels
-    if wrong.any():
-        sample = printable(later.sample_id[both][wrong.argmax()])
+    relabelled = earlier["label"].to_numpy()[rows] != labels
+    if relabelled.any():
+        sample = printable(later.sample_id[both][relabelled.argmax()])
         raise InputError(f"{where}: {name}: sample {sample!r} has another label in the earlier release; audit it again")
     return PairedDifferences(
         sample_id=later.sample_id[both],
@@ -263,14 +264,16 @@ def paired_with_release(
     rules : sequence of RuleSettings
         Rules of the gate.
     """
-    judged = {rule.bounds_key: rule.measure for rule in rules if rule.statistic == DECLINE}
-    if not judged:
+    measures = {rule.bounds_key: rule.measure for rule in rules if rule.statistic == DECLINE}
+    if not measures:
         return {}
+
     release = ReleaseFile(path_to_release)
-    by_model: dict[ModelName, dict[BoundsKey, PairedDifferences]] = {}
+    differences: dict[ModelName, dict[BoundsKey, PairedDifferences]] = {}
     for model in audit_values.included:
-        by_model[model] = {}
-        for key, measure in judged.items():
+        differences[model] = {}
+        for key, measure in measures.items():
+            earlier = release.read(model, measure)
             later = audit_values.sample_values(model, measure)
-            by_model[model][key] = paired(release.read(model, measure), later, where=path_to_release)
-    return by_model
+            differences[model][key] = paired(earlier, later, where=path_to_release)
+    return differences

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
-    """Mean over all samples and RDI of each model, with intervals joint over its classes; `nrgc` has no scale."""
+    """Mean over all samples and RDI of each model, with intervals joint over its classes, and NRGC."""
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
     if rows is None or scores is None:
@@ -30,12 +30,15 @@ def relation(frame: pd.DataFrame) -> Finding:
     models = len(frame)
     if models < FEW_MODELS:
         return Finding("mean_rdi_few", numbers={"models": models})
-    (rdi, rdi_clear), (nrgc, nrgc_clear) = (rank_relation(frame["value"], frame[name]) for name in ("rdi", "nrgc"))
+    rdi, rdi_clear = rank_relation(frame["value"], frame["rdi"])
+    nrgc, nrgc_clear = rank_relation(frame["value"], frame["nrgc"])
     numbers = {"models": models, "rho": rdi, "rho_nrgc": nrgc}
     if not rdi_clear:
         return Finding("mean_rdi_none", numbers=numbers)
-    against = "_against_nrgc" if nrgc_clear and rdi * nrgc < 0 else ""
-    return Finding(f"mean_rdi_{'less' if rdi > 0 else 'more'}{against}", numbers=numbers)
+    kind = "mean_rdi_less" if rdi > 0 else "mean_rdi_more"
+    if nrgc_clear and rdi * nrgc < 0:
+        kind += "_against_nrgc"
+    return Finding(kind, numbers=numbers)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -28,8 +28,8 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     Returns
     -------
     DataFrame or None
-        Lines of the smallest mean first. `weakest` marks the line of the smallest mean, of each model where it is
-        `by_class`. Radii beyond which every share is 0 are left out.
+        Lines in the order of their means, the smallest first. `weakest` marks the line of the smallest mean: of each
+        model if `by_class`, else of all. Lines end at the first radius at which every share is 0.
     """
     rows = subject.rows("radius_curves")
     scores = subject.rows("class_scores")
@@ -40,16 +40,22 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     end = beyond.min() if len(beyond) else last_standing
     rows = rows[(rows["radius"] <= end) & rows["share"].notna()]
     rows = rows.assign(model=rows["label"])
-    rows = _lines_of_classes(rows, scores) if by_class else _lines_of_models(rows, scores)
+    if by_class:
+        rows = _lines_of_classes(rows, scores)
+        names = ["model", "class"]
+        order = ["model", "mean", "class", "radius"]
+    else:
+        rows = _lines_of_models(rows, scores)
+        names = ["model"]
+        order = ["mean", "model", "radius"]
     if rows.empty:
         return None
-    columns = ["model", *(["class"] if by_class else []), "radius", "share", "low", "high", "mean", "weakest", "n"]
-    order = ["model", "mean", "class", "radius"] if by_class else ["mean", "model", "radius"]
-    return rows.sort_values(order, kind="stable")[[*columns, "confidence"]].reset_index(drop=True)
+    columns = [*names, "radius", "share", "low", "high", "mean", "weakest", "n", "confidence"]
+    return rows.sort_values(order, kind="stable")[columns].reset_index(drop=True)
 
 
 def _lines_of_classes(rows, scores):
-
+    # Every class of every model, with its mean.
     means = scores.set_index(["label", "class_index"])["value"]
     rows = rows[rows["class_index"] != ALL]
     keys = list(zip(rows["label"], rows["class_index"], strict=True))
@@ -59,7 +65,7 @@ def _lines_of_classes(rows, scores):
 
 
 def _lines_of_models(rows, scores):
-
+    # All samples of every model, with their mean.
     means = {}
     for label, classes in scores[scores["n"] > 0].groupby("label"):
         means[label] = float(np.average(classes["value"], weights=classes["n"]))
