@@ -25,8 +25,8 @@ UNBOUNDED = EXAMPLE.read_text(encoding="utf-8").replace("    over_box=over_box,\
 
 
 LOOKING = {"score_models", "tabulate_audit", "judge_audit", "plot_figures", "build_report", "build_index"}
-LOOKING |= {"export_audit", "gate"}
-"""Steps that look through all metrics."""
+LOOKING |= {"export_audit", "gate", "import_release"}
+"""Steps that look through all metrics; import_release verifies a bundle."""
 
 
 with_bounds = pytest.mark.parametrize("audited", ["with bounds"], indirect=True)
