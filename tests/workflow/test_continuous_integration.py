@@ -1,6 +1,8 @@
 """The jobs of docs/continuous-integration.md, step by step: a good model passes, a bad one stops the pipeline."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,9 @@ import numpy as np
 import pytest
 import yaml
 from junitparser import JUnitXml
+
+from gfscore.audit.verdicts.verdict import read_verdict
+from helpers.configurations import laid_over
 
 pytestmark = pytest.mark.workflow
 
@@ -42,6 +47,40 @@ def run_job(workspace, steps, **variables):
         )
         status = status or done.returncode
     return status
+
+
+def compared_with_the_last_release(audit):
+    """The audit's file with what the page adds to it for a gate against the last release."""
+    page = (ROOT / "docs/continuous-integration.md").read_text()
+    (block,) = re.findall(r"^```text\n(audits:\n.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    written = audit.read_text()
+    # By its first line the command knows its own file again.
+    return f"{written.splitlines()[0]}\n{yaml.safe_dump(laid_over(yaml.safe_load(written), yaml.safe_load(block)))}"
+
+
+def test_a_release_is_gated_against_the_bundle_of_the_last_one(fresh_copy, tmp_path):
+    repository = fresh_copy()
+    (tmp_path / "gfscore").symlink_to(repository.path)
+    (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    labels = np.repeat(np.arange(3), 300)
+    logits = np.random.default_rng(0).normal(size=(900, 3))
+    audit, last_release = repository.path / "audits/release.yaml", repository.path / "last-release"
+
+    outcomes = {}
+    # By how much the logit of the true class leads, by class, in three releases, the last of which loses a class.
+    for name, leads in (("first", [4, 4, 3]), ("second", [4, 4, 4]), ("third", [4, 4, 2])):
+        np.savez(tmp_path / "logits.npz", logits=logits + np.diag(leads)[labels], labels=labels)
+        if name == "second":
+            audit.write_text(compared_with_the_last_release(audit))
+        status = run_job(tmp_path, github_steps(), MODEL=str(tmp_path / "logits.npz"), DATA="")
+        outcomes[name] = (status, [rule.verdict for rule in judged(repository.path).rules])
+        shutil.rmtree(last_release, ignore_errors=True)
+        (repository.path / "bundle").rename(last_release)
+    assert outcomes == {"first": (0, ["PASS"]), "second": (0, ["PASS", "PASS"]), "third": (1, ["PASS", "FAIL"])}
+
+
+def judged(folder):
+    return read_verdict(folder / "results/audits/release/verdict.json")
 
 
 @pytest.mark.parametrize("steps", [github_steps, gitlab_steps])
