@@ -24,7 +24,7 @@ def test_a_shipped_configuration_is_planned_alone_down_to_its_reports(repository
     assert {f"results/audits/{audit}/{file}" for audit in audits for file in ("verdict.json", "config.yaml")} <= files
     # Nothing of the demo is merged into another audit.
     assert sorted(reports) == sorted(f"results/audits/{audit}/report.html" for audit in audits)
-    assert rules["extract_logits"] >= 5 and rules["score_models"] == rules["tabulate_audit"] == len(audits)
+    assert rules["extract_logits"] >= 2 and rules["score_models"] == rules["tabulate_audit"] == len(audits)
     assert path.read_text().count("\n# ") >= 3, "it says what it needs, and how long it takes"
 
 
