@@ -28,7 +28,7 @@ NEEDED = {
     "architecture": "a.b:c", "dataset": "cifar10", "threat": "L2", "model": "X", "train_on": "d", "evaluate_on": "d",
     "training": {"method": "ERM"}, "trust_pickle": True, "sha256": "0" * 64,
     "of": "none/x", "choose_on": "d", "measure": "m",
-    "classes": ["a", "b"], "generator": {"path": "g.onnx", "latent": [4]},
+    "classes": ["a", "b"], "generator": {"path": "g.pth", "architecture": "a.b:c", "latent": [4]},
 }  # fmt: skip
 """A value of every setting that some entry must state."""
 
