@@ -27,7 +27,7 @@ def audit_example(folder: Path) -> int:
     Raises SystemExit for class values that differ from those of its table.
     """
     scores = pd.read_csv(next(folder.glob("audits/*/class_scores.csv")))
-    scores = scores[(scores["measure"] == MEASURE) & scores["calibration"].isna()]
+    scores = scores[(scores["measure"] == MEASURE) & (scores["calibration"] == "none")]
     files = sorted(folder.glob("logits/*/*/*.parquet"))
     for file in files:
         table = pd.read_parquet(file)
