@@ -173,6 +173,8 @@ def test_a_classifier_that_is_always_wrong():
     ("change", "message"),
     [
         ({"logits": np.array([[0.0, np.nan], [1.0, 0.0]])}, "row 0, class 1 is nan"),
+        ({"logits": np.ma.masked_greater([[0.0, 1.0], [9.0, 0.0]], 5)}, "row 1 is masked"),
+        ({"labels": np.ma.masked_greater([1, 0], 0)}, "row 0 is masked"),
         ({"logits": np.array([[0.3, 0.7], [0.9, 0.1]])}, "these are probabilities"),
         ({"logits": np.array([[1.0], [2.0]])}, "at least 2 classes"),
         ({"labels": [0, 2]}, "row 1 has label 2, outside 0..1"),

@@ -144,6 +144,7 @@ def test_what_float32_rounds_beyond_the_end_of_the_range_is_in_it():
         ({"values": {"net": [0.5] * 9 + [1.5]}}, "values of net: row 9 is 1.5, outside value_range 0 to 1"),
         ({"values": (np.ones(10), np.zeros(10))}, "row 0 has low 1 above high 0"),
         ({"values": ["a"] * 10}, "give real numbers"),
+        ({"values": np.ma.masked_array(SURVIVED, mask=[0, 1] * 5)}, "row 1 is masked"),
         ({"values": {}}, "no model"),
         ({"values": {1: SURVIVED, "1": SURVIVED}}, "model name '1' stands more than once"),
         ({"values": pd.DataFrame(np.zeros((10, 2)), columns=["a", "a"])}, "model name 'a' stands more than once"),

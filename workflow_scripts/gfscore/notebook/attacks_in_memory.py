@@ -90,7 +90,7 @@ def attack(
     """
     settings = _settings(eps, norm, attacks, seed)
     pixels = _pixels_of(images)
-    true_classes = inputs.whole_labels(inputs.array_of(labels), None)
+    true_classes = inputs.whole_labels(inputs.array_of(labels, name="labels"), None)
     if len(pixels) != len(true_classes):
         raise InputError(f"{len(pixels)} images for {len(true_classes)} labels; give one label per image")
     if batch_size < 1:
@@ -152,7 +152,7 @@ def _settings(eps: float | str, norm: str, attacks: Sequence[str | dict[str, Any
 
 
 def _pixels_of(images: Any) -> NDArray[np.float32]:
-    pixels = inputs.array_of(images)
+    pixels = inputs.array_of(images, name="images")
     if pixels.ndim != 4 or not len(pixels):
         raise InputError(f"images have shape {pixels.shape}; expected (samples, channels, height, width)")
     if pixels.dtype == np.uint8:

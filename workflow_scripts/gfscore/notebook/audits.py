@@ -310,7 +310,7 @@ def audit_logits(
     for name, data in logits_by_model.items():
         inputs.require_aligned(data, labels, name=_where(name, "logits"))
         numbers, true_classes = logit_checks.require_logits(
-            inputs.array_of(data),
+            inputs.array_of(data, name=_where(name, "logits")),
             indices,
             classes=classes,
             source=_where(name, "logits"),
@@ -448,7 +448,7 @@ def audit_values(
 
 def _names_among(labels: Any) -> list[str] | None:
     # The different names among labels that are names; None where these are numbers.
-    array = inputs.array_of(labels)
+    array = inputs.array_of(labels, name="labels")
     if array.dtype.kind not in "OSUT":
         return None
     return sorted({str(label) for label in array.ravel().tolist()})

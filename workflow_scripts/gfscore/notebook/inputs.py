@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.core.labels import class_indices, fault_of_labels
 from gfscore.core.names import spelled_alike
+from gfscore.statistics.logits import refuse_masked
 from gfscore.statistics.tolerances import RANGE_TOLERANCE
 
 ONE_MODEL = "model"
@@ -22,8 +23,12 @@ ALIGNED = "give both in one order, with the same index, or as arrays (.to_numpy(
 """Remedy for data frames whose rows are named differently."""
 
 
-def array_of(data: Any) -> NDArray[Any]:
-    """Array of an array, a list, a data frame, a series, or a torch tensor on any device."""
+def array_of(data: Any, *, name: str) -> NDArray[Any]:
+    """Array of an array, a list, a data frame, a series, or a torch tensor on any device.
+
+    Raises InputError, naming the argument `name`, for an array with masked rows.
+    """
+    refuse_masked(data, name)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(data, torch.Tensor):
         data = data.detach().cpu()
@@ -85,7 +90,7 @@ def require_aligned(data: Any, labels: Any, *, name: str) -> None:
 
 def labels_of(labels: Any, class_names: Sequence[str] | None) -> NDArray[Any]:
     """Labels as an array; names of classes become their positions in `class_names`."""
-    array = array_of(labels)
+    array = array_of(labels, name="labels")
     if array.dtype.kind not in "OSUT":
         return array
     array = array.astype(object)
@@ -145,7 +150,7 @@ def interval_of(
     arrays = []
     binary = tuple(value_range) == (0, 1)
     for end in ends:
-        array = array_of(end)
+        array = array_of(end, name=name)
         _require_numbers(array, samples, name=name)
         arrays.append(_within(array, value_range, name=name))
         binary = binary and array.dtype.kind in "biu"

@@ -98,7 +98,7 @@ def require_logits(
 
 
 def _array(logits: ArrayLike, source: Path | str) -> NDArray[np.generic]:
-    _refuse_masked(logits, source)
+    refuse_masked(logits, source)
     try:
         logits = np.asarray(logits)
     # Tensors of torch that numpy cannot convert: bfloat16, on a GPU, or with a gradient.
@@ -110,15 +110,15 @@ def _array(logits: ArrayLike, source: Path | str) -> NDArray[np.generic]:
     return logits.astype(np.float32) if logits.dtype.name == "bfloat16" else logits
 
 
-def _refuse_masked(values: ArrayLike, source: Path | str) -> None:
-    # What lies under a mask would count as if it were measured.
+def refuse_masked(values: ArrayLike, source: Path | str) -> None:
+    """Raise InputError, naming `source` and a row, for masked values, which would count as if they were measured."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(values.mask)[0][0])
         raise InputError(f"{source}: row {row} is masked; leave masked rows out, in logits and labels alike")
 
 
 def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[np.generic]:
-    _refuse_masked(labels, source)
+    refuse_masked(labels, source)
     labels = np.asarray(labels)
     if labels.ndim != 1:
         raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
