@@ -18,15 +18,14 @@ from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_text
-from gfscore.core.identity import ModelName
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number
 from gfscore.show.page.comparison import Side, render_comparison
 from gfscore.tables.csv_files import csv_text
 from gfscore.workflow.bundling.contents import Bundle, name_of
-from gfscore.workflow.bundling.releases import IRRELEVANT, values_below
-from gfscore.workflow.plan import PlannedAudit, Run
-from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.bundling.releases import IRRELEVANT, same_models, values_below
+from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.resolved_file import resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 AUDITS = Path("results/audits")
@@ -68,8 +67,7 @@ class ComparedAudit:
     @cached_property
     def audit(self) -> PlannedAudit:
         """Audit of its resolved configuration."""
-        name = self.folder.name
-        return Run(resolved_configuration(self.folder / "config.yaml", name)).audits[name]
+        return resolved_audit(self.folder / "config.yaml", self.folder.name)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -157,19 +155,11 @@ def _classes(earlier: ComparedAudit, later: ComparedAudit, *, required: bool) ->
         earlier.values,
         later.values,
         manifest["classes"],
-        pairs=_pairs(earlier.values.included, later.values.included),
+        pairs=same_models(later.values.included, earlier.values.included),
         measures=_same_measures(earlier.audit, later.audit),
         intervals=later.audit.run.settings.intervals,
         label_error_rates=later.label_error_rates(),
     )
-
-
-def _pairs(earlier: tuple[ModelName, ...], later: tuple[ModelName, ...]) -> dict[ModelName, ModelName]:
-    # Models of the same name, or the only ones.
-    if len(earlier) == len(later) == 1:
-        return {later[0]: earlier[0]}
-    by_label = {model.label: model for model in earlier}
-    return {model: by_label[model.label] for model in later if model.label in by_label}
 
 
 def _same_measures(earlier: PlannedAudit, later: PlannedAudit) -> list[str]:
@@ -183,7 +173,7 @@ def _same_measures(earlier: PlannedAudit, later: PlannedAudit) -> list[str]:
 
 def _page(earlier: ComparedAudit, later: ComparedAudit, changes: pd.DataFrame, classes: pd.DataFrame) -> str:
     names = {}
-    for model, earlier_model in _pairs(earlier.values.included, later.values.included).items():
+    for model, earlier_model in same_models(later.values.included, earlier.values.included).items():
         names[model.label] = earlier_model.label
     return render_comparison(
         earlier.side(),

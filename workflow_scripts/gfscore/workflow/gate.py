@@ -20,7 +20,7 @@ from gfscore.workflow.configuration import configured
 from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
-from gfscore.workflow.resolved_file import origins, resolved_configuration
+from gfscore.workflow.resolved_file import origins, resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SAMPLES = "results/samples/"
@@ -53,7 +53,7 @@ def current_verdict(audit: str) -> Verdict:
     verdict = read_verdict(folder / "verdict.json")
     verdict.require_current(folder / "verdict.json")
 
-    planned = Run(resolved_configuration(folder / "config.yaml", audit)).audits[audit]
+    planned = resolved_audit(folder / "config.yaml", audit)
     _require_same_question(planned, folder / "config.yaml")
     _require_supplied_values(planned, verdict)
     _require_networks(planned, verdict)

@@ -113,8 +113,8 @@ def origins(text: str) -> Origins | None:
     return Origins(values[FILES], values.get(OVERRIDES, {}))
 
 
-def resolved_configuration(path: Path, audit: str) -> PlainSettings:
-    """Configuration that results/audits/<audit>/config.yaml holds, every value written.
+def resolved_audit(path: Path, audit: str) -> PlannedAudit:
+    """Audit of the configuration that results/audits/<audit>/config.yaml holds, every value written.
 
     No file that it names is opened.
 
@@ -124,11 +124,6 @@ def resolved_configuration(path: Path, audit: str) -> PlainSettings:
         File config.yaml of an audit.
     audit : str
         Name of the audit that it must be of.
-
-    Returns
-    -------
-    mapping
-        Sections as plain values, as Run takes them.
 
     Raises
     ------
@@ -146,9 +141,10 @@ def resolved_configuration(path: Path, audit: str) -> PlainSettings:
     # Resolving changes what it is handed.
     resolution = resolve(deepcopy(written))
     require_consistent(resolution, thorough=False)
-    if configuration_of(Run(resolution.config).audits[audit]) != written:
+    planned = Run(resolution.config).audits[audit]
+    if configuration_of(planned) != written:
         raise InputError(f"{path}: not every value of the audit stands there, or more than these; ask for it again")
-    return resolution.config
+    return planned
 
 
 def _names_entries(written: PlainSettings, audit: str) -> bool:

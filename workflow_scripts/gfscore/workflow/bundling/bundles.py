@@ -46,8 +46,8 @@ from gfscore.workflow.bundling.contents import (
 )
 from gfscore.workflow.bundling.evidence import EvidenceCheck, Report, evidence_files, no_report, write_evidence
 from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
-from gfscore.workflow.plan import PlannedAudit, Run
-from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.resolved_file import resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SIGNED = "signature"
@@ -97,7 +97,7 @@ def write_bundle(
         raise InputError(f"{target}: exists; remove it, or name another folder with --to")
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
         raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
-    planned = Run(resolved_configuration(folder / "config.yaml", audit)).audits[audit]
+    planned = resolved_audit(folder / "config.yaml", audit)
     read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
 
     files = files_of_audit(planned)
@@ -311,8 +311,7 @@ def _check_content(verification: Verification, bundle: Bundle, statement: Json, 
     audits: dict[str, PlannedAudit] = {}
 
     def read_configuration() -> list[str]:
-        config = resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit)
-        audits.update(Run(config).audits)
+        audits[bundle.audit] = resolved_audit(bundle.audit_path("config.yaml"), bundle.audit)
         return []
 
     verification.check("configuration", "the resolved configuration is whole", read_configuration)

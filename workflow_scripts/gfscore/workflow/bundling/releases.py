@@ -16,8 +16,8 @@ from gfscore.core.software import software, version_in_words
 from gfscore.measures import NamedMeasure
 from gfscore.workflow.bundling.bundles import verify_bundle
 from gfscore.workflow.bundling.contents import Bundle, name_of
-from gfscore.workflow.plan import PlannedAudit, Run
-from gfscore.workflow.resolved_file import resolved_configuration
+from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.resolved_file import resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 IRRELEVANT = (*COST_ONLY, "subset")
@@ -44,14 +44,8 @@ class Release:
         faults = verify_bundle(folder).faults
         if faults:
             raise InputError(f"{printable(folder)}: not a bundle to compare with: {faults[0]}; {_remedy(folder)}")
-        return cls.read(folder)
-
-    @classmethod
-    def read(cls, folder: Path | str) -> Release:
-        """Release in the bundle `folder`, of which nothing is checked."""
         bundle = Bundle.read(folder)
-        configuration = resolved_configuration(bundle.audit_path("config.yaml"), bundle.audit)
-        return cls(bundle, Run(configuration).audits[bundle.audit])
+        return cls(bundle, resolved_audit(bundle.audit_path("config.yaml"), bundle.audit))
 
     def values(self) -> AuditValues:
         """Its values per sample."""
@@ -153,14 +147,19 @@ def compared_models(
         if model not in by_label:
             raise InputError(f"{where}: {unknown_name('model of the last release', model, by_label)}")
         return dict.fromkeys(models, by_label[model])
-    if len(models) == len(by_label) == 1:
-        return {models[0]: earlier[0]}
-    pairs = {}
+    pairs = same_models(models, earlier)
     for later in models:
-        if later.label not in by_label:
+        if later not in pairs:
             raise InputError(f"{where}: holds no {later.label}, but {', '.join(sorted(by_label))}; {remedy}")
-        pairs[later] = by_label[later.label]
     return pairs
+
+
+def same_models(models: Sequence[ModelName], earlier: Sequence[ModelName]) -> dict[ModelName, ModelName]:
+    """Model of an earlier audit by that of a later one: those of the same name, or the only ones of both."""
+    if len(models) == len(earlier) == 1:
+        return {models[0]: earlier[0]}
+    by_label = {model.label: model for model in earlier}
+    return {model: by_label[model.label] for model in models if model.label in by_label}
 
 
 def _require_same_measure(release: Release, measure: NamedMeasure, *, where: str) -> None:
