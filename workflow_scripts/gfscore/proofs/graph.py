@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -98,29 +98,40 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
         # Without the hooks by which passes are counted.
         return network.forward(images)
 
+    steps = traced(forward, image.to(device))
+    graph = Graph(tuple(nodes_of(steps, (1, *image_shape))))
+    _require_same(graph, network, image, device)
+    return graph
+
+
+def traced(forward: Callable[..., Tensor], *arguments: Tensor) -> fx.GraphModule:
+    """Steps of a network as torch traces them for an image, the first argument, and perhaps its weights.
+
+    Raises
+    ------
+    InputError
+        For a network that cannot be traced.
+    """
     try:
         with torch.no_grad():
-            traced = make_fx(functionalize(forward, remove="mutations"))(image.to(device))
+            return make_fx(functionalize(forward, remove="mutations"))(*arguments)
     except Exception as error:
         raise InputError(
             f"there are no bounds for this network: torch cannot trace it ({first_line(error)}); give a network whose "
             "steps do not depend on the values of pixels"
         ) from error
-    graph = Graph(tuple(nodes_of(traced, (1, *image_shape))))
-    _require_same(graph, network, image, device)
-    return graph
 
 
-def nodes_of(traced: fx.GraphModule, shape: Shape, weights: Sequence[Tensor] = ()) -> list[Node]:
+def nodes_of(steps: fx.GraphModule, shape: Shape, weights: Sequence[Tensor] = ()) -> list[Node]:
     """Operators of a traced network for images of a shape; further arguments of the trace are weights."""
     builder = Builder([Node(None, (), shape)])
     values: dict[fx.Node, Any] = {}
     arguments: list[Any] = [Symbol(0, shape), *weights]
-    for step in traced.graph.nodes:
+    for step in steps.graph.nodes:
         if step.op == "placeholder":
             values[step] = arguments[len(values)]
         elif step.op == "get_attr":
-            values[step] = getattr(traced, step.target).detach().cpu()
+            values[step] = getattr(steps, step.target).detach().cpu()
         elif step.op == "output":
             logits = fx.map_arg(step.args[0], lambda node: values[node])
         else:

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, fx
-from torch.func import functional_call, functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.func import functional_call
 from torch.nn import Module
 
 from gfscore.attacks.gradient_ascent import cross_entropy
-from gfscore.core.errors import InputError
-from gfscore.networks.outputs import first_line
-from gfscore.proofs.graph import Graph, nodes_of
+from gfscore.proofs.graph import Graph, nodes_of, traced
 from gfscore.proofs.operators.declaration import Activation, Affine, Shape
 from gfscore.proofs.operators.relu import Relu
 from gfscore.training.objectives import EpochEnd, Objective
@@ -67,15 +64,7 @@ class TracedNetwork:
         def forward(image: Tensor, *values: Tensor) -> Tensor:
             return functional_call(network, dict(zip(names, values, strict=True)), image)
 
-        try:
-            with torch.no_grad():
-                steps = make_fx(functionalize(forward, remove="mutations"))(image, *weights)
-        except Exception as error:
-            raise InputError(
-                f"there are no bounds for this network: torch cannot trace it ({first_line(error)}); train another "
-                "architecture"
-            ) from error
-        return cls(steps, tuple(image.shape))
+        return cls(traced(forward, image, *weights), tuple(image.shape))
 
     def graph(self, network: Module) -> Graph:
         """Operators with the present weights; InputError for one without bounds, which it names."""
@@ -223,14 +212,14 @@ def certified_objective(schedule: Schedule, margins: Margins, *, kappa: float) -
         Weight of images as they are at the full radius; on the way it is 1 - (1 - kappa) g.
     """
     epochs = torch.zeros(1, dtype=torch.int64)
-    traced: TracedNetwork | None = None
+    steps: TracedNetwork | None = None
 
     def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
-        nonlocal traced
-        if traced is None:
-            traced = TracedNetwork.of(network, images)
+        nonlocal steps
+        if steps is None:
+            steps = TracedNetwork.of(network, images)
         growth = schedule.growth(int(epochs))
-        graph = traced.graph(network)
+        graph = steps.graph(network)
         if growth == 0:
             return cross_entropy(network(images), labels).mean()
         lower = margins(graph, network, images, labels, growth)
