@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from gfscore.audit.settings import Split
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.core.settings import Record
 
 
-class _Record(BaseModel):
-    """A part of calibration.json, which is not changed once it is made."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class Correlations(_Record):
+class Correlations(Record):
     """Rank correlation of scores with a quantity, `before` and `after` the calibration; None where undefined."""
 
     before: float | None
     after: float | None
 
 
-class GridOptimum(_Record):
+class GridOptimum(Record):
     """First best temperature of the paper's two-phase grid; `edge` where it is an end of the grid."""
 
     t_star: float
@@ -33,7 +28,7 @@ class GridOptimum(_Record):
     edge: bool
 
 
-class OptimumWithoutModel(_Record):
+class OptimumWithoutModel(Record):
     """Optimum without one of the models, and the agreement of the others there."""
 
     t_star: float
@@ -41,7 +36,7 @@ class OptimumWithoutModel(_Record):
     agreement: dict[str, Correlations]
 
 
-class Bootstrap(_Record):
+class Bootstrap(Record):
     """Percentile bootstrap over models: approximate, without a guarantee.
 
     `interval` names the method; `undefined` of the `draws` resamples leave the objective undefined, and do not count;
@@ -57,7 +52,7 @@ class Bootstrap(_Record):
     best: tuple[float, float] | None = None
 
 
-class PermutationTest(_Record):
+class PermutationTest(Record):
     """p-value of the largest agreement with the accuracies, from so many `orders` of them."""
 
     p: float
@@ -65,14 +60,14 @@ class PermutationTest(_Record):
     method: str
 
 
-class ClassCalibrationErrors(_Record):
+class ClassCalibrationErrors(Record):
     """Calibration error of each class, (K,), `before` and `after` the calibration; None where undefined."""
 
     before: list[float | None]
     after: list[float | None]
 
 
-class SearchResult(_Record):
+class SearchResult(Record):
     """Outcome of the search of one objective; entries that the objective has not are None.
 
     `t_star` is the chosen temperature, or `t_star_by_model` that of each model by label; `interval` the widest optimal
@@ -111,8 +106,8 @@ class Calibration(SearchResult):
     `models_digest` identifies models and data that it was chosen on.
     """
 
-    baseline: dict[str, float | None] = {}
-    agreement: dict[str, Correlations] = {}
+    baseline: dict[str, float | None] = Field(default_factory=dict)
+    agreement: dict[str, Correlations] = Field(default_factory=dict)
     split: Split | None = None
     models_digest: str
 

@@ -51,6 +51,12 @@ class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
+class Record(BaseModel):
+    """Part of a JSON file that the workflow writes, not changed once it is made."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 class Sparse(Closed):
     """Settings that are serialised without the keys in `absent` whose value is None."""
 

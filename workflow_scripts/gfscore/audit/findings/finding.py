@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict
-
 from gfscore.audit.findings.words import in_words
+from gfscore.core.settings import Record
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 REFUTES = 0
@@ -87,10 +86,8 @@ class Finding:
         return RANKED[self.kind][1]
 
 
-class FindingInWords(BaseModel):
+class FindingInWords(Record):
     """A finding of an audit as verdict.json holds it, with its rank, its section of the page and its sentence."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     section: str

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -23,6 +21,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import counted
+from gfscore.core.settings import Record
 from gfscore.measures import KINDS, named_measures
 
 Measures = Mapping[str, Mapping[str, Any]]
@@ -51,13 +50,7 @@ Real = Annotated[float, BeforeValidator(_nan_of_null)]
 """A number, NaN where it is undefined, which JSON writes as null."""
 
 
-class _Record(BaseModel):
-    """A part of verdict.json, which is not changed once it is made."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class SampleCounts(_Record):
+class SampleCounts(Record):
     """Numbers of samples that a verdict on a model rests on.
 
     `measured` of the `expected` samples have a value, and `rows` of the dataset show them; `by_class` holds the three
@@ -70,7 +63,7 @@ class SampleCounts(_Record):
     by_class: dict[str, list[int]]
 
 
-class OpenSamples(_Record):
+class OpenSamples(Record):
     """Samples whose value is not known, because no proof and no attack decided them or they were not measured.
 
     `count` of them, in classes that do not surely reach the threshold; `if_lowest` and `if_highest` are the verdicts on
@@ -97,7 +90,7 @@ class OpenSamples(_Record):
         return f"{number}, at best {self.if_highest} and at worst {self.if_lowest}"
 
 
-class ModelVerdict(_Record):
+class ModelVerdict(Record):
     """Verdict of one rule on one model.
 
     `value` of the statistic lies between the bounds `low` and `high`, each of which holds with probability 1 - alpha;
@@ -142,7 +135,7 @@ class ModelVerdict(_Record):
         return "; or ".join(clauses) or "no number of samples is known that would settle it"
 
 
-class RuleVerdict(_Record):
+class RuleVerdict(Record):
     """Verdict of one rule on all models, with the rule.
 
     `alpha` is the probability of a wrong verdict on one model; `interval` the method of the bounds; `range` the
@@ -207,14 +200,14 @@ class RuleVerdict(_Record):
         return sorted(models, key=lambda model: model.value, reverse=self.more_is_better)
 
 
-class ModelRemark(_Record):
+class ModelRemark(Record):
     """A model that was excluded from the audit, or that readers are warned of, and the reason."""
 
     model: str
     reason: str
 
 
-class JudgedDataset(_Record):
+class JudgedDataset(Record):
     """Dataset that a verdict rests on: name, digest and number of rows."""
 
     name: str
@@ -222,21 +215,21 @@ class JudgedDataset(_Record):
     rows: int
 
 
-class JudgedMeasure(_Record):
+class JudgedMeasure(Record):
     """Number of samples of a measure, and SHA-256 of the JSON of its settings."""
 
     samples: int
     settings_sha256: str
 
 
-class JudgedModel(_Record):
+class JudgedModel(Record):
     """Digest of a model's checkpoint, or of the file of its logits or values, and its measures by name."""
 
     checkpoint_sha256: str | None
     measures: dict[str, JudgedMeasure]
 
 
-class ReleaseSource(_Record):
+class ReleaseSource(Record):
     """Where the values of an earlier release come from.
 
     `audit` is its name in a bundle, and `statement_sha256` the digest of the statement of that bundle, which names
@@ -251,7 +244,7 @@ class ReleaseSource(_Record):
     models: dict[str, str]
 
 
-class Evidence(_Record):
+class Evidence(Record):
     """What a verdict rests on, and when it was judged.
 
     `time` is in ISO format with seconds, UTC; `models` are named "threat/model"; `last_release` is what rules on
@@ -265,7 +258,7 @@ class Evidence(_Record):
     made_from: dict[str, str]
 
 
-class Judgement(_Record):
+class Judgement(Record):
     """What a gate decides: the verdict of all rules on all models, in words, and whether it stops a pipeline."""
 
     verdict: str
