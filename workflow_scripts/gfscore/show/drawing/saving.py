@@ -74,8 +74,7 @@ def page_markup(figure: Figure, *, label: str, prefix: str, kind: str) -> str:
         Class of the element.
     """
     figure.patch.set_visible(False)
-    root = svg_of(figure)
-    _rename(root, prefix)
+    root = svg_of(figure, prefix=prefix)
     for element in root.iter():
         style = element.get("style")
         if style:
@@ -87,8 +86,8 @@ def page_markup(figure: Figure, *, label: str, prefix: str, kind: str) -> str:
     return ElementTree.tostring(root, encoding="unicode").replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
 
 
-def svg_of(figure: Figure) -> Element:
-    """SVG of a figure with tooltips, short numbers, and sizes in pixels."""
+def svg_of(figure: Figure, *, prefix: str = "") -> Element:
+    """SVG of a figure with tooltips, short numbers, and sizes in pixels; every id begins with the prefix."""
     file = io.BytesIO()
     with look():
         figure.savefig(file, format="svg", metadata=SVG_METADATA)
@@ -112,7 +111,7 @@ def svg_of(figure: Figure) -> Element:
             del element.attrib["id"]
             _classify(element, name, tips)
     _remove_empty(root)
-    _number_ids(root)
+    _number_ids(root, prefix)
     for element in _outside_definitions(root):
         if "d" in element.attrib:
             element.set("d", _short_path(element.attrib["d"]))
@@ -123,13 +122,13 @@ def svg_of(figure: Figure) -> Element:
     return root
 
 
-def _number_ids(root):
+def _number_ids(root, prefix):
     # Short names in place of matplotlib's digests.
     numbers: dict[str, str] = {}
     for element in root.iter():
         name = element.get("id")
         if name:
-            numbers[name] = f"i{len(numbers)}"
+            numbers[name] = f"{prefix}i{len(numbers)}"
             element.set("id", numbers[name])
     for element in root.iter():
         for key, value in element.attrib.items():
@@ -260,15 +259,3 @@ def _marks(element):
             continue
         yield child
         yield from _marks(child)
-
-
-def _rename(root, prefix):
-    for element in root.iter():
-        name = element.get("id")
-        if name:
-            element.set("id", f"{prefix}{name}")
-        for key, value in element.attrib.items():
-            if key == LINK and value.startswith("#"):
-                element.set(key, f"#{prefix}{value[1:]}")
-            elif "url(#" in value:
-                element.set(key, value.replace("url(#", f"url(#{prefix}"))

@@ -71,9 +71,6 @@ VERSIONS = re.compile(r"<dt>([^<]+) \(report\)</dt><dd>([^<]*)</dd>")
 COMPRESSED = re.compile(r"H4sI[A-Za-z0-9+/]{20,}={0,2}")
 """Base64 of gzip, by the first bytes that every such file has."""
 
-NUMBERED = re.compile(r"(?<=[\"#])(clip|gradient_)\d+(?=[\")])")
-"""Names within a drawing."""
-
 LARGEST = 1 << 28
 """Bytes of one compressed part of a page that are unpacked."""
 
@@ -341,7 +338,7 @@ class Recomputed:
             fp_lambda=audit.run.settings.disparity.fp_lambda,
             contact=audit.run.settings.report.contact,
         )
-        stored, drawn = _renumbered(_page_of(bundle)), _renumbered(drawn.rstrip("\n") + "\n")
+        stored, drawn = _page_of(bundle), drawn.rstrip("\n") + "\n"
         if stored == drawn:
             return
         if COMPRESSED.sub("", stored) != COMPRESSED.sub("", drawn):
@@ -385,16 +382,6 @@ def reason_not_to_draw(bundle: Bundle) -> str:
 def _page_of(bundle: Bundle) -> str:
     content = bundle.audit_path(PAGE).read_bytes()
     return without_checksums(content).decode("utf-8", errors="replace")
-
-
-def _renumbered(page: str) -> str:
-    # The library numbers clips and gradients on from what the process drew before; here in the order of the page.
-    numbers: dict[str, str] = {}
-
-    def renumbered(match: re.Match[str]) -> str:
-        return numbers.setdefault(match[0], f"{match[1]}{len(numbers)}")
-
-    return NUMBERED.sub(renumbered, page)
 
 
 def _unpacked(text: str) -> object:
