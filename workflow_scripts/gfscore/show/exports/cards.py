@@ -3,7 +3,7 @@
 Sources: huggingface/hub-docs, modelcard.md and eval_results.yaml.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,8 @@ def model_cards(
     dict of str to str
         Texts by "threat__model".
     """
-    uncalibrated = summary[summary["calibration"] == UNCALIBRATED]
     cards = {}
-    for (threat, model), rows in uncalibrated.groupby(["threat", "model"], sort=False):
-        by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
+    for threat, model, by_measure in _rows_by_model(summary, measures):
         results = []
         for name, row in by_measure.iterrows():
             dataset = printable(row["dataset"])
@@ -117,10 +115,8 @@ def evaluation_results(
     dict of str to str
         YAML by "threat__model". `task_id` is the type of the number in the card; `notes` states its interval.
     """
-    uncalibrated = summary[summary["calibration"] == UNCALIBRATED]
     files = {}
-    for (threat, model), rows in uncalibrated.groupby(["threat", "model"], sort=False):
-        by_measure = rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
+    for threat, model, by_measure in _rows_by_model(summary, measures):
         entries = []
         for name, row in by_measure.iterrows():
             for metric in _card_metrics(measures[name], row):
@@ -133,6 +129,15 @@ def evaluation_results(
                 entries.append(entry)
         files[f"{threat}__{model}"] = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
     return files
+
+
+def _rows_by_model(
+    summary: pd.DataFrame, measures: Mapping[str, NamedMeasure]
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    # Threat, name, and rows at T = 1 of each model, by measure in the order of the audit.
+    uncalibrated = summary[summary["calibration"] == UNCALIBRATED]
+    for (threat, model), rows in uncalibrated.groupby(["threat", "model"], sort=False):
+        yield threat, model, rows.set_index("measure").reindex(list(measures)).dropna(subset="model")
 
 
 def _notes(metric: Mapping[str, Any]) -> str:

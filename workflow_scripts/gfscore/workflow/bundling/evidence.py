@@ -24,6 +24,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.measures import NamedMeasure
+from gfscore.measures.robust import REFUTED
 from gfscore.measures.samples import ALREADY_WRONG, table_of
 from gfscore.proofs import counterexamples
 from gfscore.proofs.certificates import Certificate, Claim, image_digest
@@ -341,7 +342,7 @@ class EvidenceCheck:
         is_proven = status == "proven"
         if is_proven != (content is not None) or is_proven != (row["value"] == 1):
             raise InputError(f"it is {status} with the value {row['value']:g}, {_presence(content, 'certificate')}")
-        is_refuted = status in ("refuted", "refuted_float32")
+        is_refuted = status in REFUTED
         if row["counterexample"] is not None and not is_refuted:
             raise InputError(f"it is {status}, with a counterexample")
         if image is None or not (is_proven or is_refuted):
