@@ -11,9 +11,10 @@ from gfscore.attacks.attack_lists import ListedAttack, attacks_in_turn
 from gfscore.attacks.gradient_ascent import Ball, correct, margins, misclassified
 from gfscore.attacks.search import distances, logits_of, on_device
 from gfscore.measures.adversarial import Adversarial
+from gfscore.measures.confirmation import confirmed
 from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
-from gfscore.proofs.counterexamples import moved_inside, to_bytes
+from gfscore.proofs.counterexamples import to_bytes
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
 
@@ -76,10 +77,9 @@ def _counterexamples(
     rows = worst.fooled
     if not len(rows):
         return kept
-    points = moved_inside(worst.points[rows].cpu().numpy(), images[rows], settings.norm, settings.eps)
-    network, x, y = on_device(classifier, points, labels[rows])
-    confirmed = misclassified(logits_of(network, x), y).cpu().numpy()
-    for row, point in zip(rows[confirmed], points[confirmed], strict=True):
+    found = worst.points[rows].cpu().numpy()
+    points, is_wrong = confirmed(classifier, found, images[rows], labels[rows], norm=settings.norm, eps=settings.eps)
+    for row, point in zip(rows[is_wrong], points[is_wrong], strict=True):
         kept[row] = to_bytes(point)
     return kept
 

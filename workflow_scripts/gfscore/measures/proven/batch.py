@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gfscore.attacks.attack_lists import attacks_in_turn
-from gfscore.attacks.gradient_ascent import Ball, correct, misclassified
+from gfscore.attacks.gradient_ascent import Ball, correct
 from gfscore.attacks.search import logits_of, on_device
 from gfscore.core.errors import InputError
+from gfscore.measures.confirmation import confirmed
 from gfscore.measures.proven import Proven
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
 from gfscore.proofs.checking.check import smallest_margin
 from gfscore.proofs.checking.plain_network import PlainNetwork
-from gfscore.proofs.counterexamples import moved_inside
 from gfscore.proofs.counterexamples import to_bytes as counterexample_bytes
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import LayeredNetwork, layered
@@ -89,10 +89,15 @@ def measure_batch(
         branches[row] = proof.branches
         evaluations[row] = proof.evaluations
         if proof.counterexample is not None:
-            point, (confirmed,) = _confirmed(
-                classifier, proof.counterexample[None], images[[row]], labels[[row]], settings
+            point, is_wrong = confirmed(
+                classifier,
+                proof.counterexample[None],
+                images[[row]],
+                labels[[row]],
+                norm=settings.norm,
+                eps=settings.eps,
             )
-            if confirmed:
+            if is_wrong[0]:
                 points[row], fooled[row] = point[0], True
                 status[row], decided_by[row] = "refuted", proof.decided_by
                 continue
@@ -175,19 +180,8 @@ def _attacked(
     for attempt in attempts:
         rows = attempt.rows.cpu().numpy()
         found = attempt.points.cpu().numpy()
-        points[rows], fooled[rows] = _confirmed(classifier, found, images[rows], labels[rows], settings)
+        points[rows], fooled[rows] = confirmed(
+            classifier, found, images[rows], labels[rows], norm=settings.norm, eps=settings.eps
+        )
     points[~fooled] = images[~fooled]
     return points, fooled
-
-
-def _confirmed(
-    classifier: Classifier,
-    points: NDArray[np.float32],
-    images: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    settings: Proven,
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    # Points in the ball to the last bit, and whether they are misclassified in float32.
-    points = moved_inside(points, images, settings.norm, settings.eps)
-    network, x, y = on_device(classifier, points, labels)
-    return points, misclassified(logits_of(network, x), y).cpu().numpy()
