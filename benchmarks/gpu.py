@@ -331,7 +331,7 @@ def audit(size, *, name, command, statuses=(0,)):
     for devices in (None, ""):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "repository"
-            skipped = shutil.ignore_patterns("results", ".git", ".snakemake", ".venv", ".gpu", "__pycache__")
+            skipped = shutil.ignore_patterns("results", ".git", ".snakemake", ".venv*", ".gpu", "__pycache__")
             shutil.copytree(ROOT, copy, ignore=skipped)
             environment = os.environ | {"PYTHONPATH": "workflow_scripts"}
             if devices is not None or size.device == "cpu":
