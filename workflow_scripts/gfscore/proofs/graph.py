@@ -151,6 +151,9 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
     keywords: Any = fx.map_arg(step.kwargs, lambda node: values[node])
     symbolic = any(isinstance(values[node], Symbol | list) for node in step.all_input_nodes)
     if not symbolic:
+        # Weights were brought to the CPU, so what the network makes on its device is made there too.
+        if "device" in keywords:
+            keywords = keywords | {"device": "cpu"}
         return target(*arguments, **keywords)
     if target is operator.getitem:
         value, index = arguments

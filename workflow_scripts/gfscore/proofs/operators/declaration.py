@@ -199,10 +199,11 @@ class Reader:
     Attributes
     ----------
     read : callable
-        From a Builder and a Call to the output's Symbol, or to a list of them for several outputs.
+        From a Builder and a Call to the output's Symbol, to a list of them for several outputs, or to a tensor where
+        the output does not depend on the image.
     example : callable
         Makes a network of images (2, 4, 4) that calls the operator, for tests.
     """
 
-    read: Callable[[Builder, Call], Symbol | list[Symbol]]
+    read: Callable[[Builder, Call], Symbol | list[Symbol] | Tensor]
     example: Callable[[], nn.Module]
