@@ -279,12 +279,13 @@ def test_too_large_a_subset_names_the_measure(files, tmp_path):
 
 @pytest.mark.parametrize(("search", "stated"), [("auto", None), ("float32", None), ("bfloat16", "bfloat16")])
 def test_the_identity_states_the_arithmetic_of_the_search_where_it_is_not_float32(search, stated, files, tmp_path):
-    attack = {"name": "pgd", "steps": 10, "step_size": None, "restarts": 1}
-    settings = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [attack], "subset": None, "seed": 0}
+    attack = {"name": "pgd", "steps": 2, "step_size": None, "restarts": 1}
+    subset = {"samples": 10, "seed": 0}
+    settings = {"kind": "adversarial", "norm": "linf", "eps": 0.1, "attacks": [attack], "subset": subset, "seed": 0}
     path = tmp_path / "samples.parquet"
     measure_model(job_in(tmp_path, files, settings=settings, measure="adversarial", device="cpu"), search=search)
     assert read_identity(path).get("search") == stated
-    assert json.loads(read_identity(path)["settings"]) == settings
+    assert json.loads(read_identity(path)["settings"]) == complete(settings)
 
 
 def test_tf32_on_the_processor_is_refused_before_a_pass(files, tmp_path):
@@ -305,9 +306,8 @@ def test_a_network_without_bounds_is_refused_before_any_image_is_attacked(files,
     monkeypatch.setattr(job, "open_model", open_with_gelu)
     monkeypatch.setattr("gfscore.measures.proven.batch.measure_batch", never_called)
     settings = KINDS["proven"].settings().model_dump(mode="json")
-    with pytest.raises(InputError, match=r"tiny\.safetensors: .*gelu") as error:
+    with pytest.raises(InputError, match=r"tiny\.safetensors: .*gelu"):
         measure_model(job_in(tmp_path, files, measure="proven-linf", settings=settings))
-    assert "operators" in str(error.value)
     assert not list(tmp_path.rglob("*.parquet"))
 
 
