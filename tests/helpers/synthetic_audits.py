@@ -638,16 +638,21 @@ def swaps_of(summary):
     return pd.DataFrame(rows, columns=["dataset", "measure", "fp_lambda", "before_model", "after_model"])
 
 
-def scores_of(values, *, half=0.05, n=None, measure=GREAT):
-    """Table class_scores of models by classes (M, K), with intervals of that half width; NaN: no samples, any value."""
+def scores_of(values, *, most=None, half=0.05, n=None, measure=GREAT):
+    """Table class_scores of models by classes (M, K), with intervals of that half width; NaN: no samples, any value.
+
+    `most` (M, K) are values with undecided samples at the most that they may be worth.
+    """
     values = np.asarray(values, dtype=float)
+    most = values if most is None else np.asarray(most, dtype=float)
     names = "ABC" if len(values) < 4 else [f"m{index:03d}" for index in range(len(values))]
     rows = []
     for m, k in np.ndindex(values.shape):
         value, known = values[m, k], not np.isnan(values[m, k])
         row = MODEL | {"model": names[m], "measure": measure, "calibration": "none", "class_index": k}
         row |= {"class_name": f"c{k}", "n": (n[k] if n else 10) if known else 0, "value": value, "confidence": 0.95}
-        rows.append(row | {"low": value - half if known else 0.0, "high": value + half if known else 1.25})
+        row |= {"value_most": most[m, k], "low": value - half if known else 0.0}
+        rows.append(row | {"high": most[m, k] + half if known else 1.25})
     return pd.DataFrame(rows)
 
 

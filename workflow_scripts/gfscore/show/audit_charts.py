@@ -66,11 +66,14 @@ class Drawing:
         """What is written around it."""
         facts = self._facts()
         subject = [facts[name] for name in ("measure", "dataset") if name in facts]
+        notes = [self.chart.note]
+        if self.chart.undecided and (self.frame["most"] > self.frame["value"]).any():
+            notes.append(self.chart.undecided)
         clauses = [self.chart.shows.format_map(facts), ", ".join(subject), ", ".join(self._counts())]
         return Words(
             title=self.finding.sentence,
             subtitle="; ".join(clause for clause in clauses if clause) + ".",
-            note=self.chart.note.format_map(facts),
+            note=" ".join(notes).format_map(facts),
             facts=facts,
         )
 

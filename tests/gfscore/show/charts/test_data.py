@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.audit_charts import draw_chart
+from gfscore.show.audit_charts import draw_chart, drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.drawing.axes import spread_out
 from gfscore.show.drawing.cells import limits_around_zero, limits_from_zero, limits_of_measure
-from gfscore.show.drawing.layout import new_figure
+from gfscore.show.drawing.layout import PHONE, new_figure
 from gfscore.show.drawing.marks import runs_of
 from helpers.synthetic_audits import (
     CORRUPTION,
@@ -69,6 +70,32 @@ def test_models_stand_by_their_mean_over_samples_and_an_empty_class_may_be_the_w
     frame, _ = of("class_heatmap", {"class_scores": scores})
     assert frame.drop_duplicates("model")[["model", "total"]].to_numpy().tolist() == [["B", 0.45], ["A", 0.4]]
     assert set(frame["weakest"].dropna()) == {"open"}
+
+
+HALVES = {"class_heatmap": "QuadMesh", "class_profiles": "PolyCollection"}
+"""Charts of class values -> the collection that shows a band."""
+
+
+@pytest.mark.parametrize("chart", HALVES)
+@pytest.mark.parametrize("undecided", [True, False])
+def test_a_band_between_value_and_most_is_drawn_where_samples_are_undecided(chart, undecided):
+    values = np.array([[0.1, 0.5, 0.6], [0.4, 0.5, 0.9]])
+    most = np.array([[0.3, 0.5, 0.8], [0.4, 0.7, 0.9]]) if undecided else values
+    scores = scores_of(values, most=most, n=[10, 30, 10])
+    drawing = drawing_of(CHARTS[chart], subject_of({"class_scores": scores}, GREAT))
+    assert (drawing.chart.undecided in drawing.words.note) == undecided
+
+    figure = drawing.picture(PHONE)
+    bands = [item for item in figure.axes[0].collections if type(item).__name__ == HALVES[chart]]
+    if chart == "class_profiles":
+        assert len(bands) == undecided and (not bands or len(bands[0].get_paths()) == 2)
+        return
+    # In the order of the rows, the best model on top; a cell has the colour of its value, or of value and most.
+    colours = bands[0].get_array()
+    expected = np.stack([values, most], axis=-1).reshape(2, 6) if undecided else values
+    assert np.allclose(colours, expected[::-1])
+    written = {text.get_text() for text in figure.findobj(Text)}
+    assert ("0.440 to 0.520" in written, "0.440" in written) == (undecided, not undecided)
 
 
 def test_many_classes_stand_by_their_mean():

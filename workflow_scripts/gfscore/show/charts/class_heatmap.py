@@ -22,7 +22,8 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     Returns
     -------
     DataFrame or None
-        One row for each model and class; models by their mean over all samples (`total`), the best first. `weakest` is
+        One row for each model and class; models by their mean over all samples (`total`), the best first. `most` and
+        `total_most` are values and means with undecided samples at the most that they may be worth. `weakest` is
         "sure" where a class is significantly the lowest of its model, "open" where others may be lower; `suspects`
         counts the classes of a model that may be the weakest. Of many classes the weakest on average comes first.
     """
@@ -41,11 +42,13 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     lowest = (rows["n"] > 0) & (rows["value"] == least) & (most > least)
     certainty = pd.Series(np.where(suspects == 1, "sure", "open"), index=rows.index, dtype=object)
 
-    weighted = rows.assign(weighted=rows["n"] * rows["value"])
-    sums = weighted.groupby("model")[["n", "weighted"]].sum()
+    weighted = rows.assign(weighted=rows["n"] * rows["value"], weighted_most=rows["n"] * rows["value_most"])
+    sums = weighted.groupby("model")[["n", "weighted", "weighted_most"]].sum()
     range_low, range_high = subject.meaning.value_range
     rows = rows.assign(
+        most=rows["value_most"],
         total=rows["model"].map(sums["weighted"] / sums["n"]),
+        total_most=rows["model"].map(sums["weighted_most"] / sums["n"]),
         weakest=certainty.where(lowest, None),
         suspects=suspects,
         range_low=range_low,
@@ -56,10 +59,14 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     if len(order) > MOST_IN_ORDER:
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
     position_of_class = {name: position for position, name in enumerate(order)}
-    rows = rows.assign(negative_total=-rows["total"], place=rows["class"].map(position_of_class))
-    rows = rows.sort_values(["negative_total", "model", "place"], kind="stable")
-    columns = ["model", "class", "value", "low", "high", "n", "total", "weakest", "suspects", "confidence"]
-    return rows[[*columns, "range_low", "range_high"]].reset_index(drop=True)
+    rows = rows.assign(
+        negative_total=-rows["total"],
+        negative_total_most=-rows["total_most"],
+        place=rows["class"].map(position_of_class),
+    )
+    rows = rows.sort_values(["negative_total", "negative_total_most", "model", "place"], kind="stable")
+    columns = ["model", "class", "value", "most", "low", "high", "n", "total", "total_most", "weakest", "suspects"]
+    return rows[[*columns, "confidence", "range_low", "range_high"]].reset_index(drop=True)
 
 
 def weakest_class(frame: pd.DataFrame) -> Finding:
@@ -98,9 +105,11 @@ def draw(frame: pd.DataFrame, axes: Axes) -> None:
         row="model",
         column="class",
         value="value",
-        limits=drawing.limits_of_measure(frame["value"], measure_range(frame)),
+        most="most",
+        limits=drawing.limits_of_measure(pd.concat([frame["value"], frame["most"]]), measure_range(frame)),
         scale_title="{unit}",
         aside="total",
+        aside_most="total_most",
         box="weakest",
     )
 
@@ -126,6 +135,8 @@ CHART = Chart(
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
     "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes.",
+    undecided="Two halves of a cell, and two numbers on the right: undecided samples count as failures, then as "
+    "successes; of robust accuracy what is proven, then what attacks leave.",
     per_class=True,
     order=1,
 )

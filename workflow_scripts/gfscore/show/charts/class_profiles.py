@@ -69,6 +69,7 @@ def draw(frame: pd.DataFrame, axes: Axes) -> None:
         panel="model",
         spoke="class",
         value="value",
+        most="most",
         low="low",
         high="high",
         top=top,
@@ -89,6 +90,7 @@ CHART = Chart(
     shows="{measure_title} of each class ({unit}); further out is higher, higher is better",
     note="Thin lines: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. "
     "Triangle: lowest class of the model. The centre is 0.",
+    undecided="Shaded: what undecided samples may add.",
     per_class=True,
     order=3,
 )

@@ -181,6 +181,9 @@ class Chart:
     note: str
     """How to read it, a format of Subject.facts and {confidence}."""
 
+    undecided: str = ""
+    """How to read what undecided samples leave open; said where a `most` of the frame is above its `value`."""
+
     per_class: bool = False
     """Whether `n` are samples of a class."""
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.core.numbers import MINUS, number
+from gfscore.core.numbers import MINUS, interval, number
 from gfscore.show.drawing.axes import categories, name_columns, name_rows, panel_width, right_of, ticks_within
 from gfscore.show.drawing.images import decoded
 from gfscore.show.drawing.layout import (
@@ -43,7 +43,8 @@ MOST_LETTERED = 60
 """Rows that are high enough for letters."""
 MOST_NUMBERED = 16
 NARROWEST_NUMBERED = 36
-"""Columns of numbered cells, and pixels of the narrowest one."""
+NARROWEST_HALF = 30
+"""Columns of numbered cells, and pixels of the narrowest one, and of the narrowest half."""
 MOST_SHAPES = 1500
 """Cells that are shapes with a tooltip each; more are one image, a pixel for each cell."""
 LEAST_SPAN = 0.05
@@ -101,7 +102,9 @@ def heatmap(
     colours: Literal["values", "differences"] = "values",
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
+    most: str | None = None,
     aside: str | None = None,
+    aside_most: str | None = None,
     dot: str | None = None,
     box: str | None = None,
     diagonal: str | None = None,
@@ -126,8 +129,11 @@ def heatmap(
         Dark low and bright high, or two hues around 0.
     rows, columns : sequence of str, optional
         All names, where other panels have more of them.
-    aside : str, optional
-        Number of a whole row, written behind it.
+    most : str, optional
+        The most that a value may be. Where that is above the value of any cell, the left half of a cell has the colour
+        of the value, and the right half that of the most.
+    aside, aside_most : str, optional
+        Number of a whole row, written behind it, and the most that it may be.
     dot : str, optional
         Whether a cell rests on little, which puts a dot over its number.
     box : str, optional
@@ -142,7 +148,10 @@ def heatmap(
     rows = list(rows or categories(frame, row))
     columns = list(columns or categories(frame, column))
     grid = grid_of(frame, row, column, value, rows, columns)
-    right = 48.0 if aside else 10.0
+    highest = grid_of(frame, row, column, most, rows, columns) if most else grid
+    undecided = bool((highest > grid).any())
+    asides = _asides(frame, row, aside, aside_most if undecided else None)
+    right = max(48.0, 18 + widest_of(asides.values(), 11, "bold")) if aside else 10.0
     width = panel_width(axes, rows, right=right, one_row_axis=True)
     cell_height = CELL if len(rows) <= MOST_LETTERED else LOW_CELL
     widest = WIDEST_SQUARE * len(columns) if square and not is_narrow(axes) else np.inf
@@ -152,15 +161,21 @@ def heatmap(
     palette = colours_of_differences() if colours == "differences" else colormaps[VALUES]
     norm = Normalize(*limits)
     names = [f"{a}, {b}" for a in rows for b in columns]
-    _paint(axes, grid, palette, norm, names)
+    if undecided:
+        halves = np.stack([grid, highest], axis=-1).reshape(len(rows), -1)
+        names = [f"{name}, {end}" for name in names for end in ("at least", "at most")]
+        _paint(axes, halves, palette, norm, names, columns=len(columns))
+    else:
+        _paint(axes, grid, palette, norm, names, columns=len(columns))
     name_rows(axes, rows, row_height=cell_height, title=row_title)
     name_columns(axes, columns, width=width, title=column_title)
     axes.spines[:].set_visible(False)
     _colour_scale(axes, palette, limits, scale_title)
 
     lettered = len(rows) <= MOST_LETTERED and len(columns) <= MOST_NUMBERED
-    if lettered and width / len(columns) >= NARROWEST_NUMBERED:
-        _write_numbers(axes, grid, limits, differences=colours == "differences")
+    narrowest = 2 * NARROWEST_HALF if undecided else NARROWEST_NUMBERED
+    if lettered and width / len(columns) >= narrowest:
+        _write_numbers(axes, grid, limits, differences=colours == "differences", most=highest)
         if diagonal:
             plain = grid_of(frame, row, column, diagonal, rows, columns)
             _write_numbers(axes, plain, None, differences=False)
@@ -170,7 +185,7 @@ def heatmap(
     if box:
         _frame_cells(axes, frame, (row, column, box), rows, columns)
     if aside:
-        _write_aside(axes, frame, row, aside, rows, step=1 if cell_height == CELL else 2)
+        _write_aside(axes, asides, rows, step=1 if cell_height == CELL else 2, right=right)
 
 
 def grid_of(  # noqa: PLR0917
@@ -186,8 +201,9 @@ def grid_of(  # noqa: PLR0917
     return grid
 
 
-def _paint(axes, grid, palette, norm, names):
-    rows, columns = grid.shape
+def _paint(axes, grid, palette, norm, names, *, columns):
+    # A grid of as many columns, or of two to each of them.
+    rows, parts = grid.shape
     masked = np.ma.masked_invalid(grid)
     if grid.size > MOST_SHAPES:
         extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
@@ -198,16 +214,23 @@ def _paint(axes, grid, palette, norm, names):
         return
     # Only cells with a value are shapes.
     written = [f"{name}: {number(value)}" for name, value in zip(names, grid.ravel(), strict=True)]
+    gap = 1 if columns <= 100 else 0
+    whole = parts == columns
     mesh = axes.pcolormesh(
-        np.arange(columns + 1) - 0.5,
+        np.linspace(-0.5, columns - 0.5, parts + 1),
         np.arange(rows + 1) - 0.5,
         masked,
         cmap=palette,
         norm=norm,
-        edgecolors=PAPER,
-        linewidth=1 if columns <= 100 else 0,
+        edgecolors=PAPER if whole else "none",
+        linewidth=gap if whole else 0,
     )
     mesh.set_gid(f"cells {tooltips(axes, written)}")
+    if gap and not whole:
+        # Halves touch, cells do not.
+        style = {"color": PAPER, "linewidth": 2 * gap}
+        axes.vlines(np.arange(columns + 1) - 0.5, -0.5, rows - 0.5, **style)
+        axes.hlines(np.arange(rows + 1) - 0.5, -0.5, columns - 0.5, **style)
 
 
 def _is_bright(value, limits, *, differences):
@@ -217,20 +240,24 @@ def _is_bright(value, limits, *, differences):
     return value > low + 0.55 * (high - low)
 
 
-def _write_numbers(axes, grid, limits, *, differences):
-    # Without limits the cells have no colour.
+def _write_numbers(axes, grid, limits, *, differences, most=None):
+    # Without limits the cells have no colour; where the most is above the value each has its half of the cell.
     for (row, column), value in np.ndenumerate(grid):
         if np.isnan(value):
             continue
-        colour = INK
-        if limits is not None:
-            colour = ON_BRIGHT if _is_bright(value, limits, differences=differences) else ON_DARK
-        text = write(
-            axes,            column, row, cell_text(value, differences=differences), size=10, color=colour, ha="center",
-            va="center_baseline",
-        )  # fmt: skip
-        text.set_in_layout(False)
-        text.set_gid(f"number {row} {column}")
+        places = [(column, value)]
+        if most is not None and most[row, column] > value:
+            places = [(column - 0.25, value), (column + 0.25, most[row, column])]
+        for x, written in places:
+            colour = INK
+            if limits is not None:
+                colour = ON_BRIGHT if _is_bright(written, limits, differences=differences) else ON_DARK
+            text = write(
+                axes, x, row, cell_text(written, differences=differences), size=10, color=colour, ha="center",
+                va="center_baseline",
+            )  # fmt: skip
+            text.set_in_layout(False)
+            text.set_gid(f"number {row} {column}")
 
 
 def cell_text(value: float, *, differences: bool = False) -> str:
@@ -266,15 +293,26 @@ def _frame_cells(axes, frame, names, rows, columns):
         )
 
 
-def _write_aside(axes, frame, row, aside, rows, *, step):
+def _asides(frame, row, aside, aside_most):
+    # Row -> the number behind it, or the two between which it lies.
+    if aside is None:
+        return {}
     first = frame.drop_duplicates(row)
-    values = dict(zip(first[row].astype(str), first[aside], strict=True))
+    texts = {}
+    for cell in first.to_dict("records"):
+        low = cell[aside]
+        high = cell[aside_most] if aside_most else low
+        texts[str(cell[row])] = interval(low, high) if high > low else number(low)
+    return texts
+
+
+def _write_aside(axes, texts, rows, *, step, right):
     behind = right_of(axes, 7)
     for line in range(0, len(rows), step):
-        text = number(values[rows[line]]) if rows[line] in values else ""
+        text = texts.get(rows[line], "")
         height = 1 - (line + 0.5) / len(rows)
         write(axes, 1, height, text, transform=behind, size=11, weight="bold", va="center", color=INK)
-    surround(axes, right=50)
+    surround(axes, right=right + 2)
 
 
 def _colour_scale(axes: Axes, palette: Colormap, limits: Limits, title: str) -> None:

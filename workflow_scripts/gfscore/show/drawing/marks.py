@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame
@@ -383,6 +383,7 @@ def radars(
     low: str,
     high: str,
     top: float,
+    most: str | None = None,
     reference: str | None = None,
 ) -> None:
     """Values around a circle with their intervals, a circle for each panel, and a triangle at its lowest value.
@@ -399,6 +400,8 @@ def radars(
         Columns of the frame; panels and spokes stand in the order of the frame, the first spoke up, clockwise.
     top : float
         Value of the outer circle (outer_circle); the centre is 0.
+    most : str, optional
+        The most that a value may be; the band between the two is shaded.
     reference : str, optional
         Values of a dashed line on each of several circles.
     """
@@ -432,11 +435,18 @@ def radars(
 
     values = lengths_of(value)
 
-    def outline(lengths: NDArray[np.float64], **style: Any) -> None:
+    def corners_of(lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         corners = centres[:, None, :] + RADIUS * lengths[:, :, None] * directions
-        closed = np.concatenate([corners, corners[:, :1]], axis=1)
-        axes.add_collection(LineCollection(list(closed), **style))
+        return np.concatenate([corners, corners[:, :1]], axis=1)
 
+    def outline(lengths: NDArray[np.float64], **style: Any) -> None:
+        axes.add_collection(LineCollection(list(corners_of(lengths)), **style))
+
+    highest = lengths_of(most) if most else values
+    if (highest > values).any():
+        ends = zip(corners_of(values), corners_of(highest), strict=True)
+        bands = [np.concatenate([inner, outer[::-1]]) for inner, outer in ends]
+        axes.add_collection(PolyCollection(bands, facecolors=ACCENT, alpha=0.3, linewidths=0))
     for bound in (low, high):
         outline(lengths_of(bound), colors=ACCENT, linewidths=0.8, alpha=0.5)
     if reference and len(panels) > 1:
