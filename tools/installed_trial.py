@@ -5,14 +5,19 @@
 Audits the logits of DOCS/example, and runs the Python blocks of DOCS/notebook.md that need no torch.
 """
 
-import re
+import difflib
 import sys
+import tempfile
 from pathlib import Path
+
+# Python looks for modules beside a script, but not where it is isolated.
+sys.path.append(str(Path(__file__).parent))
 
 import numpy as np
 import pandas as pd
 
 from gfscore import audit_logits
+from run_notebook import run
 
 MEASURE = "great-softmax"
 """Measure of the example whose class values are computed from its logits again."""
@@ -41,19 +46,18 @@ def audit_example(folder: Path) -> int:
     return len(files)
 
 
-def run_notebook(page: Path) -> int:
-    """Run the blocks of a page that need no torch, as cells of one notebook; returns their number."""
-    names: dict[str, object] = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    blocks = [block for block in blocks if "torch" not in block]
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), names)
-    if not blocks:
-        sys.exit(f"error: {page}: no block of Python")
-    return len(blocks)
+def run_notebook(page: Path) -> None:
+    """Run the blocks of a page that need no torch; exits where they print something else than the page shows."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = run(page, Path(folder), torch=False)
+    lines = difflib.unified_diff(page.read_text(encoding="utf-8").splitlines(), text.splitlines(), "page", "run")
+    difference = "\n".join(lines)
+    if difference:
+        sys.exit(f"{difference}\nerror: {page}: its blocks print something else here")
 
 
 if __name__ == "__main__":
     docs = Path(sys.argv[1])
     print(f"{audit_example(docs / 'example')} models of docs/example audited from their logits")
-    print(f"{run_notebook(docs / 'notebook.md')} blocks of docs/notebook.md run")
+    run_notebook(docs / "notebook.md")
+    print("docs/notebook.md prints what it shows")

@@ -1,9 +1,9 @@
 """Build a release, and try it as a user gets it: `make release`.
 
 Version, changelog, citation and tag must agree. Wheel and source distribution are built into dist/. Each is installed
-in an empty environment with nothing but what it requires. There the Python blocks of docs/notebook.md run that need no
-torch, and the logits of docs/example are audited: class values must be those of the example's table. Without a tag at
-the commit it is a rehearsal, and says what a release still needs.
+in an empty environment with nothing but what it requires. There the Python blocks of docs/notebook.md that need no
+torch must print what the page shows, and the logits of docs/example must have the class values of the example's table.
+Without a tag at the commit it is a rehearsal, and says what a release still needs.
 """
 
 import argparse

@@ -23,7 +23,7 @@ PART = re.compile(
 )
 
 
-def run(document: Path, folder: Path) -> str:
+def run(document: Path, folder: Path, *, torch: bool = True) -> str:
     """Run the blocks of a document, and return its text with what they print.
 
     Parameters
@@ -31,9 +31,18 @@ def run(document: Path, folder: Path) -> str:
     document : Path
     folder : Path
         Pictures are written here, at the paths of their links.
+    torch : bool
+        Without it, blocks that name torch, their text and their pictures stay as they are.
+
+    Raises
+    ------
+    ValueError
+        For a document with no block to run.
     """
     names: dict[str, object] = {}
     printed = ""
+    ran = 0
+    left_out = False
     parts = []
     end = 0
     text = document.read_text(encoding="utf-8")
@@ -42,11 +51,16 @@ def run(document: Path, folder: Path) -> str:
         end = part.end()
         replacement = part.group()
         if part["language"] == "python":
+            left_out = not torch and "torch" in part["text"]
+        if left_out:
+            pass
+        elif part["language"] == "python":
             pyplot.close("all")
             output = io.StringIO()
             with redirect_stdout(output):
                 exec(compile(part["text"], str(document), "exec"), names)
             printed = output.getvalue()
+            ran += 1
         elif part["language"] == "text":
             replacement = f"```text\n{printed}```"
         else:
@@ -54,6 +68,8 @@ def run(document: Path, folder: Path) -> str:
             path.parent.mkdir(parents=True, exist_ok=True)
             pyplot.gcf().savefig(path, metadata={"Software": None})
         parts.append(replacement)
+    if not ran:
+        raise ValueError(f"{document}: no block of Python to run")
     return "".join(parts) + text[end:]
 
 
