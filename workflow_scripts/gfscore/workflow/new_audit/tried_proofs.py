@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.nn import Module
 
+from gfscore.attacks.declaration import ball_words
 from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven, forward_passes
 from gfscore.networks.batch_invariance import spread_over
@@ -100,7 +101,10 @@ def try_proofs(
             break
     seconds = (time.process_time() - started) / max(tried, 1) * right.mean()
     attack = forward_passes(settings.model_copy(update={"budget": 0}), graph.classes) * pass_seconds
-    obstacle = "" if proven else f"none of {tried} images was proven"
+    obstacle = ""
+    if not proven:
+        ball = ball_words(settings.norm, settings.eps)
+        obstacle = f"none of {tried} images was proven within {ball}; with a smaller --eps some may be"
     return TriedProofs(tried, proven, float(seconds + attack), obstacle)
 
 
