@@ -1,5 +1,6 @@
 """One measure of one model: every kind that shows images to a network."""
 
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -23,7 +24,7 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
     """
     kind = KINDS[job.settings.kind]
     measure_in_batches(
-        job,
+        replace(job, batch_size=min(job.batch_size, kind.most_at_once)),
         partial(kind.load(), settings=job.settings),
         table=table_of(kind.name),
         require=kind.require_suitable,

@@ -313,3 +313,10 @@ def test_a_network_without_bounds_is_refused_before_any_image_is_attacked(files,
 
 def never_called(*_arguments, **_keywords):
     raise AssertionError("a batch was measured")
+
+
+def test_a_kind_whose_samples_take_seconds_is_kept_in_smaller_batches(files, tmp_path, capsys):
+    settings = {"kind": "proven", "eps": 0.01, "budget": 0, "subset": {"samples": 100}}
+    measure_model(job_in(tmp_path, files, settings=settings, batch_size=256))
+    parts = -(-100 // KINDS["proven"].most_at_once)
+    assert f"part {parts} of {parts}: done" in capsys.readouterr().out

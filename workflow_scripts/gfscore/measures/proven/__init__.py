@@ -110,5 +110,6 @@ KIND = Kind(
         "those of its attacks, then bounds up to `budget`, four of which take about as long as a pass; many samples "
         "are decided by a few hundred"
     ),
+    most_at_once=64,
     mem_mb=6000,
 )

@@ -1,5 +1,6 @@
 """Proven accuracy: which samples are proven, refuted or open in a ball."""
 
+import time
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +24,9 @@ from gfscore.proofs.layers import LayeredNetwork, layered
 from gfscore.proofs.proving import prove, surely_misclassified
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
+
+SAYING = 5.0
+"""Seconds between lines that say how many samples of a batch are proven."""
 
 
 def measure_batch(
@@ -85,7 +89,11 @@ def measure_batch(
         budget=settings.budget,
         device=classifier.device,
     )
-    for row, proof in zip(standing, proofs, strict=True):
+    said = time.monotonic()
+    for done, (row, proof) in enumerate(zip(standing, proofs, strict=True)):
+        if time.monotonic() > said + SAYING:
+            print(f"{done} of {len(standing)} searched: {np.sum(status == 'proven')} proven")
+            said = time.monotonic()
         branches[row] = proof.branches
         evaluations[row] = proof.evaluations
         if proof.counterexample is not None:
