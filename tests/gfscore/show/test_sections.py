@@ -7,6 +7,7 @@ import pytest
 
 from gfscore.audit.findings.finding import RANKED
 from gfscore.show.charts import CHARTS
+from gfscore.show.page.elements import Track
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
 
@@ -41,3 +42,12 @@ def test_rows_over_classes_keep_their_names():
     tables = SimpleNamespace(group_metrics=frame, measures={})
     rows = Contents.rows(SimpleNamespace(tables=tables), "group_metrics")
     assert list(rows["class"]) == ["cat", "macro", "worst", ""]
+
+
+@pytest.mark.parametrize(
+    ("band", "proven", "point"),
+    [(None, False, 0.4), ((0, 0.4), False, 0.4), ((0.4, 0.7), True, None), ((0.4, 0.4), True, 0.4)],
+)
+def test_a_value_is_a_dot_unless_a_band_with_two_known_ends_shows_it(band, proven, point):
+    track = Track("frog", "frog", 0.4, 0.1, 0.9, band=band, proven=proven)
+    assert track.point == track.plain()["point"] == point

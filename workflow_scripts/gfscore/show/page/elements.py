@@ -179,9 +179,19 @@ class Track:
     highest: float | None = None
 
     @property
+    def point(self) -> float | None:
+        """The value where a dot shows it: not where a band with two known ends does."""
+        return None if self._spans else self.value
+
+    @property
+    def _spans(self) -> bool:
+        return self.proven and self.band is not None and self.band[0] < self.band[1]
+
+    @property
     def text(self) -> str:
         """The value as it is printed, or both ends of what is known of it."""
-        if self.proven and self.band is not None and self.band[0] < self.band[1]:
+        if self._spans:
+            assert self.band is not None
             return numbers.interval(*self.band, self.highest)
         return numbers.number(self.value)
 
@@ -190,7 +200,8 @@ class Track:
         """The row in words, for tooltips and readers of screens."""
         words = f"{self.name}: {self.text}"
         if self.proven and self.band is not None:
-            words = f"{self.name}: proven to not attacked, {self.text}"
+            ends = "from proof to attack" if self._spans else "proven, and as much as attacks leave"
+            words = f"{self.name}: {ends}, {self.text}"
         if not numbers.is_missing(self.low):
             words += f", {numbers.interval(self.low, self.high, self.highest)}"
         if not numbers.is_missing(self.tick):
@@ -201,6 +212,7 @@ class Track:
         """For JSON: what the scripts draw a row from."""
         values = asdict(self)
         del values["highest"]
+        values["point"] = self.point
         values["text"] = self.text
         values["about"] = self.about
         return values

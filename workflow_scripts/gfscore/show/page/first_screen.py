@@ -279,7 +279,7 @@ def _about(interval: str | None, attacked: str | None, measures: Measures) -> st
         ball = measure_of(measures[interval]).title.partition(", ")[2]
         return (
             f"Band: from the share of samples that is proven ({printable(ball)}) to the share that attacks leave; in "
-            f"between, open ({printable(interval)})"
+            f"between, open ({printable(interval)}). Dot: nothing is open"
         )
     if attacked:
         return (

@@ -20,7 +20,8 @@ function drawing(row, scale) {
   if (!isMissing(scale.threshold)) upright("threshold", scale.threshold, -6, 24);
   if (!isMissing(row.low) && !isMissing(row.high)) svg.append(element("line", { class: "whisker", x1: at(row.low, scale), x2: at(row.high, scale), y1: 9, y2: 9 }));
   if (!isMissing(row.tick)) upright("tick", row.tick, 3, 15);
-  if (!isMissing(row.value) && !row.proven) svg.append(element("circle", { class: "dot", cx: at(row.value, scale), cy: 9, r: 4 }));
+  const point = row.point === undefined ? row.value : row.point;
+  if (!isMissing(point)) svg.append(element("circle", { class: "dot", cx: at(point, scale), cy: 9, r: 4 }));
   return svg;
 }
 
