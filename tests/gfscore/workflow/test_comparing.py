@@ -92,3 +92,24 @@ def test_tables_without_values_per_sample_give_no_page(bundles, tmp_path, capsys
     assert not (tmp_path / "page.html").exists()
     assert main(["compare", str(alone), other]) == 0
     assert "classes were not compared" in capsys.readouterr().out
+
+
+def test_open_samples_are_a_band_between_the_two_audits(tmp_path, monkeypatch, capsys):
+    bands = {"before": ([80, 70, 66], [90, 85, 80]), "after": ([85, 70, 30], [90, 85, 40])}
+    folders = []
+    for name, band in bands.items():
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        finished_audit(per_class=100, bands=(band, band), page=False)
+        folders.append(str(tmp_path / name / "results/audits/toy"))
+    assert main(["compare", *folders, "--page", str(tmp_path / "page.html")]) == 1
+    assert "class frog: 0.660 to 0.800, then 0.300 to 0.400, " in capsys.readouterr().out
+
+    page = (tmp_path / "page.html").read_text()
+    rows = table_in(page, "classes.csv").set_index(["model", "measure", "class_name"])
+    frog = rows.loc["good", "robust-linf-2of255", "frog"]
+    assert [frog["change_least"], frog["change_most"]] == pytest.approx([0.3 - 0.8, 0.4 - 0.66])
+    assert frog["low"] < frog["change_least"] and frog["change_most"] < frog["high"] < 0
+    decided = rows.loc["good", "adversarial-linf-2of255", "frog"]
+    assert decided["change_least"] == decided["change"] == decided["change_most"]
+    assert page[: page.index('id="numbers"')].count('class="band"') == 3 + 2

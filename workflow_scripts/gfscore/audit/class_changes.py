@@ -18,7 +18,8 @@ BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
 
 COLUMNS = (
     *("threat", "model", "measure", "class_index", "class_name"),
-    *("n", "first", "second", "change", "low", "high", "verdict"),
+    *("n", "first", "first_most", "second", "second_most"),
+    *("change", "change_least", "change_most", "low", "high", "verdict"),
 )
 """Columns of class_changes."""
 
@@ -54,8 +55,10 @@ def class_changes(
     -------
     DataFrame
         A row for each model, measure and class, models under their later names. `n` pairs of samples; `first` and
-        `second` the means of their values; `change` = second - first, between `low` and `high`, which hold for all
-        classes of a model and measure together; `verdict` is better or worse where they exclude 0, else undecided.
+        `second` the means of their values, `first_most` and `second_most` with undecided samples at the most that they
+        may be worth; `change` = second - first, of these samples between `change_least` and `change_most`, and of the
+        class between `low` and `high`, which hold for all classes of a model and measure together; `verdict` is better
+        or worse where they exclude 0, else undecided.
     """
     frames = []
     for model, earlier_model in pairs.items():
@@ -96,8 +99,12 @@ def _changes_of_model(
             "class_name": list(class_names),
             "n": bounds.n,
             "first": first,
+            "first_most": class_means(differences.earlier_high, differences.labels, classes),
             "second": second,
+            "second_most": class_means(differences.later_high, differences.labels, classes),
             "change": second - first,
+            "change_least": class_means(differences.low, differences.labels, classes),
+            "change_most": class_means(differences.high, differences.labels, classes),
             "low": low,
             "high": high,
             "verdict": np.select([low > 0, high < 0], [BETTER, WORSE], UNDECIDED),

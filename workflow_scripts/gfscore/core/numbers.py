@@ -67,6 +67,11 @@ def interval(low: float | None, high: float | None, highest: float | None = None
     return f"{lower_bound(low)} to {upper_bound(high, highest=highest)}"
 
 
+def span(low: float, high: float, highest: float | None = None) -> str:
+    """A number that is known, "0.123", or the two between which it lies, "0.123 to 0.457"."""
+    return interval(low, high, highest) if high > low else number(low)
+
+
 def signed(value: float | None) -> str:
     """Value with its sign, for correlations: "+0.900", "\u22120.807"."""
     text = number(value)

@@ -19,7 +19,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_text
 from gfscore.core.names import printable
-from gfscore.core.numbers import interval, number
+from gfscore.core.numbers import interval, number, span
 from gfscore.show.page.comparison import Side, render_comparison
 from gfscore.tables.csv_files import csv_text
 from gfscore.workflow.bundling.contents import Bundle, name_of
@@ -209,7 +209,7 @@ def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
 def _print_classes(classes: pd.DataFrame) -> None:
     for row in classes[classes["verdict"] != UNDECIDED].itertuples():
         name = printable(f"{row.threat}/{row.model}, {row.measure}, class {row.class_name}")
-        values = f"{number(row.first)}, then {number(row.second)}"
+        values = f"{span(row.first, row.first_most)}, then {span(row.second, row.second_most)}"
         print(f"{row.verdict:6}  {name}: {values}, a change of {interval(row.low, row.high)}")
     if len(classes):
         counts = [f"{count} {verdict}" for verdict, count in classes["verdict"].value_counts().items()]

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.core.numbers import MINUS, interval, number
+from gfscore.core.numbers import MINUS, number, span
 from gfscore.show.drawing.axes import categories, name_columns, name_rows, panel_width, right_of, ticks_within
 from gfscore.show.drawing.images import decoded
 from gfscore.show.drawing.layout import (
@@ -302,7 +302,7 @@ def _asides(frame, row, aside, aside_most):
     for cell in first.to_dict("records"):
         low = cell[aside]
         high = cell[aside_most] if aside_most else low
-        texts[str(cell[row])] = interval(low, high) if high > low else number(low)
+        texts[str(cell[row])] = span(low, high)
     return texts
 
 

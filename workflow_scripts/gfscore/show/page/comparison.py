@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -121,6 +121,7 @@ def render_comparison(
             title_of_measure=printable(measures[str(shown["measure"])].description.title),
             unit=printable(measures[str(shown["measure"])].description.unit),
             tracks=_class_tracks(of_shown),
+            bands=bool((of_shown["change_most"] > of_shown["change_least"]).any()),
             left_out=max(0, len(of_shown) - MOST_CLASSES),
             scale=_scale(of_shown, "Change"),
             limit=limit,
@@ -166,8 +167,14 @@ def _shown(rows: pd.DataFrame, judged: str) -> pd.Series:
 def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: float) -> Answer:
     worse, better = rows[rows["verdict"] == WORSE], rows[rows["verdict"] == BETTER]
     sure = f"with {numbers.percent(confidence)} confidence for all classes of a model and measure together"
-    change = f"{_name(shown)}: {numbers.number(shown['first'])}, then {numbers.number(shown['second'])}"
+    before = numbers.span(shown["first"], shown["first_most"])
+    after = numbers.span(shown["second"], shown["second_most"])
+    change = f"{_name(shown)}: {before}, then {after}"
     bounds = f"a change of {numbers.number(shown['change'])}, {numbers.interval(shown['low'], shown['high'])}"
+    if shown["change_most"] > shown["change_least"]:
+        of_samples = numbers.interval(shown["change_least"], shown["change_most"])
+        of_class = numbers.interval(shown["low"], shown["high"])
+        bounds = f"a change of {of_samples} of these samples, {of_class} of the class"
     if len(worse):
         counted_classes = f"{numbers.count(len(worse))} of {numbers.counted(len(rows), 'class')}"
         if len(rows[["label", "measure"]].drop_duplicates()) > 1:
@@ -212,7 +219,10 @@ def _class_tracks(rows: pd.DataFrame) -> list[Track]:
 
 
 def _track(row: pd.Series, name: str, short: str) -> Track:
-    return Track(name, short, finite(row["change"]), finite(row["low"]), finite(row["high"]))
+    track = Track(name, short, finite(row["change"]), finite(row["low"]), finite(row["high"]))
+    if row["change_most"] > row["change_least"]:
+        return replace(track, band=(row["change_least"], row["change_most"]), proven=True)
+    return track
 
 
 def _worst_of_models(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -285,13 +295,16 @@ def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
 
 def _class_table(rows: pd.DataFrame) -> TableView:
     ordered = rows.sort_values("change", kind="stable")
+    undecided = bool((rows["change_most"] > rows["change_least"]).any())
     columns = [
         named("Class", "class"),
         named("Model", "label"),
         named("Measure", "measure"),
         counted("n", "n"),
         valued("Before", "first"),
+        *([valued("at most", "first_most")] if undecided else []),
         valued("After", "second"),
+        *([valued("at most", "second_most")] if undecided else []),
         valued("Change", "change"),
         bounded("Interval", "low", "high"),
         named("Verdict", "verdict"),

@@ -257,7 +257,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
         unit = meaning.title
     return Evidence(
         title=title,
-        about=_about(interval, attacked, measures),
+        about=_about(interval, attacked, measures, tables),
         scale=Scale(lowest, highest, printable(unit), _threshold_of_classes(verdict, measure, measures)),
         rows=rows,
         classes=len(index.classes),
@@ -274,12 +274,13 @@ def _threshold_of_classes(verdict: Verdict, measure: str, measures: Measures) ->
     return None
 
 
-def _about(interval: str | None, attacked: str | None, measures: Measures) -> str:
+def _about(interval: str | None, attacked: str | None, measures: Measures, tables: AuditTables) -> str:
     if interval:
         ball = measure_of(measures[interval]).title.partition(", ")[2]
         return (
-            f"Band: from the share of samples that is proven ({printable(ball)}) to the share that attacks leave; in "
-            f"between, open ({printable(interval)}). Dot: nothing is open"
+            f"{_proven_of_all(tables.of('model_summary', interval))}. Band: from the share of samples that is proven "
+            f"({printable(ball)}) to the share that attacks leave; in between, open ({printable(interval)}). Dot: "
+            "nothing is open"
         )
     if attacked:
         return (
@@ -289,6 +290,17 @@ def _about(interval: str | None, attacked: str | None, measures: Measures) -> st
     if has_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
+
+
+def _proven_of_all(rows: pd.DataFrame) -> str:
+    # Of all samples of each model, in words.
+    if len(rows) == 1:
+        (row,) = rows.itertuples()
+        proven, left = numbers.lower_bound(row.value), numbers.upper_bound(row.value_most, highest=1)
+        return f"Of all samples {proven} is proven robust, and attacks leave {left}"
+    proven = numbers.interval(rows["value"].min(), rows["value"].max(), 1)
+    left = numbers.interval(rows["value_most"].min(), rows["value_most"].max(), 1)
+    return f"By model, {proven} of all samples is proven robust, and attacks leave {left}"
 
 
 def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool, highest: float) -> list[Track]:
