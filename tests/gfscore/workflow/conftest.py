@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,34 @@ import pytest
 import gfscore
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
+from gfscore.show.page.sections.contents import DrawnChart
 from gfscore.workflow.new_audit import command, inspection
 from gfscore.workflow.new_audit.request import Inspection
 from helpers import own_files
 from helpers.configurations import shipped_configuration
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pictures_of_equal_charts_are_drawn_once():
+    """Every check of a bundle draws its page again, nearly always of the same tables.
+
+    What a picture is made of is the key: its frame to the last digit, and its words. That another process draws the same
+    page is tested by whole runs of the workflow.
+    """
+    draw, drawn = DrawnChart.pictures.func, {}
+
+    def pictures(chart):
+        frame = chart.page_frame
+        key = (chart.chart.name, chart.id, repr(chart.words), repr(list(frame.dtypes)), frame.to_csv())
+        if key not in drawn:
+            drawn[key] = draw(chart)
+        return drawn[key]
+
+    kept = cached_property(pictures)
+    kept.__set_name__(DrawnChart, "pictures")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DrawnChart, "pictures", kept)
+        yield
 
 
 @pytest.fixture
