@@ -59,25 +59,27 @@ def heights(page):
     )
 
 
-@pytest.mark.parametrize("screen", [(1280, 800, 1, 7000), (390, 844, 2, 12_000)], ids=["desk", "phone"])
-def test_the_first_screen_is_whole_and_the_page_short(page_file, browser, artefacts, screen):
-    (name, path, _), (width, height, screens, tallest) = page_file, screen
-    with opened(browser, path, width=width, height=height) as page:
-        whole, first, wide, _ = heights(page)
-        page.screenshot(path=artefacts / f"{name}-{width}.png")
-        page.screenshot(path=artefacts / f"{name}-{width}-whole.png", full_page=True)
-        assert page.evaluate(OVERLAPS) == []
-    assert first <= screens * height
-    assert whole <= tallest
-    assert wide <= width
+SCREENS = {(1280, 800): (1, 7000), (390, 844): (2, 12_000)}
+"""Width and height of a screen -> how many of them the first part may fill, and how tall the page may be."""
 
 
-@pytest.mark.parametrize("width", [360, 768, 1600])
-def test_nothing_scrolls_sideways(page_file, browser, width):
-    with opened(browser, page_file[1], width=width) as page:
+def test_the_first_screen_is_whole_the_page_short_and_nothing_scrolls_sideways(page_file, browser, artefacts):
+    name, path, _ = page_file
+    with opened(browser, path) as page:
+        for (width, height), (screens, tallest) in SCREENS.items():
+            page.set_viewport_size({"width": width, "height": height})
+            whole, first, wide, _ = heights(page)
+            page.screenshot(path=artefacts / f"{name}-{width}.png")
+            page.screenshot(path=artefacts / f"{name}-{width}-whole.png", full_page=True)
+            assert page.evaluate(OVERLAPS) == [], width
+            assert first <= screens * height, width
+            assert whole <= tallest, width
+            assert wide <= width
         page.evaluate("for (const own of document.querySelectorAll('details')) own.open = true")
-        _, _, wide, inner = heights(page)
-    assert wide <= inner
+        for width in (360, 768, 1600):
+            page.set_viewport_size({"width": width, "height": 800})
+            _, _, wide, inner = heights(page)
+            assert wide <= inner, width
 
 
 def test_files_are_small_and_paint_soon(page_file, browser):
