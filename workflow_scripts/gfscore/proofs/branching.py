@@ -16,10 +16,10 @@ from gfscore.proofs.slopes import as_numbers, improved, rounded
 POINTS = 16
 """Parts of a round at whose lowest points the network is evaluated."""
 
-CANDIDATES = 3
+CANDIDATES = 12
 """Units whose split is tried before one is chosen."""
 
-STEPS = 2
+STEPS = 5
 """Steps by which slopes and multipliers of a new part are optimised, from those of the part that was split."""
 
 LAST_STEPS = 200
@@ -187,18 +187,18 @@ class BranchAndBound:
         """Start without leaves."""
         self.lower = np.full(len(self.trees), np.inf)
 
-    def run(self, branches: Branches, lower: Tensor, losses: Tensor, budget: int) -> None:
+    def run(self, branches: Branches, lower: Tensor, gains: Tensor, budget: int) -> None:
         """Split the whole ball for every margin until all parts are proven, one is refuted or the budget is used up.
 
         Parameters
         ----------
-        branches, lower, losses
-            Slopes, bounds and losses of the margins in the whole ball.
+        branches, lower, gains
+            Slopes, bounds and gains of splits of the margins in the whole ball.
         budget : int
             Bounds that may be evaluated.
         """
         places = torch.arange(len(self.trees), device=lower.device)
-        parts = OpenParts(lower, places, torch.zeros_like(places), branches, self._candidates(branches, losses))
+        parts = OpenParts(lower, places, torch.zeros_like(places), branches, self._candidates(branches, gains))
         # The search may have found bounds that are positive.
         waiting = [parts.columns(self._unproven(parts))]
         while waiting and self.evaluations < budget:
@@ -270,9 +270,9 @@ class BranchAndBound:
             splits[places] = block.splits
         return splits & (branches.signs == 0)
 
-    def _candidates(self, branches: Branches, losses: Tensor) -> Tensor:
-        # Units whose lines lose most where the bound is attained.
-        scores = torch.where(self._splittable(branches), losses, -torch.inf)
+    def _candidates(self, branches: Branches, gains: Tensor) -> Tensor:
+        # Units whose split gains most where the bound is attained.
+        scores = torch.where(self._splittable(branches), gains, -torch.inf)
         count = min(CANDIDATES, len(scores))
         return scores.topk(count, dim=0).indices
 
@@ -296,7 +296,7 @@ class BranchAndBound:
         functions = self.functions.columns(children.functions)
         search = improved(self.relaxation, functions, children.branches, steps=STEPS, rate=RATE)
         self.evaluations += search.evaluations
-        candidates = self._candidates(search.branches, search.losses)
+        candidates = self._candidates(search.branches, search.gains)
         children = replace(children, lower=search.lower, branches=search.branches, candidates=candidates)
         return children.columns(self._unproven(children))
 

@@ -28,7 +28,7 @@ MARGIN_STEPS = 40
 RATE = 0.2
 """Size of these steps."""
 
-BATCHES = {"cpu": 64, "cuda": 4096}
+BATCHES = {"cpu": 128, "cuda": 4096}
 """Parts of a ball that are split at once, by kind of device."""
 
 IMAGES_AT_ONCE = 64
@@ -266,7 +266,7 @@ class _Search:
             margins_at=self._margins_at,
         )
         spent = self.evaluations + tightening.evaluations
-        branch_and_bound.run(search.branches, search.lower, search.losses, budget - spent)
+        branch_and_bound.run(search.branches, search.lower, search.gains, budget - spent)
         self.evaluations += branch_and_bound.evaluations
         for place, tree, lower in zip(places, branch_and_bound.trees, branch_and_bound.lower, strict=True):
             self.trees[int(place)] = tree

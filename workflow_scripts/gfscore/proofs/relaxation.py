@@ -184,11 +184,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Gradients:
-    """How bounds change with slopes and multipliers, and how much each unit's lines lose, (M, n) each."""
+    """How bounds change with slopes and multipliers, and what a split at each unit may gain, (M, n) each."""
 
     slopes: Tensor
     multipliers: Tensor
-    losses: Tensor
+    gains: Tensor
 
 
 @dataclass(frozen=True)
@@ -304,12 +304,14 @@ class Relaxation:
             image = image[:0]
         return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), image)
 
-    def gradients(self, bound: Bound, above: list[Above], *, losses: bool) -> Gradients:
-        """Derivatives of bounds, and where asked for the losses of lines.
+    def gradients(self, bound: Bound, above: list[Above], *, gains: bool) -> Gradients:
+        """Derivatives of bounds, and where asked for the gains of splits.
 
         The derivative by a coefficient is the value of what it multiplies at the point where the bound is attained.
+        There a split replaces a unit's line by the unit's input in one part and by 0 in the other: its gain is by how
+        much both bounds together rise at that point.
         """
-        slope_gradients, multiplier_gradients, lost = [], [], []
+        slope_gradients, multiplier_gradients, gained = [], [], []
         pixels = self.ball.lowest(bound.image)
         values: list[Tensor] = []
         for index, outputs in enumerate(bound.outputs):
@@ -324,12 +326,12 @@ class Relaxation:
             values.append(lines)
             slope_gradients.append(positive * inputs)
             multiplier_gradients.append(-inputs)
-            if losses:
-                # The lines of split units are the units themselves, and lose nothing.
-                lost.append(outputs * (inputs.clamp(min=0) - lines) * block.splits)
+            if gains:
+                active, inactive = outputs * (inputs - lines), -outputs * lines
+                gained.append(active.clamp(min=0) + inactive.clamp(min=0))
         empty = bound.image[:0]
         return Gradients(
-            torch.cat([empty, *slope_gradients]), torch.cat([empty, *multiplier_gradients]), torch.cat([empty, *lost])
+            torch.cat([empty, *slope_gradients]), torch.cat([empty, *multiplier_gradients]), torch.cat([empty, *gained])
         )
 
     def with_block(self, block: Block) -> Relaxation:

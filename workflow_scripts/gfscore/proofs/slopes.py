@@ -23,15 +23,15 @@ class Improved:
         (n,) the best bound of each function, in float32.
     branches : Branches
         The slopes and multipliers that gave it.
-    losses : Tensor
-        (M, n): how much of the last bound the lines of each unit lose.
+    gains : Tensor
+        (M, n): by how much a split at each unit may raise the last bound.
     evaluations : int
         Bounds of single functions that were computed.
     """
 
     lower: Tensor
     branches: Branches
-    losses: Tensor
+    gains: Tensor
     evaluations: int
 
 
@@ -77,7 +77,7 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
         best_slopes = torch.where(better, slopes, best_slopes)
         best_multipliers = torch.where(better, multipliers, best_multipliers)
         last = step == steps or bool((best > 0).all())
-        gradients = relaxation.gradients(bound, above, losses=last)
+        gradients = relaxation.gradients(bound, above, gains=last)
         if last:
             break
         slopes.grad, multipliers.grad = -gradients.slopes, -gradients.multipliers
@@ -85,7 +85,7 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
         slopes.clamp_(least_slopes, largest_slopes)
         multipliers.clamp_(least_multipliers, largest_multipliers)
     evaluations = (step + 1) * n
-    return Improved(best, Branches(best_slopes, branches.signs, best_multipliers), gradients.losses, evaluations)
+    return Improved(best, Branches(best_slopes, branches.signs, best_multipliers), gradients.gains, evaluations)
 
 
 def _joined(searches: list[Improved]) -> Improved:
@@ -98,7 +98,7 @@ def _joined(searches: list[Improved]) -> Improved:
     return Improved(
         torch.cat([search.lower for search in searches]),
         branches,
-        torch.cat([search.losses for search in searches], dim=1),
+        torch.cat([search.gains for search in searches], dim=1),
         sum(search.evaluations for search in searches),
     )
 
