@@ -41,6 +41,15 @@ def test_a_comment_or_a_title_does_not_rerun_the_science(audited):
     assert set(rules) == {"write_configuration", "judge_audit", "build_report", "build_index"}
 
 
+def test_what_exports_state_reruns_the_exports_alone(audited):
+    audited.snakemake("exports")
+    with (audited.path / "config.yaml").open("a") as file:
+        file.write("\nexports: {author: {name: Ada Lovelace}, licence: CC-BY-4.0}\n")
+    assert audited.planned() == (Counter(), set())
+    rules, _ = audited.planned("exports")
+    assert set(rules) == {"export_audit"}
+
+
 def test_editing_a_metric_reruns_what_looks_through_the_metrics_and_what_is_made_of_it(audited):
     next(audited.path.glob("workflow_scripts/gfscore/**/metrics/nrgc.py")).open("a").write("\n# changed\n")
     rules, _ = audited.planned()

@@ -25,7 +25,7 @@ from gfscore.workflow.resolving import SETTINGS, resolve
 
 HEAD = """\
 # Complete configuration of the audit {audit}, with the origin of each value: default, a file, or the command line.
-# To run it again: snakemake --configfile with this file.
+# To run it again: snakemake --configfile with this file. What `exports` states is not in it.
 """
 
 FILES = "# Configuration files that it has values of, later ones overriding earlier ones: "
@@ -50,7 +50,10 @@ class Origins:
 
 
 def configuration_of(audit: PlannedAudit) -> PlainSettings:
-    """Part of a complete configuration that an audit depends on, with entries for RobustBench's models."""
+    """Part of a complete configuration that an audit depends on, with entries for RobustBench's models.
+
+    Without the section `exports`: who deposits an audit may state it later, and nothing is judged anew.
+    """
     config = audit.run.config
     models: dict[str, Any] = {}
     for model in audit.every_model:
@@ -70,7 +73,7 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
         "models": models,
         "measures": {name: measure.entry() for name, measure in audit.every_measure.items()},
         "mappers": {mapper.name: mapper.entry for mapper in audit.mappers},
-        **{section: config[section] for section in SETTINGS},
+        **{section: config[section] for section in SETTINGS if section != "exports"},
     }
 
 
