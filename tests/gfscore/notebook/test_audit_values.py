@@ -149,6 +149,7 @@ def test_what_float32_rounds_beyond_the_end_of_the_range_is_in_it():
         ({"values": {1: SURVIVED, "1": SURVIVED}}, "model name '1' stands more than once"),
         ({"values": pd.DataFrame(np.zeros((10, 2)), columns=["a", "a"])}, "model name 'a' stands more than once"),
         ({"labels": LABELS - 1}, "row 0 has label -1"),
+        ({"labels": LABELS.astype(np.int64) + 2**32}, "row 0 has label 4294967296"),
         ({"labels": LABELS + 0.5}, "row 0 is 0.5"),
         ({"labels": LABELS[:, None]}, r"labels have shape \(10, 1\)"),
         ({"labels": np.zeros(10, int)}, "at least 2 classes with samples, got 1"),

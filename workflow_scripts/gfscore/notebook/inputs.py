@@ -11,13 +11,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.core.labels import class_indices, fault_of_labels
+from gfscore.core.labels import class_indices
 from gfscore.core.names import spelled_alike
-from gfscore.statistics.logits import refuse_masked
+from gfscore.statistics import logits
 from gfscore.statistics.tolerances import RANGE_TOLERANCE
 
 ONE_MODEL = "model"
 """Name of a model that has none."""
+
+MOST_CLASSES = 1_000_000
+"""Classes that labels may name where nothing says how many there are; beyond, a label is taken for a mistake."""
 
 ALIGNED = "give both in one order, with the same index, or as arrays (.to_numpy())"
 """Remedy for data frames whose rows are named differently."""
@@ -28,7 +31,7 @@ def array_of(data: Any, *, name: str) -> NDArray[Any]:
 
     Raises InputError, naming the argument `name`, for an array with masked rows.
     """
-    refuse_masked(data, name)
+    logits.refuse_masked(data, name)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(data, torch.Tensor):
         data = data.detach().cpu()
@@ -100,22 +103,12 @@ def labels_of(labels: Any, class_names: Sequence[str] | None) -> NDArray[Any]:
 
 
 def whole_labels(labels: NDArray[Any], classes: int | None) -> NDArray[np.int32]:
-    """Labels (N,) int32; InputError unless they are whole numbers 0..K-1, at least one."""
-    if labels.ndim != 1:
-        raise InputError(f"labels have shape {labels.shape}; expected (samples,)")
-    if not len(labels):
+    """Labels (N,) int32; InputError unless they are whole numbers 0..K-1, at least one; K may be unknown."""
+    numbers = logits.whole_labels(labels, "labels")
+    if not len(numbers):
         raise InputError("no samples")
-    fault = fault_of_labels(labels)
-    if fault:
-        raise InputError(f"labels have {fault}")
-    outside = labels < 0
-    if classes is not None:
-        outside = outside | (labels >= classes)
-    if outside.any():
-        row = int(np.flatnonzero(outside)[0])
-        classes_in_words = "the classes from 0" if classes is None else f"0..{classes - 1}"
-        raise InputError(f"row {row} has label {labels[row]}, outside {classes_in_words}")
-    return labels.astype(np.int32)
+    logits.require_labels_of_classes(numbers, MOST_CLASSES if classes is None else classes, "labels")
+    return numbers.astype(np.int32)
 
 
 def interval_of(

@@ -80,14 +80,14 @@ def require_logits(
     if number_type not in (np.float32, np.float64):
         number_type = np.dtype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
     logits = values.astype(number_type, copy=False)
-    labels = _require_labels(labels, source)
+    labels = whole_labels(labels, f"{source}: labels")
     if classes == 2 and is_one_column(logits):
         if logits.size and not allow_probabilities:
             _refuse_one_probability(logits, source)
         logits = both_classes(logits, probabilities=allow_probabilities == LOGARITHMS)
 
     _require_shape(logits, labels, classes, source)
-    _require_labels_of_classes(labels, logits.shape[1], source)
+    require_labels_of_classes(labels, logits.shape[1], source)
     _require_finite(logits, source)
 
     if allow_probabilities == LOGARITHMS:
@@ -117,14 +117,15 @@ def refuse_masked(values: ArrayLike, source: Path | str) -> None:
         raise InputError(f"{source}: row {row} is masked; leave masked rows out, in logits and labels alike")
 
 
-def _require_labels(labels: ArrayLike, source: Path | str) -> NDArray[np.generic]:
-    refuse_masked(labels, source)
+def whole_labels(labels: ArrayLike, name: str) -> NDArray[np.integer]:
+    """Labels (N,) as whole numbers, of whatever size; InputError, beginning with `name`, for others."""
+    refuse_masked(labels, name)
     labels = np.asarray(labels)
     if labels.ndim != 1:
-        raise InputError(f"{source}: labels have shape {labels.shape}; expected (samples,)")
+        raise InputError(f"{name} have shape {labels.shape}; expected (samples,)")
     fault = fault_of_labels(labels)
     if fault:
-        raise InputError(f"{source}: labels have {fault}")
+        raise InputError(f"{name} have {fault}")
     return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
 
 
@@ -142,12 +143,13 @@ def _require_shape(logits, labels, classes, source):
         raise InputError(f"{source}: {n} rows of logits but {len(labels)} labels; give one label per row")
 
 
-def _require_labels_of_classes(labels, k, source):
-    outside = np.flatnonzero((labels < 0) | (labels >= k))
+def require_labels_of_classes(labels: NDArray[np.integer], classes: int, source: Path | str) -> None:
+    """Raise InputError, naming `source` and the first row at fault, unless all labels are classes 0..K-1."""
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
     if outside.size:
         row = outside[0]
         raise InputError(
-            f"{source}: row {row} has label {labels[row]}, outside 0..{k - 1}; {outside.size} such rows. "
+            f"{source}: row {row} has label {labels[row]}, outside 0..{classes - 1}; {outside.size} such rows. "
             "Labels count from 0"
         )
 
