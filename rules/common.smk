@@ -4,15 +4,50 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
 import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
+from snakemake.settings.types import DeploymentMethod
+from snakemake.sourcecache import HostingProviderFile, LocalSourceFile
+
+
+def clone_of(rules):
+    """Folder of the Snakefile in a clone at the commit that github(...) or gitlab(...) names, made once in .snakemake.
+
+    Of a workflow at such an address Snakemake itself reads rules and scripts, but not the package that both import.
+    """
+    if not isinstance(rules, HostingProviderFile):
+        raise WorkflowError(f"{rules}: import gfscore from a path, github(...) or gitlab(...)")
+    if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method:
+        # Python finds the package beside a script, and Snakemake keeps scripts of an address elsewhere.
+        raise WorkflowError(f"{rules}: steps in conda environments need gfscore imported from a path; clone it")
+    repository = rules.hosted_repo.repo
+    commit = repository.commit(rules.ref).hexsha
+    clones = Path(".snakemake/gfscore").absolute()
+    folder = clones / commit
+    if not folder.is_dir():
+        clones.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=clones) as unfinished:
+            clone = repository.clone(f"{unfinished}/clone", no_checkout=True)
+            clone.git.checkout("--quiet", "--detach", commit)
+            try:
+                Path(clone.working_dir).rename(folder)
+            except OSError:
+                # Another process was first.
+                if not folder.is_dir():
+                    raise
+    return (folder / rules.path).parent
+
 
 # The folder above that of this file: that of the Snakefile, also where another workflow imports it.
-ROOT = Path(workflow.current_basedir).parent
+if isinstance(workflow.current_basedir, LocalSourceFile):
+    ROOT = Path(workflow.current_basedir).parent
+else:
+    ROOT = clone_of(workflow.current_basedir)
 SCRIPTS = ROOT / "workflow_scripts"
 sys.path.insert(0, str(SCRIPTS))
 

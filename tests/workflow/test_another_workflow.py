@@ -1,6 +1,7 @@
 """Another workflow imports this one as its documentation shows, makes what is audited, and takes the page."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -27,9 +28,18 @@ def other(tmp_path_factory):
     return folder
 
 
-def snakemake(folder, *arguments):
+def snakemake(folder, *arguments, **variables):
     command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-    return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    environment = os.environ | variables
+    return subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_the_page_shows_the_module_of_the_example():
@@ -67,6 +77,36 @@ def test_exports_of_an_imported_audit_hold_the_workflow_and_the_steps(other):
     execution = entities["#execution-of-judge_audit/release"]
     assert execution["instrument"]["@id"] == "workflow_scripts/judge_audit.py"
     assert not [item for item in execution["object"] if item["@id"].endswith(".py")]
+
+
+def test_a_module_on_github_is_cloned_at_its_commit(fresh_copy, tmp_path):
+    repository = fresh_copy().path
+    git(repository, "init", "--quiet")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "all")
+    commit = git(repository, "rev-parse", "HEAD")
+    folder = tmp_path / "workflow"
+    shutil.copytree(EXAMPLE, folder)
+    address = f'github("someone/gfscore", path="Snakefile", commit="{commit}")'
+    text = (folder / "Snakefile").read_text(encoding="utf-8")
+    (folder / "Snakefile").write_text(text.replace('"gfscore/Snakefile"', address))
+
+    # In place of the network, git takes the repository for the one at the address.
+    variables = {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{repository}.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/someone/gfscore",
+    }
+    done = snakemake(folder, "results/audits/release/verdict.json", **variables)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert [path.name for path in (folder / ".snakemake/gfscore").iterdir()] == [commit]
+    software = read_verdict(folder / "results/audits/release/verdict.json").software
+    assert software["commit"] == commit and software["changed"] is False
+    again = snakemake(folder, "--dry-run", "results/audits/release/verdict.json", **variables)
+    assert "Nothing to be done" in again.stdout, again.stdout[-4000:]
+    refused = snakemake(folder, "--dry-run", "--use-conda", **variables)
+    assert refused.returncode != 0 and "from a path" in refused.stdout
 
 
 def test_a_module_without_a_file_of_its_audits_is_refused(other, tmp_path):
