@@ -72,11 +72,17 @@ def test_a_release_is_gated_against_the_bundle_of_the_last_one(fresh_copy, tmp_p
         np.savez(tmp_path / "logits.npz", logits=logits + np.diag(leads)[labels], labels=labels)
         if name == "second":
             audit.write_text(compared_with_the_last_release(audit))
-        status = run_job(tmp_path, github_steps(), MODEL=str(tmp_path / "logits.npz"), DATA="")
+        variables = {"MODEL": str(tmp_path / "logits.npz"), "DATA": "", "GITHUB_STEP_SUMMARY": str(tmp_path / "said")}
+        status = run_job(tmp_path, github_steps(), **variables)
         outcomes[name] = (status, [rule.verdict for rule in judged(repository.path).rules])
         shutil.rmtree(last_release, ignore_errors=True)
         (repository.path / "bundle").rename(last_release)
     assert outcomes == {"first": (0, ["PASS"]), "second": (0, ["PASS", "PASS"]), "third": (1, ["PASS", "FAIL"])}
+    assert re.findall(r"^release: (\w+)", (tmp_path / "said").read_text(), flags=re.MULTILINE) == [
+        "PASS",
+        "PASS",
+        "FAIL",
+    ]
 
 
 def judged(folder):
@@ -92,7 +98,7 @@ def test_a_bad_model_stops_the_pipeline_and_a_good_one_does_not(fresh_copy, tmp_
     model.mkdir()
     labels = np.repeat(np.arange(3), 60)
     logits = np.random.default_rng(0).normal(size=(180, 3))
-    variables = {"MODEL": str(model / "logits.npz"), "DATA": ""}
+    variables = {"MODEL": str(model / "logits.npz"), "DATA": "", "GITHUB_STEP_SUMMARY": str(tmp_path / "said")}
 
     outcomes = {}
     # by how much the logit of the true class leads, by class: one class of the bad model is guessed
