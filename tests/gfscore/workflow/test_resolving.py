@@ -208,6 +208,15 @@ def test_the_written_configuration_of_an_audit_makes_the_same_audit(path, tmp_pa
         assert again["run"] == [audit] and part_of(again, audit) == part_of(resolution.config, audit)
 
 
+def test_what_exports_state_is_not_in_it(tmp_path):
+    texts = set()
+    for exports in ("", "exports: {author: {name: Ada Lovelace}}\n"):
+        audits = "audits:\n  mine: {dataset: d, models: [d/Linf/Mine]}\n"
+        (tmp_path / "given.yaml").write_text(DIGITS + MODEL + exports + audits)
+        texts.add(rendered(configured([tmp_path / "given.yaml"], {}, thorough=False), "mine"))
+    assert len(texts) == 1
+
+
 def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
     trained = "      T:\n        train_on: other\n        training: {method: ERM}\n"
     text = (
