@@ -63,13 +63,11 @@ def test_the_loss_is_finite_and_has_a_gradient(method, colours):
 
 
 @EVERY_METHOD
-def test_a_method_learns_and_two_trainings_agree(method, colours):
-    settings = small_training(method, epochs=6)
-    first, second = (train(*colours, settings) for _ in range(2))
-    assert equal(first, second)
-    assert not first.training
+def test_a_method_learns(method, colours):
+    network = train(*colours, small_training(method, epochs=6))
+    assert not network.training
     with torch.no_grad():
-        predicted = first(torch.from_numpy(colours[0])).argmax(1).numpy()
+        predicted = network(torch.from_numpy(colours[0])).argmax(1).numpy()
     assert np.mean(predicted == colours[1]) > 0.9
 
 
@@ -78,7 +76,7 @@ class KilledError(Exception):
 
 
 @EVERY_METHOD
-def test_an_interrupted_training_ends_in_the_same_weights(method, colours, tmp_path, monkeypatch):
+def test_a_training_that_is_interrupted_ends_in_the_weights_of_another(method, colours, tmp_path, monkeypatch):
     # In the last of three epochs, with 6 steps each where images are held out, else 8: every warm-up is over.
     killed_at = 18
     settings = small_training(method, epochs=3)
