@@ -11,6 +11,8 @@ from faults.kinds import KINDS
 from faults.pool import watched
 from gfscore.core.errors import InputError
 
+pytestmark = pytest.mark.seconds(20)
+
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 def test_a_damaged_file_is_refused_by_name_or_read_right(kind, tmp_path, trials):

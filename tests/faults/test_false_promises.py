@@ -17,6 +17,8 @@ from faults import attribute_files, kept_files, mapper_files, model_files, resul
 from faults.pool import watched
 from gfscore.core.errors import InputError
 
+pytestmark = pytest.mark.seconds(35)
+
 ROWS = 10**12
 GROWTH = 200
 """MiB of resident memory that refusing a file may cost, libraries included."""

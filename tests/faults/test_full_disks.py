@@ -19,6 +19,8 @@ from gfscore.tables import csv_files
 from gfscore.tables import parquet_tables as tables
 from gfscore.workflow.catalogue import CATALOGUE
 
+pytestmark = pytest.mark.seconds(40)
+
 MOUNTING = ("unshare", "--mount")
 LARGE = np.random.default_rng(0).normal(size=(5000, 4))
 

@@ -9,8 +9,11 @@ import time
 
 import numpy as np
 import psutil
+import pytest
 
 from faults.audits import OPTIONS, TARGETS, digests
+
+pytestmark = pytest.mark.seconds(70)
 
 AIMS = ("job", "snakemake", "group")
 AGAIN = (*OPTIONS, "--rerun-incomplete", "--", *TARGETS)

@@ -6,7 +6,11 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from faults.audits import OPTIONS, TARGETS, digests
+
+pytestmark = pytest.mark.seconds(40)
 
 COMMAND = [sys.executable, "-m", "snakemake", "--cores", "1", *OPTIONS, "--", *TARGETS]
 

@@ -17,6 +17,8 @@ import install
 import licences
 import lock
 
+pytestmark = pytest.mark.seconds(40)
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow_scripts"
 PERMISSIVE = re.compile(

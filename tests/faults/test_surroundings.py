@@ -8,6 +8,8 @@ import pytest
 
 from faults.audits import OPTIONS, OVERLAY, TARGETS, undated
 
+pytestmark = pytest.mark.seconds(80)
+
 
 def test_files_that_traded_places_are_read_again(undisturbed, tmp_path):
     """Times of change stay, and are older than what was made of the files."""

@@ -17,6 +17,8 @@ from gfscore.core.settings import NAME_FORM
 from gfscore.workflow.plan import EXPORTS
 from helpers.configurations import refusal, shipped_configuration
 
+pytestmark = pytest.mark.seconds(60)
+
 NAMES = [
     "..", ".", ".hidden", "../up", "a/b", "a\\b", "/etc/passwd", "~", "-rf", "a b", "a'b", 'a"b', "$(touch ran)",
     "`touch ran`", "a;touch ran", "a|b", "a&b", "a>b", "{model}", "a*", "a?", "<script>alert(1)</script>", "a\nb",

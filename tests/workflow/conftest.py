@@ -15,6 +15,7 @@ from gfscore.workflow.configuration import configured
 from helpers.configurations import place_small_audit
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "workflow_scripts"
 
 
 class Repository:
@@ -88,6 +89,11 @@ class Repository:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
         (self.path / name).write_text(text.replace(old, new), encoding="utf-8")
 
+    def leave_out_figures(self):
+        """From here on no run makes figures as files, the costliest of what is made of an audit."""
+        with (self.path / "profiles/default/config.yaml").open("a") as profile:
+            profile.write("\nomit-from: [plot_figures]\n")
+
     def jobs_of_models(self, rules, *, until="build_report"):
         """Those of a Counter of rules that concern single models, after checking that the others ran once each.
 
@@ -124,7 +130,7 @@ SMALL = ("--configfile", "config.yaml", OVERLAY)
 
 @pytest.fixture(scope="session")
 def fresh_copy(tmp_path_factory):
-    """Function that copies what git tracks or would track, without results."""
+    """Function that copies what git tracks or would track, without results, and the package's bytecode that is there."""
 
     def copy():
         target = tmp_path_factory.mktemp("repository")
@@ -134,6 +140,10 @@ def fresh_copy(tmp_path_factory):
             if (ROOT / name).is_file():
                 (target / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, target / name)
+        # Else the first job of each copy would compile every module anew.
+        for folder in SCRIPTS.rglob("__pycache__"):
+            # Without what another process is about to write.
+            shutil.copytree(folder, target / folder.relative_to(ROOT), ignore=shutil.ignore_patterns("*.pyc.*"))
         return Repository(target)
 
     return copy

@@ -9,7 +9,7 @@ import yaml
 from gfscore.tables.parquet_tables import read_identity, read_logits, write_logits
 from helpers.configurations import gate_rule
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
 
 LOGITS = "results/logits/digits/none/ERM.parquet"
 SELECTION = "results/audits/digits/models.json"

@@ -12,7 +12,7 @@ import yaml
 from gfscore.workflow.audit_check import check_audit
 from helpers.validators import faults_of_crate
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(40)]
 
 WITHOUT_NETWORK = ("unshare", "--net")
 

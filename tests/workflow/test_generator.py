@@ -11,7 +11,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers.configurations import place_network, small_audit
 from helpers.networks import place_generator
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(50)]
 
 NAMES = ["black", "grey", "white"]
 RATES = [0.1, 0.2, 0.0]

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(40)]
 
 DATASET = "results/datasets/digits.json"
 TRAINED = "results/trained/digits/none/PGD"

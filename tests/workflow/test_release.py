@@ -11,7 +11,7 @@ import release
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("workflow_scripts/gfscore/__init__.py", "CITATION.cff", "CHANGELOG.md")
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
 
 
 @pytest.fixture

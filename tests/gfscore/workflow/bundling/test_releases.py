@@ -20,7 +20,7 @@ from gfscore.workflow.command import main
 from helpers import changed_bundles as bundles
 from helpers.finished_audits import finished_audit
 
-pytestmark = pytest.mark.seconds(60)
+pytestmark = pytest.mark.seconds(30)
 
 GOOD, BAD = ModelName("toy", "none", "good"), ModelName("toy", "none", "bad")
 CLASSES = ["cat", "dog", "frog"]
