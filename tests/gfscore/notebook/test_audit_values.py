@@ -160,6 +160,8 @@ def test_what_float32_rounds_beyond_the_end_of_the_range_is_in_it():
         ({"value_range": (1, 0)}, "the lowest first"),
         ({"value_range": (0, np.inf)}, "two finite numbers"),
         ({"value_range": 1}, "must be a pair"),
+        ({"value_range": (-1, 1)}, "add 1 to values and range"),
+        ({"labels": np.array([0, 1, None] + [1] * 7)}, "labels have dtype object, row 2 is None"),
         ({"alpha": 1}, "alpha must lie strictly between 0 and 1"),
         ({"values": pd.Series(SURVIVED), "labels": pd.Series(LABELS)[::-1]}, "index differs from that of the labels"),
     ],
@@ -212,3 +214,8 @@ def test_seeds_and_settings_are_those_of_the_workflow():
     low, high = bounds_of(values, labels, 2, measure=Measure(), intervals=IntervalSettings()).interval(1 - 0.95)
     np.testing.assert_array_equal(audit.classes["low"], low)
     np.testing.assert_array_equal(audit.classes["high"], high)
+
+
+def test_whole_numbers_in_a_column_of_objects_are_labels():
+    by_number = audit_values(SURVIVED, LABELS, value_range=(0, 1)).classes
+    assert audit_values(SURVIVED, LABELS.astype(object), value_range=(0, 1)).classes.equals(by_number)

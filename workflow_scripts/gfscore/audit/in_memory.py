@@ -149,7 +149,9 @@ class AuditInMemory:
         except ValidationError as error:
             raise InputError(f"rule: {error.errors()[0]['msg']}") from error
         if rule.bounds_key != self.measure.name:
-            raise InputError(f"rule: {rule.statistic} is none of class values; choose another statistic")
+            raise InputError(
+                f"rule: {rule.statistic} is no number of class values; choose wcr, value, rdi or another one"
+            )
         return judgement_on(
             self.sample_values, self.class_names, rules=[rule], intervals=self.intervals, fp_lambda=self.fp_lambda
         )

@@ -407,7 +407,8 @@ def audit_values(
     labels : array-like (N,)
         True classes, 0..K-1, or their names.
     value_range : (float, float)
-        Lowest and highest value that a sample may have, fixed before the values are looked at: intervals rely on it.
+        Lowest and highest value that a sample may have, at least 0, fixed before the values are looked at: intervals
+        rely on it.
     class_names : sequence of K str, optional
         By default the indices 0..K-1 of the classes, or the different names among the labels in alphabetical order.
     alpha : float
@@ -449,7 +450,7 @@ def audit_values(
 def _names_among(labels: Any) -> list[str] | None:
     # The different names among labels that are names; None where these are numbers.
     array = inputs.array_of(labels, name="labels")
-    if array.dtype.kind not in "OSUT":
+    if not inputs.are_names(array):
         return None
     return sorted({str(label) for label in array.ravel().tolist()})
 

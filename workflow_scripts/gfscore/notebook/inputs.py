@@ -96,10 +96,17 @@ def labels_of(labels: Any, class_names: Sequence[str] | None) -> NDArray[Any]:
     array = array_of(labels, name="labels")
     if array.dtype.kind not in "OSUT":
         return array
-    array = array.astype(object)
-    if class_names is None and any(isinstance(label, str) for label in array.ravel().tolist()):
+    if not are_names(array):
+        # Whole numbers in a column of objects, as pandas makes it, are numbers.
+        return np.asarray(array.tolist())
+    if class_names is None:
         raise InputError("labels are names; give class_names, all of them in the order of the classes")
-    return class_indices(array, class_names, "labels")
+    return class_indices(array.astype(object), class_names, "labels")
+
+
+def are_names(labels: NDArray[Any]) -> bool:
+    """Whether any label is text."""
+    return labels.dtype.kind in "SUT" or any(isinstance(label, str) for label in labels.ravel().tolist())
 
 
 def whole_labels(labels: NDArray[Any], classes: int | None) -> NDArray[np.int32]:
@@ -189,11 +196,16 @@ def _within(array: NDArray[Any], value_range: tuple[float, float], *, name: str)
 
 
 def range_of(value_range: Any) -> tuple[float, float]:
-    """Lowest and highest possible value; InputError unless they are two finite numbers in this order."""
+    """Lowest and highest possible value; InputError unless they are two finite numbers from 0 on, in this order."""
     try:
         lowest, highest = (float(end) for end in value_range)
     except (TypeError, ValueError) as error:
         raise InputError(f"value_range must be a pair (lowest, highest), got {value_range!r}") from error
     if not (np.isfinite([lowest, highest]).all() and lowest < highest):
         raise InputError(f"value_range must be two finite numbers, the lowest first, got {value_range!r}")
+    if lowest < 0:
+        raise InputError(
+            f"value_range begins at {lowest:g}, but disparity is of values from 0 on; add {-lowest:g} to values and "
+            "range"
+        )
     return lowest, highest
