@@ -24,6 +24,8 @@ from helpers.networks import pretended
 from helpers.samples import draws_of, seeds_of
 from helpers.trainings import small_training
 
+pytestmark = pytest.mark.seconds(15)
+
 SHAPE, CLASSES, IMAGES = (1, 8, 8), 4, 6
 LINF, L2 = {"norm": "linf", "eps": 0.02}, {"norm": "l2", "eps": 0.3}
 

@@ -19,6 +19,8 @@ from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 from helpers import definitions
 from helpers.samples import intervals, logits_and_labels, metric
 
+pytestmark = pytest.mark.seconds(20)
+
 UNIT = (0.0, 1.0)
 GRADED = sorted(set(METHODS) - {"clopper_pearson"})
 

@@ -42,6 +42,8 @@ from helpers.configurations import shipped_configuration
 from helpers.synthetic_audits import LAM, synthetic_audit
 from helpers.validators import faults_of_crate
 
+pytestmark = pytest.mark.seconds(20)
+
 ROOT = Path(__file__).parents[4]
 GREAT = measure_of({"kind": "great"})
 MANIFEST = "results/datasets/toy.json"
