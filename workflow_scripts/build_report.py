@@ -1,29 +1,47 @@
 """The page of an audit: one self-contained file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.audit.audit_folder import AuditFolder
+from gfscore.audit.settings import TrainedModel
 from gfscore.core.digests import write_checksummed
-from gfscore.show.page.report import drawn_page
+from gfscore.measures import named_measures
+from gfscore.show.page.report import PageSettings, drawn_page
 from gfscore.workflow.jobs import logged_job
 
 
-def build_report(files: Mapping[str, Any], path_to_page: Path | str, *, audit: str, **settings: Any) -> None:
-    """Write report.html from the audit's tables and verdict.json.
+def build_report(
+    folder: AuditFolder,
+    path_to_page: Path | str,
+    settings: PageSettings,
+    *,
+    sweeps: Path | str | None = None,
+    pictures: Iterable[Path | str] = (),
+) -> None:
+    """Write report.html from an audit's tables and verdict, as drawn_page takes them.
 
-    Takes files and settings as drawn_page does. Raises InputError for a verdict on other files than there are now.
+    Raises InputError for a verdict on other files than there are now.
     """
-    read_verdict(files["verdict"]).require_current(files["verdict"])
-    write_checksummed(path_to_page, drawn_page(files, audit=audit, **settings), files=files.values())
+    folder.verdict().require_current(folder.verdict_file)
+    page = drawn_page(folder, settings, sweeps=sweeps, pictures=pictures)
+    write_checksummed(path_to_page, page, files=folder.files())
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
+        inputs, params = snakemake.input, snakemake.params
         build_report(
-            dict(snakemake.input.items()),
+            AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit),
             snakemake.output.page,
-            audit=snakemake.wildcards.audit,
-            **snakemake.params,
+            PageSettings(
+                title=params.title,
+                measures=named_measures(params.measures),
+                models=[TrainedModel(**model) for model in params.models],
+                fp_lambda=params.fp_lambda,
+                published_samples=params.published_samples,
+                contact=params.contact,
+            ),
+            sweeps=inputs.sweeps,
+            pictures=inputs.pictures,
         )

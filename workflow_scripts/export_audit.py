@@ -4,14 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
-from gfscore.audit.calibration_results import read_calibrations
-from gfscore.audit.tables import TABLES
-from gfscore.audit.verdicts.verdict import Verdict, read_verdict
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.core.files import read_json, write_text
+from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.show.exports import DatasetStatement, ExportSettings
 from gfscore.show.exports.cards import evaluation_results, model_cards
@@ -37,42 +33,27 @@ class ExportedAudit:
 
     Parameters
     ----------
-    name, title : str
-        Name and heading.
+    folder : AuditFolder
+        Its tables, calibrations and verdict.
+    title : str
+        Heading.
     measures : mapping of str to NamedMeasure
         Measures by name.
     fp_lambda : float
         Lambda of FP.
     stated : ExportSettings
         What the configuration states of author, publisher, licence and datasets.
-    files : mapping
-        Paths of class_scores, model_summary, projection_models, calibrations and verdict, and those of the manifests of
-        its datasets and of the tables of their samples.
     """
 
-    name: str
+    folder: AuditFolder
     title: str
     measures: Mapping[str, NamedMeasure]
     fp_lambda: float
     stated: ExportSettings
-    files: Mapping[str, Any]
 
-    def table(self, name: str) -> pd.DataFrame:
-        """Rows of one of its tables."""
-        return read_table(self.files[name], TABLES[name], expect={"audit": self.name})
-
-    @property
-    def verdict(self) -> Verdict:
-        """Its verdict."""
-        return read_verdict(self.files["verdict"])
-
-
-def export_audit(audit: ExportedAudit, folders: Mapping[str, Any], **crate: Any) -> None:
-    """Write the folders `latex`, `cards`, `croissant` and `crate`; what else that holds as `export_crate` takes it."""
-    export_tables(audit, Path(folders["latex"]))
-    export_cards(audit, Path(folders["cards"]))
-    export_datasets(audit, Path(folders["croissant"]))
-    export_crate(audit, Path(folders["crate"]), **crate)
+    def dataset(self, name: str) -> DatasetStatement:
+        """What the configuration states of a dataset."""
+        return self.stated.datasets.get(name, DatasetStatement())
 
 
 def export_tables(audit: ExportedAudit, folder: Path) -> None:
@@ -81,12 +62,13 @@ def export_tables(audit: ExportedAudit, folder: Path) -> None:
     <measure>-models.tex and -classes.tex of every measure, -calibration.tex of the calibrated one;
     <mapper>-projection.tex and -coupling.tex of every mapper.
     """
-    for mapper, rows in audit.table("projection_models").groupby("mapper", sort=False):
+    for mapper, rows in audit.folder.table("projection_models").groupby("mapper", sort=False):
         write_text(folder / f"{mapper}-projection.tex", projection_table(rows))
         write_text(folder / f"{mapper}-coupling.tex", coupling_table(rows))
 
-    scores, summary = audit.table("class_scores"), audit.table("model_summary")
-    calibrations = read_calibrations(audit.files["calibrations"])
+    scores = audit.folder.table("class_scores")
+    summary = audit.folder.table("model_summary")
+    calibrations = audit.folder.calibrations()
     calibrated = {calibration.measure for calibration in calibrations.values()}
     for name, named in audit.measures.items():
         models = summary[summary["measure"] == name]
@@ -104,40 +86,48 @@ def export_cards(audit: ExportedAudit, folder: Path) -> None:
     <threat>__<model>.md is the block of its card; <threat>__<model>.eval_results.yaml, of data that are on the Hub, the
     same numbers as results on a benchmark.
     """
-    summary, verdict = audit.table("model_summary"), audit.verdict
-    dataset = audit.stated.datasets.get(verdict.dataset.name, DatasetStatement())
+    summary = audit.folder.table("model_summary")
+    verdict = audit.folder.verdict()
+    hub_dataset = audit.dataset(verdict.dataset.name).hub
     texts = model_cards(
         summary,
         audit.measures,
-        audit=audit.name,
+        audit=audit.folder.audit,
         title=audit.title,
-        digest=read_identity(audit.files["class_scores"])["dataset_digest"],
-        classes=audit.table("class_scores")["class_index"].nunique(),
-        hub_dataset=dataset.hub,
+        digest=read_identity(audit.folder.table_file("class_scores"))["dataset_digest"],
+        classes=audit.folder.table("class_scores")["class_index"].nunique(),
+        hub_dataset=hub_dataset,
         findings=[finding.sentence for finding in verdict.findings],
     )
     for model, text in texts.items():
         write_text(folder / f"{model}.md", text)
-    if dataset.hub:
-        results = evaluation_results(summary, audit.measures, hub_dataset=dataset.hub, date=verdict.time)
+    if hub_dataset:
+        results = evaluation_results(summary, audit.measures, hub_dataset=hub_dataset, date=verdict.time)
         for model, text in results.items():
             write_text(folder / f"{model}.eval_results.yaml", text)
 
 
-def export_datasets(audit: ExportedAudit, folder: Path) -> None:
-    """Write <dataset>/croissant.json and samples.csv of every dataset into a folder."""
-    for path_to_manifest, path_to_samples in zip(audit.files["datasets"], audit.files["samples"], strict=True):
+def export_datasets(audit: ExportedAudit, folder: Path, *, manifests: Sequence[str], samples: Sequence[str]) -> None:
+    """Write <dataset>/croissant.json and samples.csv of every dataset into a folder.
+
+    Parameters
+    ----------
+    audit : ExportedAudit
+    folder : Path
+    manifests, samples : sequence of path
+        Manifests of its datasets, and the tables of their samples.
+    """
+    for path_to_manifest, path_to_samples in zip(manifests, samples, strict=True):
         manifest = read_json(path_to_manifest)
         name = manifest["dataset"]
-        stated = audit.stated.datasets.get(name, DatasetStatement())
-        write_croissant(folder / name, manifest, read_table(path_to_samples, DATASET), stated=stated)
+        write_croissant(folder / name, manifest, read_table(path_to_samples, DATASET), stated=audit.dataset(name))
 
 
 def export_crate(
     audit: ExportedAudit,
     folder: Path,
     *,
-    config: Mapping[str, Any],
+    config: PlainSettings,
     workflow: Sequence[str],
     workflow_folder: Path,
     inputs: Sequence[str],
@@ -162,8 +152,8 @@ def export_crate(
     InputError
         For an audit whose files are not as the workflow wrote them: the crate gives each a digest of its own.
     """
-    verdict = Path(audit.files["verdict"])
-    require_unchanged_audit(verdict.parent)
+    require_unchanged_audit(audit.folder.path)
+    verdict = audit.folder.verdict_file
     results = [str(verdict), *outputs]
     write_crate(
         folder,
@@ -175,26 +165,29 @@ def export_crate(
         outputs=results,
         steps=recorded_steps([*inputs, *results], root=Path()),
         stated=audit.stated,
-        audit=audit.name,
+        audit=audit.folder.audit,
         title=audit.title,
-        sentence=audit.verdict.sentence,
+        sentence=audit.folder.verdict().sentence,
         finished=verdict.stat().st_mtime,
     )
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        inputs, params = snakemake.input, snakemake.params
-        export_audit(
-            ExportedAudit(
-                name=snakemake.wildcards.audit,
-                title=params.title,
-                measures=named_measures(params.measures),
-                fp_lambda=params.fp_lambda,
-                stated=ExportSettings(**params.config["exports"]),
-                files=inputs,
-            ),
-            snakemake.output,
+        inputs, outputs, params = snakemake.input, snakemake.output, snakemake.params
+        exported = ExportedAudit(
+            folder=AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit),
+            title=params.title,
+            measures=named_measures(params.measures),
+            fp_lambda=params.fp_lambda,
+            stated=ExportSettings(**params.config["exports"]),
+        )
+        export_tables(exported, Path(outputs.latex))
+        export_cards(exported, Path(outputs.cards))
+        export_datasets(exported, Path(outputs.croissant), manifests=inputs.datasets, samples=inputs.samples)
+        export_crate(
+            exported,
+            Path(outputs.crate),
             config=params.config,
             workflow=[os.path.relpath(path, params.workflow_folder) for path in inputs.workflow],
             workflow_folder=Path(params.workflow_folder),

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from gfscore.audit.audit_files import AuditFiles
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.tables import AuditTables, read_audit_tables
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.gate_rules import RuleSettings, parsed_rules
+from gfscore.measures import NamedMeasure, named_measures
 from gfscore.workflow.jobs import logged_job
 
 
@@ -21,7 +22,7 @@ def judge_audit(
     path_to_verdict: Path | str,
     *,
     tables: AuditTables,
-    measures: Mapping[str, Mapping[str, Any]],
+    measures: Mapping[str, NamedMeasure],
     rules: Sequence[RuleSettings],
     intervals: IntervalSettings,
     label_error_rates: Sequence[float] | None,
@@ -40,8 +41,8 @@ def judge_audit(
         File to write.
     tables : AuditTables
         Tables of all measures.
-    measures : mapping
-        Settings of all measures by name.
+    measures : mapping of str to NamedMeasure
+        All measures by name.
     rules : sequence of RuleSettings
     intervals : IntervalSettings
     label_error_rates : sequence of K float, or None
@@ -69,8 +70,8 @@ if __name__ == "__main__":
             AuditValues.from_params(params.subject, inputs),
             AuditFiles.from_inputs(inputs),
             snakemake.output.verdict,
-            tables=read_audit_tables(dict(inputs.items()), audit=snakemake.wildcards.audit),
-            measures=params.measures,
+            tables=AuditFolder(Path(inputs.selection).parent, snakemake.wildcards.audit).tables(),
+            measures=named_measures(params.measures),
             rules=parsed_rules(params.rules),
             intervals=IntervalSettings(**params.intervals),
             label_error_rates=rates,

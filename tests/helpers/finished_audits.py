@@ -8,17 +8,18 @@ import pandas as pd
 from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_files import AuditFiles
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
-from gfscore.audit.table_names import TABLES_OF_AUDIT, TABULATED
-from gfscore.audit.tables import read_audit_tables
+from gfscore.audit.table_names import TABULATED
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.digests import sha256_of_file, write_checksummed
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL
 from gfscore.measures.samples import table_of
 from gfscore.networks.checkpoint_files import model_digest
+from gfscore.show.page.report import PageSettings
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.configuration import configured
@@ -182,20 +183,14 @@ def _network(planned, samples, logits, *, distances, band):
 
 
 def _page(audit):
-    config, folder = audit.run.config, audit.folder
-    files = {name: f"{folder}/{name}.parquet" for name in TABLES_OF_AUDIT}
-    files |= {f"{name}_json": f"{folder}/{name}.json" for name in ("calibration", "comparison")}
-    build_report(
-        files | {"verdict": f"{folder}/verdict.json", "sweeps": "results/sweeps/toy.parquet"},
-        f"{folder}/report.html",
-        audit=AUDIT,
+    settings = PageSettings(
         title=audit.title,
-        measures=audit.measure_entries(),
-        models=[model.model_dump() for model in audit.described_models()],
-        published_samples=None,
-        fp_lambda=config["disparity"]["fp_lambda"],
-        contact=None,
+        measures=audit.measures,
+        models=audit.described_models(),
+        fp_lambda=audit.run.settings.disparity.fp_lambda,
     )
+    folder = AuditFolder(Path(audit.folder), AUDIT)
+    build_report(folder, f"{audit.folder}/report.html", settings, sweeps="results/sweeps/toy.parquet")
 
 
 def _steps(audit):
@@ -235,8 +230,8 @@ def _steps(audit):
         AuditValues.from_params(audit.judged_subject(), judged),
         AuditFiles.from_inputs(judged),
         f"{folder}/verdict.json",
-        tables=read_audit_tables(scored | tables, audit=AUDIT),
-        measures=audit.measure_entries(),
+        tables=AuditFolder(Path(folder), AUDIT).tables(),
+        measures=audit.measures,
         rules=audit.rules,
         intervals=IntervalSettings(**config["intervals"]),
         label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),

@@ -11,7 +11,7 @@ from gfscore.show.page.report import render_page
 from gfscore.statistics.curves import ScoreCurves, chebyshev_points
 from gfscore.tables.parquet_tables import typed_frame
 from gfscore.workflow.catalogue import CATALOGUE
-from helpers.synthetic_audits import ADVERSARIAL, ATTACKED, LAM, grouped_tables, remedied, synthetic_audit
+from helpers.synthetic_audits import ADVERSARIAL, ATTACKED, grouped_tables, remedied, synthetic_audit
 
 LOW, HIGH, POINTS = 0.01, 10.0, 33
 
@@ -77,17 +77,14 @@ def _with_remedy(audit, settings):
 
 def page_of(made, **changes):
     """The page of what audit_for_page returned."""
-    settings = {
-        "title": "A synthetic audit",
-        "measures": made.audit.measures,
-        "models": made.audit.models,
-        "fp_lambda": LAM,
-        "provenance": {"Data and versions": {"audit": "synthetic"}},
-        "sweeps": made.sweeps if made.audit.calibration_results else None,
-        "costs": _costs(made.audit),
-    }
-    verdict = with_findings(made.audit.verdict, made.tables, made.audit.measures)
-    return render_page(made.tables, verdict, **settings | changes)
+    return render_page(
+        made.tables,
+        with_findings(made.audit.verdict, made.tables, made.audit.named),
+        made.audit.page_settings(**changes),
+        provenance={"Data and versions": {"audit": "synthetic"}},
+        sweeps=made.sweeps if made.audit.calibration_results else None,
+        costs=_costs(made.audit),
+    )
 
 
 def _compared(audit, scores):

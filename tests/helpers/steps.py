@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.audit_files import AuditFiles
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
 from gfscore.audit.table_names import TABULATED
-from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import Tabulation
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL, ModelName, label_of
 from gfscore.images.corruptions.catalogue import corrupt
-from gfscore.measures import kind_of
+from gfscore.measures import kind_of, named_measures
 from gfscore.measures.samples import table_of
 from gfscore.statistics.draws import RowGenerators, seeds_of_samples
 from gfscore.tables.parquet_tables import read_table, typed_frame, write_logits, write_table
@@ -248,12 +248,15 @@ class ScoredAudit:
         path = self.table("verdict.json")
         inputs = self.inputs(calibrated_measure=None)
         how = {"rules": parsed_rules(rules), "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-        files = {name: self.table(name) for name in TABULATED}
-        files |= {f"{name}_json": self.table(f"{name}.json") for name in ("calibration", "comparison")}
-        tables = read_audit_tables(files, audit=AUDIT)
+        tables = self.folder.tables()
         files = AuditFiles(manifest=self.manifest)
-        judge_audit(inputs, files, path, tables=tables, measures=self.subject["measures"], **how)
+        judge_audit(inputs, files, path, tables=tables, measures=named_measures(self.subject["measures"]), **how)
         return read_json(path)
+
+    @property
+    def folder(self):
+        """Folder of the audit."""
+        return AuditFolder(self.path / "audit", AUDIT)
 
     def read(self, name):
         """Table of the audit as a data frame."""

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.radii import curve_frame
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.calibration_results import as_json
@@ -30,6 +31,7 @@ from gfscore.audit.settings import (
     LogitChanges,
     Resampling,
     Temperatures,
+    TrainedModel,
 )
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import AuditTables
@@ -42,6 +44,8 @@ from gfscore.core.files import write_json
 from gfscore.core.identity import ALL, ALL_NAME, ModelName, label_of
 from gfscore.measures import named_measures
 from gfscore.show.charts.declaration import Subject
+from gfscore.show.figure_files import DrawnAudit
+from gfscore.show.page.report import PageSettings
 from gfscore.statistics.classes import class_values, split_samples
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
@@ -85,8 +89,7 @@ class SyntheticAudit:
     def write(self, folder, *, made_from=()):
         """Write tables and JSON files of the audit into `folder` as the workflow does, those that it has not as empty.
 
-        `made_from` is what its class scores say of the files behind them. Returns paths by the names that plot_figures
-        and build_report give their inputs.
+        `made_from` is what its class scores say of the files behind them.
         """
         files = {name: folder / f"{name}.parquet" for name in TABLES_OF_AUDIT}
         own = {"class_scores": {"dataset_digest": "d" * 64, "made_from": list(made_from)}}
@@ -99,10 +102,26 @@ class SyntheticAudit:
         verdict = self.verdict.model_copy(update={"made_from": digests_of([files["class_scores"]])})
         calibrations = as_json(self.calibration_results)
         contents = {"calibration": calibrations, "comparison": {}, "verdict": verdict.as_json()}
+        contents["models"] = {"guessing": verdict.guessing}
         for name, content in contents.items():
             write_json(folder / f"{name}.json", content)
-        files |= {f"{name}_json": folder / f"{name}.json" for name in ("calibration", "comparison")}
-        return files | {"verdict": folder / "verdict.json"}
+        return AuditFolder(folder, AUDIT)
+
+    def drawn(self, folder):
+        """What its figures are drawn from, once it is written into `folder`."""
+        subject = {"models": self.models, "measures": self.measures}
+        return DrawnAudit(folder=self.write(folder), subject=subject, fp_lambda=LAM)
+
+    @property
+    def named(self):
+        """Its measures as NamedMeasure by name."""
+        return named_measures(self.measures)
+
+    def page_settings(self, **changes):
+        """PageSettings of it."""
+        models = [TrainedModel(**model) for model in self.models]
+        settings = {"title": "A synthetic audit", "measures": self.named, "models": models, "fp_lambda": LAM}
+        return PageSettings(**settings | changes)
 
     def of(self, table, measure="great-softmax", calibration="none"):
         """Rows of one table for one measure and calibration."""

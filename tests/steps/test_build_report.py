@@ -7,7 +7,7 @@ from build_report import build_report
 from gfscore import InputError
 from gfscore.core.digests import require_checksum
 from gfscore.core.software import software
-from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
+from helpers.synthetic_audits import AUDIT, synthetic_audit
 
 IDENTITY = {"dataset": "toy", "threat": "none", "dataset_digest": "d" * 64, "torch": "2.13.0", "device": "cpu"}
 
@@ -21,9 +21,8 @@ def written(audit, folder, **identity):
     return audit.write(folder, made_from=[{**IDENTITY, **identity, "model": model["model"]} for model in audit.models])
 
 
-def build(audit, files, path):
-    settings = {"title": "An audit", "measures": audit.measures, "models": audit.models}
-    build_report(files, path, audit=AUDIT, published_samples=None, fp_lambda=LAM, contact=None, **settings)
+def build(audit, folder, path):
+    build_report(folder, path, audit.page_settings(title="An audit"))
     require_checksum(path)
     return path.read_text(encoding="utf-8")
 
@@ -36,19 +35,19 @@ def test_the_page_says_of_what_and_when_the_verdict_is(audit, tmp_path):
 
 
 def test_the_index_says_of_what_and_when_each_verdict_is(audit, tmp_path):
-    build_index([written(audit, tmp_path)["verdict"]], tmp_path / "index.html", titles={AUDIT: "An audit"})
+    build_index([written(audit, tmp_path).verdict_file], tmp_path / "index.html", titles={AUDIT: "An audit"})
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     known = ("An audit", "1 January 2026, 12:00 UTC", "d" * 12, software()["version"], f"audits/{AUDIT}/report.html")
     assert [text for text in known if text not in page] == []
 
 
 def test_no_page_shows_a_verdict_on_other_files(audit, tmp_path):
-    files = written(audit, tmp_path)
-    files["class_scores"].write_bytes(b"other")
+    folder = written(audit, tmp_path)
+    folder.table_file("class_scores").write_bytes(b"other")
     with pytest.raises(InputError, match="class_scores"):
-        build(audit, files, tmp_path / "report.html")
+        build(audit, folder, tmp_path / "report.html")
     with pytest.raises(InputError, match="class_scores"):
-        build_index([files["verdict"]], tmp_path / "index.html", titles={AUDIT: "An audit"})
+        build_index([folder.verdict_file], tmp_path / "index.html", titles={AUDIT: "An audit"})
 
 
 def test_an_audit_without_temperature_search_has_no_temperature(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from gate import gate
 from gfscore import audit_logits
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABULATED
-from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
@@ -20,7 +19,7 @@ from gfscore.statistics.margins import scores
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import read_identity
 from helpers.configurations import gate_rule
-from helpers.steps import AUDIT, MEASURES, NAMES, SEARCH, UNPUBLISHED, made_logits, three_models
+from helpers.steps import MEASURES, NAMES, SEARCH, UNPUBLISHED, made_logits, three_models
 
 MODELS = ("weak", "middle", "strong")
 RULES = [gate_rule("great", at_least=0.2), gate_rule("clean", statistic="rdi", at_most=0.9)]
@@ -67,9 +66,7 @@ def test_readers_see_no_table_that_the_audit_does_not_measure_for(audit, tmp_pat
     plain.score()
     plain.tabulate()
     for one, searched in ((audit, True), (plain, False)):
-        files = {name: one.table(name) for name in (*TABULATED, "sensitivity")}
-        files["calibration_json"] = one.table("calibration.json")
-        tables = read_audit_tables(files, audit=AUDIT)
+        tables = one.folder.tables()
         assert list(tables.measures) == ["measure_agreement"]
         assert (tables.calibration is not None) == bool(tables.calibration_results) == searched
         assert set(read_json(one.table("comparison.json"))) == set(MEASURES)

@@ -13,7 +13,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.drawing.layout import arrange, new_figure
 from gfscore.show.drawing.saving import svg_of
 from helpers.pages import audit_for_page, page_of
-from helpers.synthetic_audits import AUDIT, LAM, synthetic_audit
+from helpers.synthetic_audits import synthetic_audit
 from plot_figures import plot_figures
 
 
@@ -37,7 +37,7 @@ def broken_charts(monkeypatch):
 def test_the_other_figures_are_drawn_and_files_say_which_are_missing_and_why(broken_charts, tmp_path, capsys):
     audit = synthetic_audit(models=2, per_class=20, measures=("great-softmax",))
     folder = tmp_path / "figures"
-    plot_figures(audit.write(tmp_path), folder, audit=AUDIT, measures=audit.measures, fp_lambda=LAM)
+    plot_figures(audit.drawn(tmp_path), folder)
     assert (folder / "disparity_bars_great-softmax.svg").is_file()
     log = capsys.readouterr().out.splitlines()
     for name, title in broken_charts.items():

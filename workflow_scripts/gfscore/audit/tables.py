@@ -1,10 +1,8 @@
-"""The tables of an audit, and a reader of them for the steps that present them."""
+"""The tables of an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 
@@ -15,7 +13,7 @@ from gfscore.audit.agreement.radii import CLASS_DISTANCES, LOG_RANK_TESTS, RADIU
 from gfscore.audit.agreement.rank_correlations import MEASURE_AGREEMENT
 from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.calibration.temperatures import CALIBRATION
-from gfscore.audit.calibration_results import Calibrations, read_calibrations
+from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.class_scores import CLASS_PAIRS, CLASS_SCORES, VULNERABILITY
 from gfscore.audit.classwise.confusion import CLASS_ERRORS, CONFUSION_TABLE
 from gfscore.audit.classwise.corruptions import CORRUPTION_ERRORS
@@ -29,9 +27,7 @@ from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.remedies.tables import REMEDY_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
-from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.tables.parquet_tables import TableFile
 from gfscore.tables.table import Table
 
 _TABLES = (
@@ -48,9 +44,6 @@ _TABLES = (
 
 TABLES: dict[str, Table] = {table.name: table for table in _TABLES}
 """Tables of an audit by name, in the order of docs/tables.md."""
-
-
-_ALWAYS = ("class_scores", "model_summary", "vulnerability")
 
 
 @dataclass(frozen=True)
@@ -93,39 +86,3 @@ class AuditTables:
         """Rows of one table for one measure and calibration, in the table's order."""
         frame = getattr(self, table)
         return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
-
-
-def read_audit_tables(files: Mapping[str, Any], *, audit: str) -> AuditTables:
-    """Tables of an audit.
-
-    Parameters
-    ----------
-    files : mapping of str to path
-        Tables by name, and calibration_json; all but class_scores, model_summary and vulnerability may
-        be absent.
-    audit : str
-        Name of the audit that the files must be of.
-
-    Raises
-    ------
-    InputError
-        For a file that is missing, damaged or of another audit.
-    """
-    frames = {}
-    for name in (*_ALWAYS, "calibration", "sensitivity", *COMPARISONS, *CONFUSIONS, *MEASURE_TABLES):
-        if not files.get(name):
-            continue
-        file = TableFile(files[name], TABLES[name], expect={"audit": audit})
-        if file.identity.get("measured") is not False:
-            frames[name] = file.read()
-
-    return AuditTables(
-        class_scores=frames["class_scores"],
-        model_summary=frames["model_summary"],
-        vulnerability=frames["vulnerability"],
-        calibration=frames.get("calibration"),
-        calibration_results=read_calibrations(files["calibration_json"]) if files.get("calibration_json") else {},
-        sensitivity=frames.get("sensitivity"),
-        **{name: frames.get(name) for name in (*COMPARISONS, *CONFUSIONS)},
-        measures={name: frames[name] for name in MEASURE_TABLES if name in frames},
-    )

@@ -1,15 +1,15 @@
 """The figures of an audit as files, drawn by several processes."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
 
-from gfscore.audit.tables import read_audit_tables
-from gfscore.audit.values import AuditValues, SampleValues
-from gfscore.core.files import read_json, write_text
-from gfscore.measures import named_measures
+from gfscore.audit.audit_folder import AuditFolder
+from gfscore.audit.values import AuditSubject, AuditValues, SampleValues
+from gfscore.core.files import write_text
+from gfscore.core.settings import PlainSettings
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.audit_charts import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
 from gfscore.show.charts.declaration import SCORE, Subject
@@ -19,38 +19,93 @@ NOT_DRAWN = ".not-drawn.txt"
 """End of the name of a file that says why there is no figure of that name."""
 
 
-def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, threads: int, **settings: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DrawnAudit:
+    """Where the figures of an audit come from: paths and plain values, which processes can hand to each other.
+
+    Parameters
+    ----------
+    folder : AuditFolder
+        Its tables and calibrations.
+    subject : mapping
+        Params of its AuditSubject.
+    fp_lambda : float
+        Lambda of FP.
+    scores, dataset : path, optional
+        Tables of those names; without, there are no figures that draw from samples.
+    pictures : sequence of path
+        Pictures of its mappers.
+    seed : int
+        Seed of the draws.
+    """
+
+    folder: AuditFolder
+    subject: PlainSettings
+    fp_lambda: float
+    scores: Path | str | None = None
+    dataset: Path | str | None = None
+    pictures: Sequence[Path | str] = ()
+    seed: int = 0
+
+    def read(self) -> Subject:
+        """What its charts are made from."""
+        subject = AuditSubject.parse(self.subject)
+        return Subject(
+            tables=self.folder.tables(),
+            measures=subject.measures,
+            fp_lambda=self.fp_lambda,
+            guessing=self.folder.guessing(),
+            measured=self._values_by_score(subject),
+            pictures=read_all_pictures(self.pictures),
+            seed=self.seed,
+        )
+
+    def _values_by_score(self, subject: AuditSubject) -> dict[str, list[SampleValues]]:
+        # Of every model at T = 1, for the attack-free scores.
+        values: dict[str, list[SampleValues]] = {}
+        if self.scores is None or self.dataset is None:
+            return values
+        scores = {measure.name: measure for measure in subject.of_kind(SCORE)}
+        audit_values = AuditValues(
+            subject=replace(subject, measures=scores),
+            selection=self.folder.selection_file,
+            dataset=self.dataset,
+            scores=self.scores,
+        )
+        for name in scores:
+            values[name] = list(audit_values.uncalibrated([name]))
+        return values
+
+
+def draw_by_processes(audit: DrawnAudit, path_to_folder: Path | str, *, threads: int) -> None:
     """Write every figure of an audit as <folder>/<name>.svg, .pdf and .png, and print what is drawn and what is not.
 
     The files do not depend on the number of processes.
 
     Parameters
     ----------
-    files, path_to_folder
-        As draw_figures has them.
+    audit : DrawnAudit
+    path_to_folder : path
     threads : int
         Largest number of processes.
-    **settings
-        Arguments of draw_figures except `parts`.
 
     Raises
     ------
     RuntimeError
         If another process fails, whose own error stands on stderr.
     """
-    parts = parts_of(settings["measures"])
+    parts = parts_of(audit.subject["measures"])
     shares = [parts[start::threads] for start in range(min(threads, len(parts)))]
     # Started afresh, since not every system lets a process that has threads be forked.
     context = get_context("spawn")
     processes = []
     for share in shares[1:]:
-        arguments = {**settings, "parts": share}
-        process = context.Process(target=_draw_in_process, args=(files, path_to_folder), kwargs=arguments, daemon=True)
+        process = context.Process(target=_draw_in_process, args=(audit, path_to_folder, share), daemon=True)
         process.start()
         processes.append(process)
 
     try:
-        for name in draw_figures(files, path_to_folder, **settings, parts=shares[0]):
+        for name in draw_figures(audit, path_to_folder, parts=shares[0]):
             print(f"{name}: drawn")
         for share, process in zip(shares[1:], processes, strict=True):
             process.join()
@@ -66,69 +121,31 @@ def draw_by_processes(files: Mapping[str, Any], path_to_folder: Path | str, *, t
             process.join()
 
 
-def _draw_in_process(files: Mapping[str, Any], path_to_folder: Path | str, **settings: Any) -> None:
+def _draw_in_process(audit: DrawnAudit, path_to_folder: Path | str, parts: Sequence[str]) -> None:
     # In a process that ends when the one that started it is gone. That one tells of an interruption.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = parent_process()
     assert parent is not None  # this is not the main process
-    for _ in draw_figures(files, path_to_folder, **settings):
+    for _ in draw_figures(audit, path_to_folder, parts=parts):
         if not parent.is_alive():
             return
 
 
-def draw_figures(
-    files: Mapping[str, Any],
-    path_to_folder: Path | str,
-    *,
-    audit: str,
-    measures: Mapping[str, Mapping[str, Any]],
-    fp_lambda: float,
-    parts: Sequence[str],
-    sampled: Mapping[str, Any] | None = None,
-    seed: int = 0,
-) -> Iterator[str]:
+def draw_figures(audit: DrawnAudit, path_to_folder: Path | str, *, parts: Sequence[str]) -> Iterator[str]:
     """Write figures of an audit, and yield the name of each.
 
     A figure whose drawing fails is left out, and the text file <name>.not-drawn.txt says why.
 
     Parameters
     ----------
-    files : mapping of str to path
-        What read_audit_tables reads, and, where there are any, selection (models.json), a list of the mappers'
-        pictures, and with `sampled` what AuditValues reads.
+    audit : DrawnAudit
     path_to_folder : path
-    audit : str
-        Name of the audit that the files must be of.
-    measures : mapping
-        Settings of each measure by name.
-    fp_lambda : float
-        Lambda of FP.
     parts : sequence of str
         Parts of the audit that are drawn (gfscore.show.audit_charts.parts_of).
-    sampled : mapping, optional
-        Params of the AuditSubject for the figures that draw from samples. Plain values, since each process reads the
-        samples itself.
-    seed : int
-        Seed of the draws.
     """
-    guessing: Sequence[str] = ()
-    if files.get("selection"):
-        guessing = read_json(files["selection"])["guessing"]
-    values: dict[str, list[SampleValues]] = {}
-    if sampled:
-        values = _values_by_score(AuditValues.from_params(sampled, files))
-    subject = Subject(
-        tables=read_audit_tables(files, audit=audit),
-        measures=named_measures(measures),
-        fp_lambda=fp_lambda,
-        guessing=guessing,
-        measured=values,
-        pictures=read_all_pictures(files.get("pictures") or ()),
-        seed=seed,
-    )
     folder = Path(path_to_folder)
     undrawn: list[UndrawnChart] = []
-    for drawing in drawings(subject, parts=parts, undrawn=undrawn):
+    for drawing in drawings(audit.read(), parts=parts, undrawn=undrawn):
         if not drawing.chart.figure:
             continue
         saved = False
@@ -142,11 +159,3 @@ def draw_figures(
         if missing.chart.figure:
             name = file_name(missing.chart, missing.measure)
             write_text(folder / f"{name}{NOT_DRAWN}", f"{missing.sentence}\n")
-
-
-def _values_by_score(audit_values: AuditValues) -> dict[str, list[SampleValues]]:
-    # Of every model at T = 1, for the attack-free scores of an audit.
-    values: dict[str, list[SampleValues]] = {measure.name: [] for measure in audit_values.subject.of_kind(SCORE)}
-    for of_model in audit_values.uncalibrated(values):
-        values[of_model.measure.name].append(of_model)
-    return values

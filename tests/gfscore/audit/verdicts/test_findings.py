@@ -23,12 +23,14 @@ from gfscore.audit.verdicts.findings import (
 )
 from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, evidence_interval_of
 from gfscore.core.labels import classes_of
+from gfscore.measures import named_measures
 from gfscore.show.run_output import MOST_LINES, last_words
 from helpers.synthetic_audits import synthetic_audit
 
 SCORE, ATTACK = "great-softmax", "attack"
 MORE_SAMPLES = {"samples_needed_per_class": None, "open_samples": None}
-MEASURES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
+ENTRIES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
+MEASURES = named_measures(ENTRIES)
 
 
 def disagreeing(models=6, *, judged=SCORE):
@@ -126,10 +128,10 @@ def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_n
 def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
     audit = synthetic_audit(models=2, classes=3, per_class=10, at_least=0.9, calibrated=False)
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
-    kinds = [finding.kind for finding in findings_of(tables, audit.verdict, audit.measures)]
+    kinds = [finding.kind for finding in findings_of(tables, audit.verdict, audit.named)]
     assert kinds[0] == "no_attack"
     undecided = len(audit.verdict.rules[0].models_with("INCONCLUSIVE"))
-    found = [finding for finding in findings_of(tables, audit.verdict, audit.measures) if finding.rank == OPEN]
+    found = [finding for finding in findings_of(tables, audit.verdict, audit.named) if finding.rank == OPEN]
     assert undecided > 0
     assert [(finding.kind, finding.numbers["count"]) for finding in found] == [
         ("few_samples", 3),
@@ -155,7 +157,8 @@ def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():
 
 def test_a_gate_on_attacks_says_what_is_proven_of_the_models_that_pass():
     tables, verdict = disagreeing(judged=ATTACK)
-    measures = MEASURES | {"proof": {"kind": "proven", "eps": 0.1}, "band": {"kind": "robust", "eps": 0.1}}
+    evidence = {"proof": {"kind": "proven", "eps": 0.1}, "band": {"kind": "robust", "eps": 0.1}}
+    measures = named_measures(ENTRIES | evidence)
     attacked = tables.model_summary[tables.model_summary["measure"] == ATTACK]
     proven = attacked.assign(measure="band", wcr=0.5 * attacked["value"])
     with_proofs = AuditTables(tables.class_scores, pd.concat([tables.model_summary, proven]), tables.vulnerability)
@@ -172,10 +175,10 @@ def test_a_gate_on_attacks_says_what_is_proven_of_the_models_that_pass():
 def test_a_proof_of_another_ball_or_of_other_samples_is_no_evidence_beside_an_attack():
     ball = {"norm": "linf", "eps": 0.1}
     measures = {"attack": {"kind": "adversarial", **ball}, "proof": {"kind": "proven", **ball}}
-    assert evidence_interval_of("attack", measures) is None
+    assert evidence_interval_of("attack", named_measures(measures)) is None
     measures |= {"other": {"kind": "adversarial", "eps": 0.2}, "few": measures["attack"] | {"subset": {"samples": 2}}}
     measures["band"] = {"kind": "robust", **ball}
-    members = [name for name in measures if evidence_interval_of(name, measures) == "band"]
+    members = [name for name in measures if evidence_interval_of(name, named_measures(measures)) == "band"]
     assert members == ["attack", "proof", "band"]
 
 
@@ -205,7 +208,7 @@ def test_that_no_measure_attacks_does_not_deny_what_checkpoints_state(stated):
     summary = tables.model_summary
     summary["robust_accuracy"], summary["robust_accuracy_source"] = (0.1 if stated else np.nan), stated
     own = AuditTables(tables.class_scores[::2], summary[summary["measure"] == SCORE], pd.DataFrame(), measures={})
-    found = {finding.kind: finding for finding in findings_of(own, verdict, {SCORE: {"kind": "clean"}})}
+    found = {finding.kind: finding for finding in findings_of(own, verdict, named_measures({SCORE: {"kind": "clean"}}))}
     assert found["no_attack"].subject["stated"] == stated
     assert ("passing_model_falls" in found) == (stated is not None)
     assert ("PGD-20" in found["no_attack"].sentence) == (stated is not None)

@@ -65,8 +65,8 @@ def with_findings(verdict: Verdict, tables: AuditTables, measures: Measures) -> 
         Verdict without findings.
     tables : AuditTables
         Tables of the audit.
-    measures : mapping
-        Settings of every measure of the audit by name.
+    measures : mapping of str to NamedMeasure
+        Every measure of the audit by name.
 
     Returns
     -------
@@ -106,8 +106,8 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
         Tables of the audit.
     verdict : Judgement
         What the gate decides.
-    measures : mapping
-        Settings of every measure of the audit by name.
+    measures : mapping of str to NamedMeasure
+        Every measure of the audit by name.
     """
     judged = verdict.judged_measure(measures)
     class_scores = tables.of("class_scores", judged)
@@ -139,17 +139,17 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     if not has_attacks(measures):
         subject = {
             "measure": judged,
-            "attack_free": measures[judged]["kind"] == ATTACK_FREE,
+            "attack_free": measures[judged].kind.name == ATTACK_FREE,
             "stated": published["source"].iloc[0] if len(published) else None,
         }
         yield Finding("no_attack", subject)
     yield from _passes_on_attacks(tables, verdict, measures)
-    if measures[judged]["kind"] not in (ATTACKED, PROVEN, EVIDENCE_INTERVAL):
+    if measures[judged].kind.name not in (ATTACKED, PROVEN, EVIDENCE_INTERVAL):
         yield from _passing_model_falls(measured if len(measured) else published, verdict)
 
     several_published = len(published[KEY].drop_duplicates()) > 1
-    for name, settings in measures.items():
-        if settings["kind"] == ATTACK_FREE:
+    for name, measure in measures.items():
+        if measure.kind.name == ATTACK_FREE:
             yield from _order_reversed(tables, name, published if several_published else measured)
 
 
@@ -157,7 +157,7 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
     # The first rule under which models pass because attacks failed, and what is proven of the worst class of each.
     for rule in verdict.rules:
         passing = [model.key for model in rule.models_with(PASS)]
-        if not passing or measures[rule.measure]["kind"] != ATTACKED:
+        if not passing or measures[rule.measure].kind.name != ATTACKED:
             continue
         interval = evidence_interval_of(rule.measure, measures)
         numbers = {"passing": len(passing), "least": None, "most": None}
@@ -170,7 +170,7 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
 
 def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
-    names = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
+    names = [name for name, measure in measures.items() if measure.kind.name == ATTACKED]
     summary = tables.model_summary
     rows = summary[summary["measure"].isin(names)].assign(label=model_labels)
     rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")

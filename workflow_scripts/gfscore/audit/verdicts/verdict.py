@@ -22,10 +22,10 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.numbers import counted
 from gfscore.core.settings import Record
-from gfscore.measures import KINDS, named_measures
+from gfscore.measures import NamedMeasure
 
-Measures = Mapping[str, Mapping[str, Any]]
-"""Settings of the measures of an audit by name."""
+Measures = Mapping[str, NamedMeasure]
+"""Measures of an audit by name."""
 
 ATTACKED = "adversarial"
 """Kind of measures whose class values are the accuracy that attacks leave."""
@@ -320,7 +320,7 @@ class Judgement(Record):
 
         The one that the gate judges, else the first of the audit.
         """
-        attacked = [name for name, settings in measures.items() if settings["kind"] == ATTACKED]
+        attacked = [name for name, measure in measures.items() if measure.kind.name == ATTACKED]
         for rule in self.rules:
             if rule.measure in attacked:
                 return rule.measure
@@ -329,7 +329,7 @@ class Judgement(Record):
     def evidence_interval(self, measures: Measures) -> str | None:
         """Evidence interval of the first ball that the gate judges, or of the first of the audit; None without one."""
         judged = [rule.measure for rule in self.rules if rule.measure in measures]
-        judged = [name for name in judged if measures[name]["kind"] in (EVIDENCE_INTERVAL, PROVEN, ATTACKED)]
+        judged = [name for name in judged if measures[name].kind.name in (EVIDENCE_INTERVAL, PROVEN, ATTACKED)]
         for name in judged or measures:
             interval = evidence_interval_of(name, measures)
             if interval is not None:
@@ -392,18 +392,17 @@ def headline_measure(measures: Measures) -> str:
     Without either, the first of the audit.
     """
     for kind in (ATTACK_FREE, "certified"):
-        for name, settings in measures.items():
-            if settings["kind"] == kind:
+        for name, measure in measures.items():
+            if measure.kind.name == kind:
                 return name
     return next(iter(measures))
 
 
 def evidence_interval_of(measure: str, measures: Measures) -> str | None:
     """Evidence interval that a measure is, or is a member of; None without one."""
-    named = named_measures(measures)
-    for name, candidate in named.items():
+    for name, candidate in measures.items():
         if candidate.kind.name == EVIDENCE_INTERVAL:
-            members = [member.name for member in candidate.members(named)]
+            members = [member.name for member in candidate.members(measures)]
             if measure in (name, *members):
                 return name
     return None
@@ -411,4 +410,4 @@ def evidence_interval_of(measure: str, measures: Measures) -> str | None:
 
 def has_attacks(measures: Measures) -> bool:
     """Whether any measure attacks images."""
-    return any(KINDS[settings["kind"]].attacks for settings in measures.values())
+    return any(measure.kind.attacks for measure in measures.values())

@@ -98,7 +98,7 @@ def render_comparison(
         Of the bounds of all classes of a model and measure together.
     """
     rows = _named_rows(classes)
-    compared = {name: measures[name].entry() for name in rows["measure"].unique()}
+    compared = {name: measures[name] for name in rows["measure"].unique()}
     shown = _shown(rows, later.verdict.judged_measure(compared))
     of_shown = rows[(rows["label"] == shown["label"]) & (rows["measure"] == shown["measure"])]
     worst = _worst_of_models(rows, str(shown["measure"]))

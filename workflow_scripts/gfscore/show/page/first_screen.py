@@ -24,7 +24,6 @@ from gfscore.audit.verdicts.verdict import (
 )
 from gfscore.core import numbers
 from gfscore.core.names import enumeration, printable
-from gfscore.measures import measure_of
 from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
 
@@ -156,8 +155,8 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
     tables : AuditTables
     verdict : Verdict
         With its findings.
-    measures : mapping
-        Settings of the audit's measures by name.
+    measures : mapping of str to NamedMeasure
+        The audit's measures by name.
     index : ModelsAndClasses
     """
     measure = verdict.judged_measure(measures)
@@ -232,7 +231,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     interval = verdict.evidence_interval(measures)
     attacked = verdict.attacked_measure(measures)
     measure = interval or attacked or verdict.judged_measure(measures)
-    meaning = measure_of(measures[measure])
+    meaning = measures[measure].description
     lowest, highest = map(float, meaning.value_range)
 
     scores = tables.of("class_scores", measure)
@@ -276,7 +275,7 @@ def _threshold_of_classes(verdict: Verdict, measure: str, measures: Measures) ->
 
 def _about(interval: str | None, attacked: str | None, measures: Measures, tables: AuditTables) -> str:
     if interval:
-        ball = measure_of(measures[interval]).title.partition(", ")[2]
+        ball = measures[interval].description.title.partition(", ")[2]
         return (
             f"{_proven_of_all(tables.of('model_summary', interval))}. Band: from the share of samples that is proven "
             f"({printable(ball)}) to the share that attacks leave; in between, open ({printable(interval)}). Dot: "
@@ -353,7 +352,7 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
         about += f"; values of the first of {len(verdict.rules)} rules, signs of all"
 
     # Of a worst class both ends are known; of a difference between classes the interval alone is.
-    proven = rule.statistic == WORST_CLASS and measures[measure]["kind"] == EVIDENCE_INTERVAL
+    proven = rule.statistic == WORST_CLASS and measures[measure].kind.name == EVIDENCE_INTERVAL
     if proven:
         about += "; band: from what is proven to what attacks leave"
     lowest, highest = rule.range
@@ -373,7 +372,7 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
 
 def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
     title = "Worst class"
-    lowest, highest = measure_of(measures[measure]).value_range
+    lowest, highest = measures[measure].description.value_range
     rows = []
     for row in tables.of("model_summary", measure).itertuples():
         key = (row.threat, row.model)
@@ -445,7 +444,7 @@ def _names_best_first(models: list[ModelVerdict], rule: RuleVerdict, index: Mode
 
 def demand(rule: RuleVerdict, measures: Measures) -> str:
     """What a rule asks, as a question: statistic, measure by its title, threshold and confidence."""
-    meaning = measure_of(measures[rule.measure])
+    meaning = measures[rule.measure].description
     title = meaning.title[:1].lower() + meaning.title[1:]
     measure = f"{title} ({printable(rule.measure)})"
     limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
@@ -463,7 +462,7 @@ def demand(rule: RuleVerdict, measures: Measures) -> str:
     if rule.looks.planned > 1:
         confidence += f", at look {rule.looks.this} of {rule.looks.planned}"
     rests_on = ""
-    if measures[rule.measure]["kind"] == EVIDENCE_INTERVAL:
+    if measures[rule.measure].kind.name == EVIDENCE_INTERVAL:
         rests_on = " PASS takes proofs, FAIL takes attacks."
     return f"Asked: {question}, {confidence}?{rests_on}"
 

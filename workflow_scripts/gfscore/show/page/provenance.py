@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from gfscore.audit.calibration_results import read_calibrations
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
 from gfscore.core import numbers
 from gfscore.core.names import printable
@@ -30,16 +28,9 @@ DIGEST_LETTERS = 12
 # ---- files ----
 
 
-def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, str]]:
-    """Names and values by heading, from the identity metadata of an audit's files.
-
-    Parameters
-    ----------
-    files : mapping of str to path
-        class_scores, whose metadata name dataset, checkpoints and versions, and, with a temperature search,
-        calibration_json.
-    """
-    scores = read_identity(files["class_scores"])
+def provenance_of(folder: AuditFolder) -> dict[str, dict[str, str]]:
+    """Names and values by heading: dataset, checkpoints and versions that the class scores of an audit name."""
+    scores = read_identity(folder.table_file("class_scores"))
     identities = scores.get("made_from", [])
 
     audited = {"audit": scores.get("audit", "")}
@@ -49,11 +40,9 @@ def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, str]]:
         if common_values:
             audited[name.replace("_", " ")] = common_values
     audited.setdefault("dataset digest", scores.get("dataset_digest", ""))
-    if files.get("calibration_json"):
-        calibrations = read_calibrations(files["calibration_json"])
-        digests = {calibration.models_digest for calibration in calibrations.values()}
-        if digests:
-            audited["digest of the model set"] = ", ".join(sorted(digests))
+    digests = {calibration.models_digest for calibration in folder.calibrations().values()}
+    if digests:
+        audited["digest of the model set"] = ", ".join(sorted(digests))
     for name, words in versions().items():
         audited[f"{name} (report)"] = words
 
@@ -64,7 +53,7 @@ def provenance_of(files: Mapping[str, str | Path]) -> dict[str, dict[str, str]]:
     return headings
 
 
-def _architectures(identities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _architectures(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
     # Digests of code by model; those of checkpoints are in verdict.json.
     digests = {}
     for identity in identities:

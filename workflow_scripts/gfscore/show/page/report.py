@@ -1,16 +1,20 @@
 """The page of an audit as text: one self-contained file, readable without a server, a network or JavaScript."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.metrics import METRICS
-from gfscore.audit.tables import TABLES, AuditTables, read_audit_tables
-from gfscore.audit.verdicts.verdict import Verdict, read_verdict
-from gfscore.measures import NamedMeasure, named_measures
-from gfscore.projection.mappers.pictures import read_all_pictures
+from gfscore.audit.settings import TrainedModel
+from gfscore.audit.tables import AuditTables
+from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.measures import NamedMeasure
+from gfscore.projection.mappers.pictures import Pictures, read_all_pictures
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, packed, plain
@@ -20,7 +24,6 @@ from gfscore.show.page.provenance import provenance_of
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
 from gfscore.show.page.sections.contents import DrawnChart, drawn_charts
 from gfscore.statistics.curves import ScoreCurves
-from gfscore.tables.parquet_tables import read_table
 
 VERBS = {
     "PASS": ("passes", "pass"),
@@ -30,56 +33,78 @@ VERBS = {
 """Verdict -> what one model does, and what several do."""
 
 
-def drawn_page(files: Mapping[str, Any], *, audit: str, **settings: Any) -> str:
+@dataclass(frozen=True, kw_only=True)
+class PageSettings:
+    """What a page says besides the tables and the verdict of an audit.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    measures : mapping of str to NamedMeasure
+        Measures by name, in the audit's order.
+    models : sequence of TrainedModel
+        Models with their training method and architecture.
+    fp_lambda : float
+        Lambda of FP.
+    published_samples : str, optional
+        Samples on which published accuracies were measured.
+    contact : str, optional
+        Who answers questions.
+    """
+
+    title: str
+    measures: Mapping[str, NamedMeasure]
+    models: Sequence[TrainedModel]
+    fp_lambda: float
+    published_samples: str | None = None
+    contact: str | None = None
+
+
+def drawn_page(
+    folder: AuditFolder,
+    settings: PageSettings,
+    *,
+    sweeps: Path | str | None = None,
+    pictures: Iterable[Path | str] = (),
+) -> str:
     """Text of report.html; equal files, settings and versions of the software give an equal text.
 
     Parameters
     ----------
-    files : mapping of str to path
-        Tables of the audit, its verdict and, where there are any, sweeps, costs and a list of the mappers' pictures.
-    audit : str
-        Name of the audit that the files must be of.
-    **settings
-        Settings of render_page.
+    folder : AuditFolder
+        Tables and verdict of the audit.
+    settings : PageSettings
+    sweeps : path, optional
+        Table of that name, with the scores over the temperature.
+    pictures : iterable of path
+        Pictures of the audit's mappers.
 
     Raises
     ------
     InputError
         For a file that is missing, damaged or of another audit.
     """
-    table_files = {name: path for name, path in files.items() if name != "costs"}
-    sweeps = None
-    if files.get("sweeps"):
-        sweeps = read_sweeps(files["sweeps"], audit=audit)
-    costs = None
-    if files.get("costs"):
-        costs = read_table(files["costs"], TABLES["costs"], expect={"audit": audit})
-
     return render_page(
-        read_audit_tables(table_files, audit=audit),
-        read_verdict(files["verdict"]),
-        provenance=provenance_of(files),
-        sweeps=sweeps,
-        costs=costs,
-        pictures=read_all_pictures(files.get("pictures") or ()),
-        **settings,
+        folder.tables(),
+        folder.verdict(),
+        settings,
+        provenance=provenance_of(folder),
+        sweeps=None if sweeps is None else read_sweeps(sweeps, audit=folder.audit),
+        costs=folder.table("costs"),
+        pictures=read_all_pictures(pictures),
     )
 
 
 def render_page(
     tables: AuditTables,
     verdict: Verdict,
+    settings: PageSettings,
     *,
-    title: str,
-    measures: Mapping[str, Mapping[str, Any]],
-    models: Sequence[Mapping[str, Any]],
-    fp_lambda: float,
     provenance: Mapping[str, Mapping[str, str]],
-    published_samples: str | None = None,
-    contact: str | None = None,
     sweeps: Mapping[str, ScoreCurves] | None = None,
     costs: pd.DataFrame | None = None,
-    pictures: Mapping[str, Mapping[str, Any]] | None = None,
+    pictures: Mapping[str, Pictures] | None = None,
 ) -> str:
     """The page as text; every name is escaped.
 
@@ -88,20 +113,9 @@ def render_page(
     tables : AuditTables
     verdict : Verdict
         With its findings.
-    title : str
-        Heading of the page.
-    measures : mapping
-        Settings of each measure by name, in the audit's order.
-    models : sequence of mapping
-        dataset, threat, model and, where known, method (or training.method), architecture and source of each model.
-    fp_lambda : float
-        Lambda of FP.
+    settings : PageSettings
     provenance : mapping
         Names and values by heading.
-    published_samples : str, optional
-        Samples on which published accuracies were measured.
-    contact : str, optional
-        Who answers questions.
     sweeps : mapping of str to ScoreCurves, optional
         By "threat/model".
     costs : DataFrame, optional
@@ -109,31 +123,31 @@ def render_page(
     pictures : mapping, optional
         Arrays of the audit's mappers, by mapper.
     """
+    measures = settings.measures
     index = ModelsAndClasses(tables.class_scores)
-    measures_by_name = named_measures(measures)
     screen = first_screen(tables, verdict, measures, index)
-    subject = Subject(tables, measures_by_name, fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
+    subject = Subject(tables, measures, settings.fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     charts, undrawn = drawn_charts(subject)
 
     by_worst_class = _worst_class_judged(verdict, screen.measure)
-    metrics = ranking.ranking_data(tables, index, measures_by_name, fp_lambda)
+    metrics = ranking.ranking_data(tables, index, measures, settings.fp_lambda)
     ranked = ranking.ranking_view(metrics, index, screen.measure, by_worst_class=by_worst_class)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
-    differences = {name: ranking.paired_differences(tables, name, index) for name in measures_by_name}
+    differences = {name: ranking.paired_differences(tables, name, index) for name in measures}
     pairs = ranking.pair_view(differences[screen.measure], index, screen.chosen, screen.measure)
 
     contents = Contents(
         tables=tables,
         verdict=verdict,
-        measures=measures_by_name,
+        measures=measures,
         measure=screen.measure,
-        models=models,
+        models=settings.models,
         charts=charts,
-        fp_lambda=fp_lambda,
+        fp_lambda=settings.fp_lambda,
         provenance=provenance,
         costs=costs,
-        contact=contact,
-        published_samples=published_samples,
+        contact=settings.contact,
+        published_samples=settings.published_samples,
         screen_sentences=[*screen.qualifications, *(finding.sentence for finding in screen.findings)],
         paired=pairs is not None,
         undrawn=undrawn,
@@ -147,12 +161,12 @@ def render_page(
     data["measure"] = screen.measure
     data["metric"] = ranked.metric
     data["metrics"] = _metrics()
-    data["fp_lambda"] = fp_lambda
-    data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures_by_name}
+    data["fp_lambda"] = settings.fp_lambda
+    data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures}
     data["temperatures"] = temperatures
     data["pairs"] = _packed_differences(differences)
     data["cells"] = _cells(charts)
-    data["values"] = _class_values(tables, index, measures_by_name)
+    data["values"] = _class_values(tables, index, measures)
     return (
         environment()
         .get_template("page.html")
@@ -164,11 +178,11 @@ def render_page(
             temperatures=temperatures["temperatures"] if temperatures else None,
             pairs=pairs,
             data=compressed(plain(data)),
-            title=title,
+            title=settings.title,
             sections=sections,
             ids={section.id for section in sections},
             questions=QUESTIONS,
-            fp_lambda=fp_lambda,
+            fp_lambda=settings.fp_lambda,
             VERBS=VERBS,
             width_of=width_of,
         )

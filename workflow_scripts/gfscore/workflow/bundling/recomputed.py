@@ -22,14 +22,13 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.audit_files import AuditFiles
+from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
 from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.settings import LogitChanges
-from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.audit.tables import read_audit_tables
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
@@ -44,7 +43,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.samples import table_of
 from gfscore.show.page import provenance
 from gfscore.show.page.provenance import versions
-from gfscore.show.page.report import drawn_page
+from gfscore.show.page.report import PageSettings, drawn_page
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow.bundling.contents import Bundle, Json, inputs_of_tables, logit_files, name_of
@@ -98,17 +97,27 @@ class Recomputed:
         return bool(names) and all(name in self.bundle.digests for name in names)
 
     @cached_property
-    def _files(self) -> dict[str, Any]:
-        # Paths in the bundle as inputs of the steps, by name; None for a file that the audit does not have.
-        files: dict[str, Any] = {}
+    def _folder(self) -> AuditFolder:
+        return AuditFolder(self.bundle.audit_path("verdict.json").parent, self.audit.name)
+
+    @cached_property
+    def _files(self) -> AuditFiles:
+        # Paths in the bundle.
+        files: dict[str, object] = {}
         for name, paths in inputs_of_tables(self.audit).items():
             if isinstance(paths, str):
                 files[name] = self.bundle.path(paths)
-            elif name in ("generator", "attributes", "release"):
-                files[name] = None
             else:
                 files[name] = [self.bundle.path(path) for path in paths]
-        return files
+        return AuditFiles.from_inputs(files)
+
+    @cached_property
+    def _scores(self) -> Path:
+        return self.bundle.path(f"results/scores/{self.audit.name}.parquet")
+
+    @cached_property
+    def _sweeps(self) -> Path:
+        return self.bundle.path(f"results/sweeps/{self.audit.name}.parquet")
 
     def _subject(self, params: Params) -> AuditSubject:
         subject = AuditSubject.parse(params)
@@ -124,9 +133,9 @@ class Recomputed:
         # Values of the subject of a step, from the samples tables of its measures.
         return AuditValues(
             subject=self._subject(params),
-            selection=self._files["selection"],
-            dataset=self._files["dataset"],
-            scores=self._files["scores"],
+            selection=self._folder.selection_file,
+            dataset=self.bundle.path(self.audit.dataset.samples),
+            scores=self._scores,
             samples=[self.bundle.path(path) for path in self.audit.sample_files(measures)],
         )
 
@@ -184,7 +193,7 @@ class Recomputed:
         great = settings.great
         subject = self._subject(self.audit.subject())
         scoring = score(
-            AuditFiles.from_inputs(self._files),
+            self._files,
             subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
             temperatures=great.temperatures,
@@ -193,7 +202,7 @@ class Recomputed:
         selection = selection_of(scoring.checks, subject.models)
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
 
-        file = ScoresFile(self._files["scores"])
+        file = ScoresFile(self._scores)
         identity = {
             "audit": audit,
             "classes": self._manifest["classes"],
@@ -207,8 +216,8 @@ class Recomputed:
             stored = file.read(model, measure)[list(frame.columns)]
             expected = frame.reset_index(drop=True).astype(stored.dtypes.to_dict())
             yield from different_rows(f"scores/{audit}.parquet ({model.label}, {measure})", stored, expected)
-        yield from self._different_table("sweeps", self._files["sweeps"], scoring.sweeps)
-        yield from self._different_table("sensitivity", self._audit_table("sensitivity"), scoring.sensitivity)
+        yield from self._different_table("sweeps", self._sweeps, scoring.sweeps)
+        yield from self._different_table("sensitivity", self._folder.table_file("sensitivity"), scoring.sensitivity)
 
     def _different_table(self, name: str, path: Path, frame: pd.DataFrame) -> Iterator[str]:
         table = CATALOGUE[name]
@@ -219,7 +228,7 @@ class Recomputed:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
         recorded = self.bundle.json(self.bundle.of_audit("models.json"))
         refused = {item["model"]: item["reason"] for item in recorded["excluded"]}
-        scores = ScoresFile(self._files["scores"])
+        scores = ScoresFile(self._scores)
         measure_of_label = dict(scores.identity["parts"])
         checks = {}
         for params in self.audit.logit_checks():
@@ -261,7 +270,7 @@ class Recomputed:
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
 
-        for group in tabulate(values, AuditFiles.from_inputs(self._files), audit=self.audit.name, settings=settings):
+        for group in tabulate(values, self._files, audit=self.audit.name, settings=settings):
             for name, content in group.documents.items():
                 if lacks_temperatures and name == "calibration":
                     continue
@@ -271,7 +280,7 @@ class Recomputed:
                 identity = group.identities[name]
                 if lacks_logits and name in OF_LOGITS:
                     continue
-                path = self._audit_table(name)
+                path = self._folder.table_file(name)
                 stored_identity = read_identity(path)
                 stored_identity = {key: stored_identity.get(key) for key in identity}
                 yield from differences(f"{path.name} (metadata)", stored_identity, plain(identity))
@@ -285,18 +294,19 @@ class Recomputed:
         """The verdict, rule by rule, against the values per sample; and the files that it says it rests on."""
         settings, audit = self.audit.run.settings, self.audit
         attributes = audit.judged_attributes()
-        files = {**self._files, "attributes": self.bundle.path(attributes) if isinstance(attributes, str) else None}
+        judged_files = replace(
+            self._files, attributes=self.bundle.path(attributes) if isinstance(attributes, str) else None
+        )
         rates = audit.dataset.settings.label_error_rate
         verdict = judgement(
             self._values(audit.judged_subject(), audit.judged_measures()),
-            AuditFiles.from_inputs(files),
+            judged_files,
             rules=audit.rules,
             intervals=settings.intervals,
-            label_error_rates=resolve_label_error_rates(rates, files["manifest"], files["generator"]),
+            label_error_rates=resolve_label_error_rates(rates, judged_files.manifest, judged_files.generator),
             fp_lambda=settings.disparity.fp_lambda,
         )
-        tables = read_audit_tables(self._table_files(), audit=audit.name)
-        findings = with_findings(verdict, tables, audit.measure_entries())
+        findings = with_findings(verdict, self._folder.tables(), audit.measures)
 
         expected = findings.as_json()
         folder = f"{self.bundle.folder}/"
@@ -304,16 +314,6 @@ class Recomputed:
         expected["made_from"] = {f"results/{file.removeprefix(folder)}": digest for file, digest in made_from}
         stored = self.bundle.json(self.bundle.of_audit("verdict.json"))
         yield from differences("verdict.json", without(stored, OF_THE_RUN), without(plain(expected), OF_THE_RUN))
-
-    def _audit_table(self, name: str) -> Path:
-        return self.bundle.audit_path(f"{name}.parquet")
-
-    def _table_files(self) -> dict[str, Path]:
-        # Files of the tables as steps that present them read them.
-        files = {name: self._audit_table(name) for name in TABLES_OF_AUDIT}
-        for name in ("calibration", "comparison"):
-            files[f"{name}_json"] = self.bundle.audit_path(f"{name}.json")
-        return files
 
     # ---- the page ----
 
@@ -323,21 +323,16 @@ class Recomputed:
         Compressed numbers may differ as those of tables do; every other letter must be the same.
         """
         audit, bundle = self.audit, self.bundle
-        drawn = drawn_page(
-            {
-                **self._table_files(),
-                "verdict": bundle.audit_path("verdict.json"),
-                "sweeps": self._files["sweeps"],
-                "pictures": self._files["pictures"],
-            },
-            audit=audit.name,
+        settings = PageSettings(
             title=audit.title,
-            measures=audit.measure_entries(),
-            models=[model.model_dump() for model in audit.described_models()],
+            measures=audit.measures,
+            models=audit.described_models(),
             published_samples=audit.dataset.settings.published_accuracy,
             fp_lambda=audit.run.settings.disparity.fp_lambda,
             contact=audit.run.settings.report.contact,
         )
+        pictures = [bundle.path(mapper.pictures) for mapper in audit.mappers]
+        drawn = drawn_page(self._folder, settings, sweeps=self._sweeps, pictures=pictures)
         stored, drawn = _page_of(bundle), drawn.rstrip("\n") + "\n"
         if stored == drawn:
             return

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.identity import UNCALIBRATED
@@ -75,8 +76,7 @@ class Contents:
         Of the audit, in its order.
     measure : str
         The measure that the page is about.
-    models : sequence of mapping
-        dataset, threat, model and, where known, method (or training.method), architecture and source of each model.
+    models : sequence of TrainedModel
     charts : sequence of DrawnChart
         In the order of the page.
     fp_lambda : float
@@ -99,7 +99,7 @@ class Contents:
     verdict: Verdict
     measures: Mapping[str, NamedMeasure]
     measure: str
-    models: Sequence[Mapping[str, object]]
+    models: Sequence[TrainedModel]
     charts: Sequence[DrawnChart]
     fp_lambda: float
     provenance: Mapping[str, Mapping[str, str]]

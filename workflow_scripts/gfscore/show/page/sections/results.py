@@ -1,7 +1,6 @@
 """The sections on models, on classes, and on how sure their numbers are."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -91,11 +90,12 @@ def _descriptions(contents: Contents) -> Detail | None:
     summary = contents.rows("model_summary")
     assert summary is not None  # every audit has one
     rows = summary.drop_duplicates(["threat", "model"])
-    entries = {(entry["threat"], entry["model"]): entry for entry in contents.models}
-    descriptions = []
-    for key in zip(rows["threat"], rows["model"], strict=True):
-        descriptions.append(_description(entries.get(key, {})))
-    rows = rows.assign(about=descriptions)
+    trainings = {}
+    for model in contents.models:
+        words = [word for word in (model.method, model.architecture) if word]
+        trainings[model.threat, model.model] = ", ".join(words)
+    keys = zip(rows["threat"], rows["model"], strict=True)
+    rows = rows.assign(about=[trainings.get(key, "") for key in keys])
 
     columns = [
         MODEL,
@@ -113,19 +113,6 @@ def _descriptions(contents: Contents) -> Detail | None:
     return contents.listed(
         "What each model is", rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS
     )
-
-
-def _description(entry: Mapping[str, Any]) -> str:
-    # Training method and architecture, else where the model comes from.
-    training = entry.get("training") or {}
-    words = []
-    for key in ("method", "architecture"):
-        word = entry.get(key) or training.get(key)
-        if word:
-            words.append(str(word))
-    if words:
-        return ", ".join(words)
-    return str(entry.get("source") or "")
 
 
 # ---- classes ----

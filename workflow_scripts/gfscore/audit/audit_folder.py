@@ -1,0 +1,95 @@
+"""The folder of a finished audit, as the steps that present it read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from gfscore.audit.calibration_results import Calibrations, read_calibrations
+from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABLES_OF_AUDIT
+from gfscore.audit.tables import TABLES, AuditTables
+from gfscore.audit.verdicts.verdict import Verdict, read_verdict
+from gfscore.core.files import read_json
+from gfscore.tables.parquet_tables import TableFile, read_table
+
+
+@dataclass(frozen=True)
+class AuditFolder:
+    """results/audits/<audit>, or the same folder of a bundle.
+
+    What it returns raises InputError for a file that is missing, damaged or of another audit.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    audit : str
+        Name of the audit that its files must be of.
+    """
+
+    path: Path
+    audit: str
+
+    @property
+    def verdict_file(self) -> Path:
+        """Path of its verdict."""
+        return self.path / "verdict.json"
+
+    @property
+    def selection_file(self) -> Path:
+        """Path of models.json, which says which models take part."""
+        return self.path / "models.json"
+
+    def table_file(self, name: str) -> Path:
+        """Path of one of its tables."""
+        return self.path / f"{name}.parquet"
+
+    def files(self) -> list[Path]:
+        """Its tables, calibrations, comparisons, selection of models and verdict."""
+        tables = [self.table_file(name) for name in TABLES_OF_AUDIT]
+        documents = [self.path / "calibration.json", self.path / "comparison.json"]
+        return [*tables, *documents, self.selection_file, self.verdict_file]
+
+    def verdict(self) -> Verdict:
+        """Its verdict."""
+        return read_verdict(self.verdict_file)
+
+    def calibrations(self) -> Calibrations:
+        """Its calibrations by objective; empty without a temperature search."""
+        return read_calibrations(self.path / "calibration.json")
+
+    def guessing(self) -> list[str]:
+        """Labels "threat/model" of models that may be guessing."""
+        return read_json(self.selection_file)["guessing"]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Rows of one of its tables."""
+        return read_table(self.table_file(name), TABLES[name], expect={"audit": self.audit})
+
+    def tables(self) -> AuditTables:
+        """Its tables, as far as they are presented, without those that it has no measures for."""
+        optional = {}
+        for name in ("calibration", "sensitivity", *COMPARISONS, *CONFUSIONS):
+            optional[name] = self._measured(name)
+        by_name = {}
+        for name in MEASURE_TABLES:
+            frame = self._measured(name)
+            if frame is not None:
+                by_name[name] = frame
+
+        return AuditTables(
+            class_scores=self.table("class_scores"),
+            model_summary=self.table("model_summary"),
+            vulnerability=self.table("vulnerability"),
+            **optional,
+            calibration_results=self.calibrations(),
+            measures=by_name,
+        )
+
+    def _measured(self, name: str) -> pd.DataFrame | None:
+        file = TableFile(self.table_file(name), TABLES[name], expect={"audit": self.audit})
+        if file.identity.get("measured") is False:
+            return None
+        return file.read()
