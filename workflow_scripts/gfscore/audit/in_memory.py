@@ -21,7 +21,7 @@ from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings, DisparitySettings, IntervalSettings
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
-from gfscore.audit.verdicts.gate_rules import RuleSettings
+from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
 from gfscore.audit.verdicts.verdict import Judgement
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
@@ -148,7 +148,7 @@ class AuditInMemory:
             rule = RuleSettings.model_validate({"measure": self.measure.name, **entry})
         except ValidationError as error:
             raise InputError(f"rule: {error.errors()[0]['msg']}") from error
-        if rule.bounds_key != self.measure.name:
+        if rule.bounds_key != BoundsKey(self.measure.name):
             raise InputError(
                 f"rule: {rule.statistic} is no number of class values; choose wcr, value, rdi or another one"
             )

@@ -9,7 +9,7 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
 from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
-from gfscore.audit.verdicts.gate_rules import RuleSettings
+from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.files import read_json
@@ -133,7 +133,8 @@ def verdicts_on(
     dict
         PASS, FAIL or INCONCLUSIVE by label; empty where no rule judges the measure.
     """
-    asked = [rule for rule in rules if rule.bounds_key == values[0].measure.name]
+    class_values = BoundsKey(values[0].measure.name)
+    asked = [rule for rule in rules if rule.bounds_key == class_values]
     if not asked:
         return {}
     decided = judgement_on(values, class_names, rules=asked, intervals=intervals, fp_lambda=fp_lambda)

@@ -8,7 +8,16 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts import judging
 from gfscore.audit.verdicts.candidates import Candidate, candidates_of
-from gfscore.audit.verdicts.gate_rules import combine, parsed_rules, statistic_of, verdict_of
+from gfscore.audit.verdicts.gate_rules import (
+    ALL_SAMPLES,
+    CLASSES,
+    FALSIFICATION,
+    BoundsKey,
+    combine,
+    parsed_rules,
+    statistic_of,
+    verdict_of,
+)
 from gfscore.core.identity import ModelName
 from gfscore.core.software import software
 from gfscore.measures import named_measures
@@ -32,7 +41,7 @@ def candidate(values, *, n=1000, model="M", measure="great", value_range=(0.0, S
     samples = class_samples(np.repeat(values, n), np.repeat(np.arange(len(values)), n), len(values), seed=0)
     rates = None if rate is None else np.full(len(values), rate)
     bounds = ClassBounds(samples, value_range, method, rates)
-    return Candidate("none", model, [f"class {k}" for k in range(len(values))], {measure: bounds})
+    return Candidate("none", model, [f"class {k}" for k in range(len(values))], {BoundsKey(measure): bounds})
 
 
 def verdict_on(values, rule=RULE, **kwargs):
@@ -228,8 +237,8 @@ def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
     )
     assert len(found) == 1
     assert (found[0].threat, found[0].model, found[0].class_names) == ("L2", "M", ["a", "b"])
-    assert list(found[0].bounds) == ["great"]
-    assert found[0].bounds["great"].samples.summary.mean.tolist() == [0.5, 0.5]
+    assert list(found[0].bounds) == [BoundsKey("great")]
+    assert found[0].bounds[BoundsKey("great")].samples.summary.mean.tolist() == [0.5, 0.5]
 
 
 def test_an_unknown_class_gets_the_nearest_name():
@@ -274,7 +283,7 @@ def drawn(rng, rates, n, method):
     else:
         values = rng.beta(0.3, 0.3 * (1 - rates[labels]) / rates[labels])
     bounds = ClassBounds(class_samples(values, labels, len(rates), seed=0), (0.0, 1.0), method)
-    return Candidate("none", "M", [str(k) for k in range(len(rates))], {"m": bounds})
+    return Candidate("none", "M", [str(k) for k in range(len(rates))], {BoundsKey("m"): bounds})
 
 
 def decide(one, rule, *, rules=1, models=1):
@@ -282,7 +291,7 @@ def decide(one, rule, *, rules=1, models=1):
     statistic = statistic_of(rule["statistic"], class_name=rule.get("class"), class_names=one.class_names, lam=0.5)
     alpha = (1 - rule["confidence"]) / (rules * models * rule["looks"]["planned"])
     direction = "at_least" if "at_least" in rule else "at_most"
-    return verdict_of(direction, rule[direction], *statistic.bounds(one.bounds["m"], alpha))
+    return verdict_of(direction, rule[direction], *statistic.bounds(one.bounds[BoundsKey("m")], alpha))
 
 
 def test_the_quick_verdict_is_that_of_judge():
@@ -311,7 +320,7 @@ def test_the_planted_case_uses_up_alpha_so_that_a_looser_gate_would_be_caught():
     rates, n = PLANTED["one class just below"]
     passed = 0
     for _ in range(trials):
-        bounds = drawn(rng, rates, n, "clopper_pearson").bounds["m"]
+        bounds = drawn(rng, rates, n, "clopper_pearson").bounds[BoundsKey("m")]
         passed += bounds.lower(2 * alpha).min() >= 0.3
     assert passed > binom.ppf(0.999, trials, alpha)
 
@@ -359,7 +368,7 @@ def test_looking_again_after_adding_samples_keeps_false_passes_below_alpha(metho
         for this in range(1, looks + 1):
             seen = rank < 160 * this // looks
             bounds = ClassBounds(class_samples(values[seen], labels[seen], 4, seed=0), (0.0, 1.0), method)
-            one = Candidate("none", "M", list("abcd"), {"m": bounds})
+            one = Candidate("none", "M", list("abcd"), {BoundsKey("m"): bounds})
             for planned in (looks, 1):
                 rule = gate_rule("m", at_least=0.3, confidence=1 - alpha, looks={"planned": planned, "this": this})
                 passed[planned] |= decide(one, rule) == "PASS"
@@ -394,8 +403,8 @@ def test_over_models_and_rules_together_no_verdict_is_wrong_more_often_than_alph
 def falsified_candidate(violated, labels=None, classes=1):
     labels = np.zeros(len(violated), dtype=int) if labels is None else labels
     samples = class_samples(violated.astype(float), labels, classes, seed=0)
-    where = "together" if classes == 1 else "classes"
-    bounds = {("great", "falsification_rate", where): ClassBounds(samples, (0.0, 1.0), "clopper_pearson")}
+    key = BoundsKey("great", FALSIFICATION, ALL_SAMPLES if classes == 1 else CLASSES)
+    bounds = {key: ClassBounds(samples, (0.0, 1.0), "clopper_pearson")}
     return Candidate("none", "M", [f"class {k}" for k in range(3)], bounds)
 
 

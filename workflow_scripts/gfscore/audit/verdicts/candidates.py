@@ -23,6 +23,9 @@ from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 if TYPE_CHECKING:
     from gfscore.audit.values import AuditValues, SampleValues
 
+SampleCounts = dict[str, NDArray[np.int64]]
+"""Numbers of samples by class: measured, expected, rows."""
+
 CONTRADICTION = Measure(
     title="Score contradicted by an attack",
     value_range=(0.0, 1.0),
@@ -42,21 +45,24 @@ class Candidate:
         Threat model and name.
     class_names : list of str
         Names of the K classes.
-    bounds : dict
-        ClassBounds of the K classes, of groups, or of all samples together, by RuleSettings.bounds_key.
+    bounds : dict of BoundsKey to ClassBounds
+        Of the K classes, of groups, or of all samples together.
     counts : dict
-        Numbers of samples by class, as SampleValues.counts gives them, by measure; by RuleSettings.bounds_key where
-        those are others.
+        Numbers of samples by class, as SampleValues.counts gives them: of class values, and of what has others.
     group_names : dict
-        Names of the groups by the keys of bounds of groups.
+        Names of the groups, of bounds of groups.
     """
 
     threat: str
     model: str
     class_names: list[str]
     bounds: dict[BoundsKey, ClassBounds]
-    counts: dict[BoundsKey, dict[str, NDArray[np.int64]]] = field(default_factory=dict)
+    counts: dict[BoundsKey, SampleCounts] = field(default_factory=dict)
     group_names: dict[BoundsKey, list[str]] = field(default_factory=dict)
+
+    def counts_of(self, key: BoundsKey) -> SampleCounts | None:
+        """Numbers of samples that bounds rest on; those of the class values where no others are known."""
+        return self.counts.get(key, self.counts.get(BoundsKey(key.measure)))
 
     def names_of(self, key: BoundsKey) -> list[str]:
         """Names of the classes or groups that bounds are about."""
@@ -70,9 +76,9 @@ class GroupBounds:
     Parameters
     ----------
     names : dict
-        Names of the groups by RuleSettings.bounds_key.
+        Names of the groups by BoundsKey.
     by_model : dict
-        ClassBounds of these groups by model and RuleSettings.bounds_key.
+        ClassBounds of these groups by model and BoundsKey.
     """
 
     names: dict[BoundsKey, list[str]] = field(default_factory=dict)
@@ -112,14 +118,14 @@ def candidates_of(
     """
     judged = {rule.measure for rule in rules}
     bounds: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
-    counts: dict[ModelName, dict[BoundsKey, dict[str, NDArray[np.int64]]]] = {}
+    counts: dict[ModelName, dict[BoundsKey, SampleCounts]] = {}
     for values in measured:
-        measure = values.measure.name
-        if measure not in judged or values.calibrated:
+        if values.measure.name not in judged or values.calibrated:
             continue
+        key = BoundsKey(values.measure.name)
         class_bounds = values.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
-        bounds.setdefault(values.model, {})[measure] = class_bounds
-        counts.setdefault(values.model, {})[measure] = values.counts(len(class_names))
+        bounds.setdefault(values.model, {})[key] = class_bounds
+        counts.setdefault(values.model, {})[key] = values.counts(len(class_names))
 
     for model, by_key in (differences or {}).items():
         for key, paired in by_key.items():

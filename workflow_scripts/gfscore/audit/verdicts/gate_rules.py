@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -55,8 +55,29 @@ STATISTICS = (*(metric.name for metric in BOUNDED), *NO_METRICS)
 REFUSED = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
 """Metrics that no rule can judge -> why."""
 
-BoundsKey = str | tuple[str, str, str]
-"""Names the bounds that a rule is judged by: a measure; or measure, statistic and attribute or kind of bounds."""
+CLASSES, ALL_SAMPLES = "classes", "all samples"
+"""How bounds part the samples: by class, or all of them as one. Those of groups are named by the attribute."""
+
+CLASS_VALUES = "class values"
+
+
+class BoundsKey(NamedTuple):
+    """Names bounds that a rule is judged by.
+
+    Parameters
+    ----------
+    measure : str
+        Measure that they are made of.
+    quantity : str
+        What is bounded: CLASS_VALUES, or GROUP_GAP, FALSIFICATION or DECLINE for what these statistics judge.
+    parts : str
+        How the samples are parted: CLASSES, ALL_SAMPLES, or the name of an attribute.
+    """
+
+    measure: str
+    quantity: str = CLASS_VALUES
+    parts: str = CLASSES
+
 
 CONTRADICTED = "falsification rate, a lower bound on the share of violations,"
 
@@ -159,19 +180,14 @@ class RuleSettings(Sparse):
 
     @property
     def bounds_key(self) -> BoundsKey:
-        """Key of the bounds that the rule is judged by.
-
-        The name of the measure; for GROUP_GAP a triple with the attribute; for FALSIFICATION a triple that tells
-        bounds of each class from bounds of all samples together; for DECLINE a triple too, since they are of
-        differences.
-        """
+        """Bounds that the rule is judged by."""
         if self.statistic == GROUP_GAP:
-            return self.measure, GROUP_GAP, str(self.attribute)
+            return BoundsKey(self.measure, GROUP_GAP, parts=str(self.attribute))
         if self.statistic == FALSIFICATION:
-            return self.measure, FALSIFICATION, "together" if self.class_ is None else "classes"
+            return BoundsKey(self.measure, FALSIFICATION, parts=ALL_SAMPLES if self.class_ is None else CLASSES)
         if self.statistic == DECLINE:
-            return self.measure, DECLINE, "classes"
-        return self.measure
+            return BoundsKey(self.measure, DECLINE)
+        return BoundsKey(self.measure)
 
     def statistic_of(self, class_names: Sequence[str], *, lam: float) -> Statistic:
         """Statistic that the rule names; see the function of this name."""

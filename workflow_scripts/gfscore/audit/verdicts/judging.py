@@ -180,7 +180,7 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         low=float(low),
         high=float(high),
         worst_class=_worst_class(bounds.samples.summary.mean, names, rule.statistic),
-        samples=_sample_counts(candidate.counts.get(rule.bounds_key, candidate.counts.get(rule.measure))),
+        samples=_sample_counts(candidate.counts_of(rule.bounds_key)),
         classes_without_samples=_empty_classes(bounds.n, names, statistic.one_class),
         samples_needed_per_class=needed,
         further_samples_needed=further,
