@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration import attack_free, rank_objectives
+from gfscore.audit.calibration import attack_free, likelihood, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence, Part, agreement, agreement_at, baseline_of, models_digest
 from gfscore.audit.calibration.piecewise_objectives import (
     AcrossModels,
@@ -273,15 +273,15 @@ def _search_likelihood(search: Search) -> tuple[SearchResult, Curve]:
 def _likelihood_fit(
     held_out: Part, report: Part, temperatures: NDArray[np.float64], *, low: float, high: float
 ) -> _LikelihoodFit:
-    t_star = attack_free.likelihood_temperature(*held_out, low=low, high=high)
+    t_star = likelihood.likelihood_temperature(*held_out, low=low, high=high)
     return _LikelihoodFit(
         t_star=t_star,
-        curve=[-attack_free.log_loss(*held_out, t) for t in temperatures],
-        best=-attack_free.log_loss(*report, t_star),
-        at_one=-attack_free.log_loss(*report, 1.0),
+        curve=[-likelihood.log_loss(*held_out, t) for t in temperatures],
+        best=-likelihood.log_loss(*report, t_star),
+        at_one=-likelihood.log_loss(*report, 1.0),
         class_calibration_error=ClassCalibrationErrors(
-            before=attack_free.class_calibration_error(*report, temperature=1.0).tolist(),
-            after=attack_free.class_calibration_error(*report, temperature=t_star).tolist(),
+            before=likelihood.class_calibration_error(*report, temperature=1.0).tolist(),
+            after=likelihood.class_calibration_error(*report, temperature=t_star).tolist(),
         ),
     )
 
