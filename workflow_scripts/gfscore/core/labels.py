@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
@@ -44,7 +44,7 @@ def readable_classes(names: Iterable[str]) -> list[str]:
     """Readable names in the same order; where all of them are wnids, the meaning alone ("velvet")."""
     names = [str(name) for name in names]
     meanings = imagenet_names()
-    if names and all(WNID.fullmatch(name) and name in meanings for name in names):
+    if set(names) <= meanings.keys():
         return [meanings[name] for name in names]
     return [readable_class(name) for name in names]
 
@@ -91,41 +91,52 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
         For text where no classes are listed, for a name that may be a class or the index of another, and for the first
         row that is none of the classes, with the nearest one.
     """
-    if labels.ndim != 1 or labels.dtype.kind not in "OSU" or not any(isinstance(v, str | bytes) for v in labels):
+    if not _are_names(labels):
         return labels
-    names = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in labels.tolist()]
+    names = []
+    for label in labels.tolist():
+        names.append(label.decode(errors="replace") if isinstance(label, bytes) else label)
     if not classes:
         row = next(row for row, name in enumerate(names) if isinstance(name, str))
         raise InputError(
             f"{where}: row {row} is {repr(names[row])[:SHOWN]}, a name, but the dataset lists no classes; list all "
             "names under its `classes` in config.yaml, in the order of the columns of logits"
         )
+
     index = {name: position for position, name in enumerate(classes)}
-    _refuse_ambiguous(names, index, where)
-    for row, name in enumerate(names):
-        if name not in index:
-            raise InputError(
-                f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes "
-                f"({_hint(name, classes)}); write each label as in `classes` of the dataset, or all as whole numbers "
-                "from 0"
-            )
-    # Imported late: planning a run reads class names, and imports no numpy.
-    return np.array([index[name] for name in names], dtype=np.int64)
-
-
-def _refuse_ambiguous(names, index, where):
-    # A class name such as "3" is ambiguous where it stands in another place: read as a number it means another class.
-    ambiguous = set()
-    for name, position in index.items():
-        number = _as_integer(name)
-        if number != position and number in range(len(index)):
-            ambiguous.add(name)
+    ambiguous = _ambiguous_names(index)
+    indices = np.empty(len(names), dtype=np.int64)
     for row, name in enumerate(names):
         if name in ambiguous:
             raise InputError(
                 f"{where}: row {row} is {name!r}: the name of class {index[name]} and the index of another one; write "
                 "all labels as whole numbers from 0"
             )
+        if name not in index:
+            raise InputError(
+                f"{where}: row {row} is {repr(name)[:SHOWN]}, none of the {len(classes)} classes "
+                f"({_hint(name, classes)}); write each label as in `classes` of the dataset, or all as whole numbers "
+                "from 0"
+            )
+        indices[row] = index[name]
+    return indices
+
+
+def _are_names(labels: NDArray[np.generic]) -> bool:
+    # Whether any label of a column is a text.
+    if labels.ndim != 1 or labels.dtype.kind not in "OSU":
+        return False
+    return any(isinstance(label, str | bytes) for label in labels)
+
+
+def _ambiguous_names(index: Mapping[str, int]) -> set[str]:
+    # A class name such as "3" is ambiguous where it stands in another place: read as a number it means another class.
+    ambiguous = set()
+    for name, position in index.items():
+        number = _as_integer(name)
+        if number is not None and number != position and 0 <= number < len(index):
+            ambiguous.add(name)
+    return ambiguous
 
 
 def _hint(name, classes):
