@@ -24,6 +24,9 @@ from gfscore.statistics.draws import Draws
 Attack = Callable[..., tuple[Tensor, Tensor]]
 """attack(network, images, aims, **settings): points (n, C, H, W), and forward passes of each image, (n,) int64."""
 
+AttackArguments = dict[str, Any]
+"""Keyword arguments of an attack."""
+
 SHORTENED = 10
 """Factor by which steps are fewer when an image that survived a search in bfloat16 is attacked in float32."""
 
@@ -208,30 +211,33 @@ def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor]
         # One pass by the fast network, one in float32.
         passes = passes + 2
 
-        def in_float32(rows: Tensor, settings: dict[str, Any]) -> Tensor:
-            draws = settings.get("draws")
-            if isinstance(draws, Draws):
-                settings = {**settings, "draws": draws[rows]}
-            ends, spent = attack(network, images[rows], aims[rows], **settings)
-            passes[rows] += spent
-            return ends.detach()
-
         refuted = (claimed & ~confirmed).nonzero().flatten()
         if len(refuted):
-            points[refuted] = in_float32(refuted, settings)
+            ends, spent = attack(network, images[refuted], aims[refuted], **_of_rows(settings, refuted))
+            points[refuted] = ends.detach()
+            passes[refuted] += spent
 
         surviving = (~claimed & ~confirmed).nonzero().flatten()
         if precision == BFLOAT16 and len(surviving):
-            ends = in_float32(surviving, shortened(settings))
-            passes[surviving] += 1
-            success = reached(logits_of(network, ends), aims[surviving])
-            points[surviving[success]] = ends[success]
+            short = shortened(_of_rows(settings, surviving))
+            ends, spent = attack(network, images[surviving], aims[surviving], **short)
+            success = reached(logits_of(network, ends.detach()), aims[surviving])
+            points[surviving[success]] = ends.detach()[success]
+            passes[surviving] += spent + 1
         return points, passes
 
     return search
 
 
-def shortened(settings: dict[str, Any]) -> dict[str, Any]:
+def _of_rows(settings: AttackArguments, rows: Tensor) -> AttackArguments:
+    # Of some images of a batch: what each of them draws stays the same.
+    draws = settings.get("draws")
+    if isinstance(draws, Draws):
+        return {**settings, "draws": draws[rows]}
+    return settings
+
+
+def shortened(settings: AttackArguments) -> AttackArguments:
     """Settings of an attack with a tenth of its steps or queries, at least one."""
     shorter = dict(settings)
     for name in ("steps", "queries"):
