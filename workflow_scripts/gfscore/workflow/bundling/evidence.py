@@ -32,7 +32,7 @@ from gfscore.proofs.checking.check import check, margins_at
 from gfscore.proofs.checking.plain_network import PlainNetwork
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
-from gfscore.workflow.bundling.contents import Bundle, name_of
+from gfscore.workflow.bundling.contents import Bundle, Json, name_of
 from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit
 
@@ -56,6 +56,9 @@ PROGRESS_STEP = 50
 """Certificates and counterexamples from one report of progress to the next."""
 
 Report = Callable[[str], None]
+
+PlainRow = dict[str, Any]
+"""Row of a table by column."""
 
 
 def no_report(words: str) -> None:
@@ -177,6 +180,76 @@ def _rows_to_check(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool
 # ---- checking ----
 
 
+@dataclass(frozen=True, kw_only=True)
+class SampleEvidence:
+    """What a samples table says of one sample, and what it is checked with.
+
+    Parameters
+    ----------
+    sample_id : str
+    label : int
+    value : float
+        Value of the measure: 1 where the sample is proven, or survives all attacks.
+    norm, eps
+        Ball of the measure.
+    certificate, counterexample : bytes or None
+    status, decided_by : str or None
+        Of proofs: whether the sample is proven, refuted or open, and by what.
+    lower : float
+        Of proofs: bound of the margin.
+    attack : str or None
+        Of attacks: the one that broke it.
+    distance : float
+        Of attacks: that of the counterexample.
+    network : PlainNetwork or None
+        None where the bundle holds none.
+    network_file : str
+        Name of its file in a bundle.
+    image : ndarray (C, H, W) of float32 or None
+        Pixels; None where the bundle does not hold them.
+    """
+
+    sample_id: str
+    label: int
+    value: float
+    norm: str
+    eps: float
+    certificate: bytes | None
+    counterexample: bytes | None
+    status: str | None
+    decided_by: str | None
+    lower: float
+    attack: str | None
+    distance: float
+    network: PlainNetwork | None
+    network_file: str
+    image: Image | None
+
+    @classmethod
+    def of(
+        cls, row: PlainRow, table: EvidenceTable, network: PlainNetwork | None, image: Image | None
+    ) -> SampleEvidence:
+        """Evidence in a row of a table."""
+        settings: Any = table.measure.settings
+        return cls(
+            sample_id=row["sample_id"],
+            label=int(row["label"]),
+            value=row["value"],
+            norm=settings.norm,
+            eps=float(settings.eps),
+            certificate=row.get("certificate"),
+            counterexample=row["counterexample"],
+            status=row.get("status"),
+            decided_by=row.get("decided_by"),
+            lower=row.get("lower", np.nan),
+            attack=row.get("attack"),
+            distance=row.get("distance", np.nan),
+            network=network,
+            network_file=table.network,
+            image=image,
+        )
+
+
 @dataclass
 class EvidenceCheck:
     """Check of all certificates and counterexamples of a bundle.
@@ -223,38 +296,50 @@ class EvidenceCheck:
         """Yield what is wrong, each sentence with the table and the sample."""
         images = self._images()
         yield from self._pixel_faults(images)
-        total = sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
         for table, frame in self.tables:
             network = self._network(table)
             yield from self._network_faults(table, frame, network, images)
-            faulty_rows = 0
-            without_pixels = 0
-            for row in frame.to_dict("records"):
-                image = images.get(row["sample_id"])
-                try:
-                    self._check_row(table, row, network, image)
-                    if image is None and _has_evidence(row):
-                        without_pixels += 1
-                except InputError as error:
-                    faulty_rows += 1
-                    if faulty_rows <= MOST_FAULTS:
-                        yield f"{name_of(table.path)}: {printable(row['sample_id'])}: {error}"
-                checked = self.certificates + self.points
-                if checked % PROGRESS_STEP == PROGRESS_STEP - 1:
-                    self.report(f"certificates and counterexamples: {checked} of {total}")
-            if faulty_rows > MOST_FAULTS:
-                more = faulty_rows - MOST_FAULTS
-                yield f"{name_of(table.path)}: {more} more with a wrong certificate or counterexample"
-            if without_pixels:
-                number = counted(without_pixels, "sample")
-                self.unchecked.append(
-                    f"{name_of(table.path)}: certificates or counterexamples of {number} whose pixels the bundle does "
-                    "not hold; ask for one of an audit of a smaller subset"
-                )
-            self._note_unchecked(table, frame, network)
+            yield from self._row_faults(table, frame, network, images)
+            self._note_unchecked(table, frame, network, images)
 
-    def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None) -> None:
+    def _row_faults(
+        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
+    ) -> Iterator[str]:
         name = name_of(table.path)
+        check_sample = self._check_proven if table.measure.kind.name == "proven" else self._check_attacked
+        faulty_rows = 0
+        for row in frame.to_dict("records"):
+            image = images.get(row["sample_id"])
+            evidence = SampleEvidence.of(row, table, network, image)
+            try:
+                check_sample(evidence)
+            except InputError as error:
+                faulty_rows += 1
+                if faulty_rows <= MOST_FAULTS:
+                    yield f"{name}: {printable(evidence.sample_id)}: {error}"
+        if faulty_rows > MOST_FAULTS:
+            yield f"{name}: {faulty_rows - MOST_FAULTS} more with a wrong certificate or counterexample"
+
+    def _count_one(self) -> None:
+        checked = self.certificates + self.points
+        if checked % PROGRESS_STEP == 0:
+            self.report(f"certificates and counterexamples: {checked} of {self._number_to_check}")
+
+    @cached_property
+    def _number_to_check(self) -> int:
+        return sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
+
+    def _note_unchecked(
+        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
+    ) -> None:
+        name = name_of(table.path)
+        evidence = frame[[column for column, _, _ in table_of(table.measure.kind.name).evidence]]
+        without_pixels = evidence.notna().any(axis=1) & ~frame["sample_id"].isin(images.keys())
+        if without_pixels.any():
+            self.unchecked.append(
+                f"{name}: certificates or counterexamples of {counted(int(without_pixels.sum()), 'sample')} whose "
+                "pixels the bundle does not hold; ask for one of an audit of a smaller subset"
+            )
         if network is None:
             self.unchecked.append(
                 f"{name}: what the counterexamples are classified as, since the bundle holds no network that the check "
@@ -281,7 +366,7 @@ class EvidenceCheck:
         return dict(zip(names.tolist(), pixels, strict=True))
 
     @cached_property
-    def _manifest(self) -> dict[str, Any]:
+    def _manifest(self) -> Json:
         return self.bundle.json(self.audit.dataset.manifest)
 
     def _network(self, table: EvidenceTable) -> PlainNetwork | None:
@@ -325,88 +410,69 @@ class EvidenceCheck:
                 )
                 return
 
-    # ---- rows ----
+    # ---- samples ----
 
-    def _check_row(
-        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
-    ) -> None:
-        if table.measure.kind.name == "proven":
-            self._check_proven(table, row, network, image)
-        else:
-            self._check_attacked(table, row, network, image)
-
-    def _check_proven(
-        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
-    ) -> None:
-        status, content = row["status"], row["certificate"]
+    def _check_proven(self, evidence: SampleEvidence) -> None:
+        status = evidence.status
         is_proven = status == "proven"
-        if is_proven != (content is not None) or is_proven != (row["value"] == 1):
-            raise InputError(f"it is {status} with the value {row['value']:g}, {_presence(content, 'certificate')}")
         is_refuted = status in REFUTED
-        if row["counterexample"] is not None and not is_refuted:
+        if is_proven != (evidence.certificate is not None) or is_proven != (evidence.value == 1):
+            presence = _presence(evidence.certificate, "certificate")
+            raise InputError(f"it is {status} with the value {evidence.value:g}, {presence}")
+        if evidence.counterexample is not None and not is_refuted:
             raise InputError(f"it is {status}, with a counterexample")
-        if image is None or not (is_proven or is_refuted):
+        if evidence.image is None:
             return
         if is_proven:
-            if network is None:
-                raise InputError(f"it is proven, and {table.network} is missing")
-            self._check_certificate(table, row, network, image)
-            return
-        if row["counterexample"] is None and row["decided_by"] != "prediction":
-            raise InputError(f"it is {status} by {row['decided_by']}, without a counterexample")
-        self._check_point(table, row, network, image, certain=status == "refuted")
+            self._check_certificate(evidence, evidence.image)
+        if is_refuted:
+            if evidence.counterexample is None and evidence.decided_by != "prediction":
+                raise InputError(f"it is {status} by {evidence.decided_by}, without a counterexample")
+            self._check_point(evidence, evidence.image, certain=status == "refuted")
 
-    def _check_certificate(
-        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork, image: Image
-    ) -> None:
-        settings: Any = table.measure.settings
-        claim = Claim(network.digest, image_digest(image), int(row["label"]), settings.norm, float(settings.eps))
-        certificate = Certificate.from_bytes(row["certificate"])
-        lower = check(certificate, claim, network, image)
-        if not row["lower"] <= lower + 1e-6 * (1 + abs(lower)):
-            raise InputError(f"its margin is proven to be {lower:.6g}, less than the {row['lower']:.6g} of the table")
+    def _check_certificate(self, evidence: SampleEvidence, image: Image) -> None:
+        network = evidence.network
+        if network is None or evidence.certificate is None:
+            raise InputError(f"it is proven, and {evidence.network_file} is missing")
+        claim = Claim(network.digest, image_digest(image), evidence.label, evidence.norm, evidence.eps)
+        lower = check(Certificate.from_bytes(evidence.certificate), claim, network, image)
+        if not evidence.lower <= lower + 1e-6 * (1 + abs(lower)):
+            raise InputError(f"its margin is proven to be {lower:.6g}, less than the {evidence.lower:.6g} of the table")
         self.certificates += 1
+        self._count_one()
 
-    def _check_attacked(
-        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image | None
-    ) -> None:
-        content = row["counterexample"]
-        is_wrong = row["attack"] == ALREADY_WRONG
-        if content is not None and (row["value"] != 0 or is_wrong):
+    def _check_attacked(self, evidence: SampleEvidence) -> None:
+        found = evidence.counterexample is not None
+        is_wrong = evidence.attack == ALREADY_WRONG
+        if found and (evidence.value != 0 or is_wrong):
             raise InputError(
                 "it has a counterexample, but its row says that no attack broke it, or that none was needed"
             )
-        if image is None or (content is None and not is_wrong):
+        if evidence.image is None or not (found or is_wrong):
             return
-        length = self._check_point(table, row, network, image, certain=False)
-        if abs(length - row["distance"]) > 1e-5 * (1 + length):
-            raise InputError(f"its counterexample is at a distance of {length:.6g}, not {row['distance']:.6g}")
+        length = self._check_point(evidence, evidence.image, certain=False)
+        if abs(length - evidence.distance) > 1e-5 * (1 + length):
+            raise InputError(f"its counterexample is at a distance of {length:.6g}, not {evidence.distance:.6g}")
 
-    def _check_point(
-        self, table: EvidenceTable, row: dict[str, Any], network: PlainNetwork | None, image: Image, *, certain: bool
-    ) -> float:
+    def _check_point(self, evidence: SampleEvidence, image: Image, *, certain: bool) -> float:
         # Distance of the counterexample; 0 for a sample that is misclassified without one.
-        settings: Any = table.measure.settings
         point = image
-        if row["counterexample"] is not None:
-            point = counterexamples.from_bytes(row["counterexample"], image.shape)
+        if evidence.counterexample is not None:
+            point = counterexamples.from_bytes(evidence.counterexample, image.shape)
         if not (point >= 0).all() or not (point <= 1).all():
             raise InputError("its counterexample has pixels outside [0, 1]")
-        length = counterexamples.distance(point, image, settings.norm)
-        if not length <= settings.eps:
-            raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {settings.eps:.9g}")
-        if network is not None:
-            lower, upper = margins_at(point, int(row["label"]), network)
+        length = counterexamples.distance(point, image, evidence.norm)
+        if not length <= evidence.eps:
+            raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {evidence.eps:.9g}")
+        if evidence.network is not None:
+            lower, upper = margins_at(point, evidence.label, evidence.network)
             if certain and not (upper <= 0).any():
                 raise InputError("its counterexample is not certainly misclassified")
             if not certain and lower.min() > FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
                 raise InputError("its counterexample is classified as its label")
         self.points += 1
+        self._count_one()
         return length
-
-
-def _has_evidence(row: dict[str, Any]) -> bool:
-    return row.get("certificate") is not None or row["counterexample"] is not None
 
 
 def _presence(content: bytes | None, what: str) -> str:
