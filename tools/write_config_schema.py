@@ -25,7 +25,8 @@ from gfscore.measures import KINDS  # noqa: E402
 from gfscore.networks.model_source import model_sources  # noqa: E402
 from gfscore.projection.mappers.declared import mapper_kinds  # noqa: E402
 from gfscore.workflow.audit_settings import AuditSettings  # noqa: E402
-from gfscore.workflow.resolving import DEFAULTS, SETTINGS, THREATS  # noqa: E402
+from gfscore.workflow.resolving import SETTINGS  # noqa: E402
+from gfscore.workflow.resolving_entries import DEFAULTS, THREATS  # noqa: E402
 
 PATH = ROOT / "rules/schemas/config.schema.json"
 

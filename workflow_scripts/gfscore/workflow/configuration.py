@@ -16,8 +16,9 @@ from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives
 from gfscore.workflow.config_files import KeyPath, read_configuration, shown_path
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, serves
+from gfscore.workflow.mistakes import ConfigMistake, message_of
 from gfscore.workflow.plan import PlannedAudit, Run
-from gfscore.workflow.resolution import ConfigMistake, Resolution, message_of
+from gfscore.workflow.resolution import Resolution
 from gfscore.workflow.resolving import resolve
 
 SHIPPED = "config.yaml"
