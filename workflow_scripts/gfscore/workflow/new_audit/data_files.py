@@ -20,17 +20,17 @@ from gfscore.images.manifests import require_one_label
 from gfscore.images.subsets import draw_of_each_class
 from gfscore.networks.batch_invariance import spread_over
 from gfscore.tables.binary_files import unreadable
-from gfscore.workflow.new_audit.data_formats import (
+from gfscore.workflow.new_audit.array_data import array_settings
+from gfscore.workflow.new_audit.new_model import Resize
+from gfscore.workflow.new_audit.request import Request
+from gfscore.workflow.new_audit.table_data import (
     LABEL_COLUMNS,
     TABLE_ENDINGS,
-    array_settings,
     column_of,
     csv_settings,
     folder_and_label_of_each,
     other_than_usual,
 )
-from gfscore.workflow.new_audit.new_model import Resize
-from gfscore.workflow.new_audit.request import Request
 
 SHOWN = (200, 1000)
 """Fewest and most labelled images that are shown to a model before anything is written, by their size."""
