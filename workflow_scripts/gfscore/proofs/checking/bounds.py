@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -161,6 +161,19 @@ class _Choices:
     multipliers: dict[int, Array] = field(default_factory=dict)  # Lagrange multipliers of the splits
 
 
+class _LinearFunctions:
+    # R linear functions of the values of some nodes, with a constant, (R,), and a bound of its rounding error, (R,).
+
+    def __init__(self, node: int, rows: Array, window: Window) -> None:
+        self.coefficients: dict[int, Coefficients] = {node: (rows, window)}
+        self.constant = np.zeros(rows.shape[-1])
+        self.error = np.zeros(rows.shape[-1])
+
+    @property
+    def last_node(self) -> int:
+        return max(self.coefficients)
+
+
 class Bounds(Intervals):
     """Intervals of a network's values in a ball, narrowed by a certificate, and the margins that it proves there.
 
@@ -294,55 +307,54 @@ class Bounds(Intervals):
     # ---- linear functions ----
 
     def _lower_bounds(self, node: int, rows: Array, window: Window, choices: _Choices) -> Array:
-        # Lower bounds of linear functions of a node's values. The functions are carried back from node to node to the
-        # image; `pending` holds the coefficients of the nodes that are still to be replaced by their inputs.
-        pending: dict[int, Coefficients] = {node: (rows, window)}
-        constant = np.zeros(rows.shape[-1])
-        error = np.zeros(rows.shape[-1])
-        by_intervals = np.full_like(constant, -np.inf)
-        intervals_tried = False
-        while True:
-            index = max(pending)
-            if not intervals_tried and not any(member in self.network.operators for member in pending):
-                # The intervals of the last activations may give a better bound than the image.
-                by_intervals = constant - error + self._by_intervals(pending)
-                by_intervals -= 8 * UNIT * np.abs(by_intervals)
-                intervals_tried = True
-            rows, window = pending.pop(index)
-            if index == 0:
-                break
-            operator = self.network.operators.get(index)
-            if operator is None:
-                values, summand, rounding = self._through_activation(index, rows, window, choices)
-                coefficients = [(values, window)]
-            else:
-                coefficients = operator.transpose(rows, window)
-                summand = _dot(operator.bias[window], rows)
-                rounding = self._error_of(operator) * _dot(self.sizes[index][window], np.abs(rows)) + TINY
-            error += rounding + 4 * UNIT * np.abs(constant)
-            constant = constant + summand
-            for number, added_coefficients in zip(self.network.nodes[index].inputs, coefficients, strict=True):
-                if number not in pending:
-                    pending[number] = added_coefficients
-                    continue
-                pending[number] = added(pending[number], added_coefficients)
-                # The sum of coefficients is rounded.
-                sums, sums_window = pending[number]
-                largest = np.maximum(np.abs(self.low[number]), np.abs(self.high[number]))
-                error += 4 * UNIT * _dot(largest[sums_window], np.abs(sums))
-        minimum = self.ball.lower_bounds(rows, window)
-        error = (error + 8 * UNIT * (np.abs(constant) + np.abs(minimum))) * (1 + 1e-6) + TINY
-        return np.fmax(constant + minimum - error, by_intervals)
+        # Lower bounds of linear functions of a node's values: in the ball, once they are functions of the image, or
+        # from the intervals of the last activations, which may be better.
+        functions = _LinearFunctions(node, rows, window)
+        while not functions.coefficients.keys().isdisjoint(self.network.operators):
+            self._carry_back(functions, choices)
+        by_intervals = functions.constant - functions.error + self._by_intervals(functions.coefficients)
+        by_intervals -= 8 * UNIT * np.abs(by_intervals)
 
-    def _by_intervals(self, pending: dict[int, Coefficients]) -> Array:
+        while functions.last_node > 0:
+            self._carry_back(functions, choices)
+        minimum = self.ball.lower_bounds(*functions.coefficients[0])
+        rounding = 8 * UNIT * (np.abs(functions.constant) + np.abs(minimum))
+        error = (functions.error + rounding) * (1 + 1e-6) + TINY
+        return np.fmax(functions.constant + minimum - error, by_intervals)
+
+    def _carry_back(self, functions: _LinearFunctions, choices: _Choices) -> None:
+        # Make them functions of the inputs of the last node that they are functions of.
+        index = functions.last_node
+        rows, window = functions.coefficients.pop(index)
+        operator = self.network.operators.get(index)
+        if operator is None:
+            values, summand, rounding = self._through_activation(index, rows, window, choices)
+            coefficients = [(values, window)]
+        else:
+            coefficients = operator.transpose(rows, window)
+            summand = _dot(operator.bias[window], rows)
+            rounding = self._error_of(operator) * _dot(self.sizes[index][window], np.abs(rows)) + TINY
+        functions.error += rounding + 4 * UNIT * np.abs(functions.constant)
+        functions.constant = functions.constant + summand
+        for source, of_source in zip(self.network.nodes[index].inputs, coefficients, strict=True):
+            if source not in functions.coefficients:
+                functions.coefficients[source] = of_source
+                continue
+            sums, sums_window = added(functions.coefficients[source], of_source)
+            functions.coefficients[source] = sums, sums_window
+            # The sum of coefficients is rounded.
+            largest = np.maximum(np.abs(self.low[source]), np.abs(self.high[source]))
+            functions.error += 4 * UNIT * _dot(largest[sums_window], np.abs(sums))
+
+    def _by_intervals(self, coefficients: Mapping[int, Coefficients]) -> Array:
         # Smallest values of linear functions where each node's values lie anywhere in their intervals.
         total = np.zeros(1)
-        for number, (rows, window) in pending.items():
+        for number, (rows, window) in coefficients.items():
             low, high = self.low[number][window], self.high[number][window]
             positive = np.maximum(rows, 0)
             sizes = _dot(np.maximum(np.abs(low), np.abs(high)), np.abs(rows))
             minimum = _dot(low, positive) + _dot(high, rows - positive)
-            total = total + minimum - 4 * gamma(low.size + len(pending)) * sizes - TINY
+            total = total + minimum - 4 * gamma(low.size + len(coefficients)) * sizes - TINY
         return total
 
     def _through_activation(
