@@ -4,9 +4,11 @@ All statements are based on the differences of two models' values of the same sa
 # ASSUME: models are compared on the samples as labelled; wrong labels are not corrected for.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 
 import numpy as np
@@ -212,6 +214,14 @@ class _Compared:
     below: NDArray[np.float64]
     trusted: NDArray[np.bool_]
 
+    @classmethod
+    def joined(cls, groups: Sequence[_Compared]) -> _Compared:
+        # The pairs of several groups of samples, group after group.
+        arrays = {}
+        for field in fields(cls):
+            arrays[field.name] = np.concatenate([getattr(group, field.name) for group in groups])
+        return cls(**arrays)
+
 
 def _compared(pairing, rows, pairs, *, alpha, family):
     means = pairing.values[:, rows].mean(axis=1)
@@ -229,31 +239,33 @@ def _compared(pairing, rows, pairs, *, alpha, family):
 
 
 def _differences(groups, sign_flips, pairs, every, *, family):
-    above = np.concatenate([group.above for group in groups])
-    below = np.concatenate([group.below for group in groups])
-    trusted = np.concatenate([group.trusted for group in groups])
+    compared = _Compared.joined(groups)
 
     # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
-    one_sided = np.concatenate([above, below])
+    one_sided = np.concatenate([compared.above, compared.below])
     by_holm = holm(one_sided, family=2 * family)
     by_bh = false_discovery(one_sided, family=2 * family, method="bh")
     by_by = false_discovery(one_sided, family=2 * family, method="by")
 
-    statistics = [flips.statistics(pairs) for flips in sign_flips]
-    observed = np.concatenate([group[0] for group in statistics])
-    single = np.concatenate([multiple_tests.p_values(group) for group in statistics])
-    largest = np.maximum.reduce([flips.largest(every) for flips in sign_flips])
-    adjusted = multiple_tests.adjusted_p_values(observed, largest)
+    observed = []
+    single = []
+    largest = []
+    for flips in sign_flips:
+        statistics = flips.statistics(pairs)
+        observed.append(statistics[0])
+        single.append(multiple_tests.p_values(statistics))
+        largest.append(flips.largest(every))
+    adjusted = multiple_tests.adjusted_p_values(np.concatenate(observed), np.maximum.reduce(largest))
     return {
-        "difference": np.concatenate([group.difference for group in groups]),
-        "low": np.concatenate([group.low for group in groups]),
-        "high": np.concatenate([group.high for group in groups]),
-        "p": np.minimum(2 * np.minimum(above, below), 1),
+        "difference": compared.difference,
+        "low": compared.low,
+        "high": compared.high,
+        "p": np.minimum(2 * np.minimum(compared.above, compared.below), 1),
         "p_holm": _smaller_direction(by_holm),
         "p_bh": _smaller_direction(by_bh),
         "p_by": _smaller_direction(by_by),
-        "p_sign_flip": np.where(trusted, single, np.nan),
-        "p_sign_flip_adjusted": np.where(trusted, adjusted, np.nan),
+        "p_sign_flip": np.where(compared.trusted, np.concatenate(single), np.nan),
+        "p_sign_flip_adjusted": np.where(compared.trusted, adjusted, np.nan),
     }
 
 
