@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
@@ -21,7 +22,7 @@ from gfscore.show.drawing.theme import CONTRAST, INK, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.transforms import Transform
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 ROW_NAME = 28
 NARROW_ROW_NAME = 22
@@ -45,6 +46,11 @@ PADDING = 0.03
 def categories(frame: DataFrame, column: str) -> list[str]:
     """Values of a column as text, in the order of the rows."""
     return list(dict.fromkeys(frame[column].dropna().astype(str)))
+
+
+def places_among(names: Sequence[str], values: Series) -> NDArray[np.intp]:
+    """Position of each value of a column, as text, in a list of names; -1 where it is none of them."""
+    return pd.Index(names).get_indexer(values.astype(str))
 
 
 def name_rows(axes: Axes, names: Sequence[str], *, row_height: float, title: str = "") -> None:

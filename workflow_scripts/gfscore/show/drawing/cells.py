@@ -15,7 +15,15 @@ from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.numbers import MINUS, number, span
-from gfscore.show.drawing.axes import categories, name_columns, name_rows, panel_width, right_of, ticks_within
+from gfscore.show.drawing.axes import (
+    categories,
+    name_columns,
+    name_rows,
+    panel_width,
+    places_among,
+    right_of,
+    ticks_within,
+)
 from gfscore.show.drawing.images import decoded
 from gfscore.show.drawing.layout import (
     INCH,
@@ -193,11 +201,11 @@ def grid_of(  # noqa: PLR0917
 ) -> NDArray[np.float64]:
     """Values of a frame (rows, columns), NaN where it has none."""
     grid = np.full((len(rows), len(columns)), np.nan)
-    row_indices = frame[row].astype(str).map({name: index for index, name in enumerate(rows)})
-    column_indices = frame[column].astype(str).map({name: index for index, name in enumerate(columns)})
-    inside = (row_indices.notna() & column_indices.notna()).to_numpy()
+    row_places = places_among(rows, frame[row])
+    column_places = places_among(columns, frame[column])
+    inside = (row_places >= 0) & (column_places >= 0)
     values = frame[value].astype(float).to_numpy(dtype=np.float64, na_value=np.nan)
-    grid[row_indices[inside].astype(int), column_indices[inside].astype(int)] = values[inside]
+    grid[row_places[inside], column_places[inside]] = values[inside]
     return grid
 
 
@@ -283,11 +291,12 @@ def _mark_cells(axes, chosen, grid, limits, *, differences):
 
 def _frame_cells(axes, frame, names, rows, columns):
     row, column, box = names
-    row_index = {name: index for index, name in enumerate(rows)}
-    column_index = {name: index for index, name in enumerate(columns)}
-    for cell in frame[frame[box].isin(["sure", "open"])].to_dict("records"):
-        corner = column_index[str(cell[column])] - 0.5, row_index[str(cell[row])] - 0.5
-        style = (0, (2, 3)) if cell[box] == "open" else "-"
+    framed = frame[frame[box].isin(["sure", "open"])]
+    x = places_among(columns, framed[column])
+    y = places_among(rows, framed[row])
+    for left, top, box_of_cell in zip(x - 0.5, y - 0.5, framed[box], strict=True):
+        corner = left, top
+        style = (0, (2, 3)) if box_of_cell == "open" else "-"
         axes.add_patch(
             Rectangle(corner, 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style, clip_on=False)
         )
@@ -357,13 +366,11 @@ def pictures(axes: Axes, frame: DataFrame, *, row: str, column: str, picture: st
     width = panel_width(axes, rows)
     size = min(40.0, width / len(columns))
     reserve(axes, size * len(rows), widest=size * len(columns))
-    row_index = {name: index for index, name in enumerate(rows)}
-    column_index = {name: index for index, name in enumerate(columns)}
+    column_places = places_among(columns, frame[column])
+    row_places = places_among(rows, frame[row])
     half = 0.5 - 1.5 / size
-    for cell in frame.to_dict("records"):
-        x = column_index[str(cell[column])]
-        y = row_index[str(cell[row])]
-        pixels = decoded(cell[picture])
+    for x, y, encoded in zip(column_places, row_places, frame[picture], strict=True):
+        pixels = decoded(encoded)
         extent = (x - half, x + half, y + half, y - half)
         axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", cmap="gray", vmin=0, vmax=255)
     name_rows(axes, rows, row_height=size)

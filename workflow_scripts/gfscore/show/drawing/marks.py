@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from gfscore.core.names import shortened_all
 from gfscore.core.numbers import end_of_range, interval, number
-from gfscore.show.drawing.axes import categories, name_points, name_rows, outermost, right_of
+from gfscore.show.drawing.axes import categories, name_points, name_rows, outermost, places_among, right_of
 from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import (
     INCH,
@@ -125,12 +125,10 @@ def intervals(
 
 def _interval_marks(frame, rows, *, row, value, low, high):
     # One row for each mark: its place, ends, look and name.
-    names = frame[row].astype(str).to_numpy()
-    row_index = {name: index for index, name in enumerate(rows)}
     marks = pd.DataFrame(
         {
-            "name": names,
-            "y": [float(row_index[name]) for name in names],
+            "name": frame[row].astype(str).to_numpy(),
+            "y": places_among(rows, frame[row]).astype(float),
             "value": frame[value].to_numpy(dtype=float),
             "low": frame[low].to_numpy(dtype=float),
             "high": frame[high].to_numpy(dtype=float),
@@ -142,7 +140,7 @@ def _interval_marks(frame, rows, *, row, value, low, high):
 def _tell_apart(marks, categories_of_marks, kinds):
     # Categories that share a row lie one below the other.
     names = categories_of_marks.to_numpy()
-    kind_index = np.array([kinds.index(name) for name in names])
+    kind_index = pd.Index(kinds).get_indexer(names)
     looks = [_look_of(index) for index in kind_index]
     marks["y"] += (kind_index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
     marks["paint"] = [colour for colour, _ in looks]
@@ -212,9 +210,8 @@ def bars(
     rows = categories(frame, row)
     reserve(axes, ROW * len(rows))
     name_rows(axes, rows, row_height=ROW)
-    row_index = {name: index for index, name in enumerate(rows)}
-    heights = frame[row].astype(str).map(row_index)
-    means = frame[value].groupby(heights.to_numpy()).mean()
+    heights = places_among(rows, frame[row])
+    means = frame[value].groupby(heights).mean()
     drawn = axes.barh(means.index, means, height=0.6, color=ACCENT, alpha=0.45, linewidth=0)
     for bar, name, mean in zip(drawn, rows, means, strict=True):
         bar.set_gid(tooltips(axes, [f"{name}: {number(mean)} on average"]))
@@ -228,7 +225,7 @@ def bars(
         dots_of_paint = frame[chosen & frame[value].notna().to_numpy()]
         if dots_of_paint.empty:
             continue
-        heights_of_dots = dots_of_paint[row].astype(str).map(row_index)
+        heights_of_dots = places_among(rows, dots_of_paint[row])
         dots = axes.scatter(
             dots_of_paint[value], heights_of_dots, s=24, linewidths=1.4, edgecolors=paint,
             facecolors=paint if paint == CONTRAST else "none", zorder=3,
