@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.core.files import read_json, write_text
+from gfscore.core.dataset_manifest import DatasetManifest
+from gfscore.core.files import write_text
 from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.show.exports import DatasetStatement, ExportSettings
@@ -118,9 +119,10 @@ def export_datasets(audit: ExportedAudit, folder: Path, *, manifests: Sequence[s
         Manifests of its datasets, and the tables of their samples.
     """
     for path_to_manifest, path_to_samples in zip(manifests, samples, strict=True):
-        manifest = read_json(path_to_manifest)
-        name = manifest["dataset"]
-        write_croissant(folder / name, manifest, read_table(path_to_samples, DATASET), stated=audit.dataset(name))
+        manifest = DatasetManifest.read(path_to_manifest)
+        samples_table = read_table(path_to_samples, DATASET)
+        stated = audit.dataset(manifest.dataset)
+        write_croissant(folder / manifest.dataset, manifest, samples_table, stated=stated)
 
 
 def export_crate(

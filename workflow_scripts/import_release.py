@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.audit.verdicts.declines import write_release
-from gfscore.core.files import read_json
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
 from gfscore.workflow.bundling.releases import values_for
@@ -28,16 +28,16 @@ def import_release(
     release : mapping
         Those of PlannedAudit.release_params.
     """
-    manifest = read_json(path_to_manifest)
+    manifest = DatasetManifest.read(path_to_manifest)
     values, source = values_for(
         release["bundle"],
         models=[ModelName.from_columns(columns) for columns in release["models"]],
         measures=list(named_measures(release["measures"]).values()),
-        dataset_digest=manifest["digest"],
-        classes=manifest["classes"],
+        dataset_digest=manifest.digest,
+        classes=manifest.classes,
         model=release["model"],
     )
-    write_release(path_to_values, values, audit=audit, dataset_digest=manifest["digest"], source=source)
+    write_release(path_to_values, values, audit=audit, dataset_digest=manifest.digest, source=source)
     for later, earlier in source.models.items():
         print(f"{later} is compared with {earlier} of {source.audit}, judged {source.judged} by {source.version}")
 

@@ -11,7 +11,8 @@ from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
-from gfscore.core.files import read_json, write_json
+from gfscore.core.dataset_manifest import DatasetManifest
+from gfscore.core.files import write_json
 from gfscore.tables.csv_files import write_table_and_csv
 from gfscore.tables.parquet_tables import FrameCache, write_table
 from gfscore.workflow.jobs import logged_job
@@ -60,13 +61,13 @@ def score_models(
         changes=changes,
         cache=FrameCache(cache, code=files.code),
     )
-    manifest = read_json(files.manifest)
+    manifest = DatasetManifest.read(files.manifest)
     write_json(outputs["selection"], selection_of(scored.checks, subject.models))
-    identity = {"audit": audit, "dataset_digest": manifest["digest"]}
+    identity = {"audit": audit, "dataset_digest": manifest.digest}
     write_scores(
         outputs["scores"],
         scored.samples,
-        identity={**identity, "classes": manifest["classes"], "logits": scored.identities},
+        identity={**identity, "classes": manifest.classes, "logits": scored.identities},
     )
     write_table(outputs["sweeps"], SWEEPS, scored.sweeps, identity=identity)
     write_table_and_csv(

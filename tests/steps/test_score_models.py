@@ -8,6 +8,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.checks import PublishedAccuracy, check_logits, selection_of
 from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
@@ -211,7 +212,7 @@ def test_logits_of_a_file_are_read_back_as_they_were_scored(tmp_path):
     labels = np.array([0, 1, 1, 0])
     p = np.array([0.2, 0.9, 1.0, 0.0])
     np.savez(tmp_path / "p.npz", logits=p, labels=labels)
-    manifest = {"dataset": "two", "classes": ["a", "b"], "samples": 4, "digest": "d", "settings": {}}
+    manifest = DatasetManifest(dataset="two", classes=["a", "b"], samples=4, digest="d")
     samples = pd.DataFrame({"label": labels, "sample_id": list("abcd")})
     how = {"model": ModelName.from_columns(WEAK), "allow_probabilities": "logarithms"}
     scored = given_logits(tmp_path / "p.npz", manifest, samples, **how).logits
@@ -250,7 +251,7 @@ def given(tmp_path):
         np.savez(tmp_path / "given.npz", **arrays)
         samples = read_table(made[1], DATASET)
         how = {"model": ModelName("made", "none", "weak"), "allow_probabilities": False}
-        return given_logits(tmp_path / "given.npz", read_json(made[0]), samples, **how), samples
+        return given_logits(tmp_path / "given.npz", DatasetManifest.read(made[0]), samples, **how), samples
 
     return make
 

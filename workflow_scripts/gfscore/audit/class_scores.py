@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
 from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_means, class_values
@@ -257,5 +258,5 @@ def resolve_label_error_rates(
         return read_json(str(path_to_generator))["label_error_rate"]
     if isinstance(setting, list):
         return setting
-    classes = len(read_json(path_to_manifest)["classes"])
+    classes = len(DatasetManifest.read(path_to_manifest).classes)
     return [float(setting)] * classes

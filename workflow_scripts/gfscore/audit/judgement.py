@@ -12,6 +12,7 @@ from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
 from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import caution
 
@@ -48,8 +49,8 @@ def judgement(
     fp_lambda : float
         Lambda of FP.
     """
-    manifest = read_json(files.manifest)
-    class_names = manifest["classes"]
+    manifest = DatasetManifest.read(files.manifest)
+    class_names = manifest.classes
     candidates = candidates_of(
         list(audit_values.uncalibrated()),
         class_names,

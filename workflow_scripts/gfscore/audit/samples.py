@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
@@ -28,7 +29,7 @@ from gfscore.statistics.logits import (
     stored_logits,
 )
 from gfscore.tables.logit_files import read_logits_file
-from gfscore.tables.parquet_tables import TableFile, read_identity, read_logits, read_table, write_parts
+from gfscore.tables.parquet_tables import Identity, TableFile, read_identity, read_logits, read_table, write_parts
 from gfscore.tables.table import DATASET
 
 
@@ -179,7 +180,7 @@ class ModelLogits:
     sample_id: NDArray[np.str_]
     labels: NDArray[np.int32]
     logits: NDArray[np.float32]
-    identity: Mapping[str, Any]
+    identity: Identity
 
     def only(self, rows: NDArray[np.int64]) -> ModelLogits:
         """Logits of some rows (n,)."""
@@ -190,7 +191,7 @@ class ModelLogits:
 
 def computed_logits(
     path: Path | str,
-    manifest: Mapping[str, Any],
+    manifest: DatasetManifest,
     *,
     model: ModelName,
     allow_probabilities: Probabilities,
@@ -201,8 +202,7 @@ def computed_logits(
     ----------
     path : path
         File of the step extract_logits.
-    manifest : mapping
-        Manifest of the dataset: its name, digest, classes and number of samples.
+    manifest : DatasetManifest
     model : ModelName
         Model that the file must be of.
     allow_probabilities : bool or "logarithms"
@@ -214,19 +214,19 @@ def computed_logits(
         For a file of another model or other data, another number of samples or classes than the manifest says, and
         for what require_logits refuses.
     """
-    expected = {**model.columns(), "dataset_digest": manifest["digest"]}
+    expected = {**model.columns(), "dataset_digest": manifest.digest}
     sample_id, labels, logits = read_logits(path, expect=expected)
     # The file of a network that gives probabilities holds their logarithms.
     logits, labels = require_logits(
         logits,
         labels,
-        classes=len(manifest["classes"]),
+        classes=len(manifest.classes),
         source=path,
         allow_probabilities=bool(allow_probabilities),
     )
-    if len(labels) != manifest["samples"]:
+    if len(labels) != manifest.samples:
         raise InputError(
-            f"{path}: {len(labels)} rows, but {manifest['dataset']} has {manifest['samples']} samples; delete the "
+            f"{path}: {len(labels)} rows, but {manifest.dataset} has {manifest.samples} samples; delete the "
             "file, so that it is made again"
         )
     return ModelLogits(sample_id, labels, logits, read_identity(path))
@@ -234,7 +234,7 @@ def computed_logits(
 
 def given_logits(
     path: Path | str,
-    manifest: Mapping[str, Any],
+    manifest: DatasetManifest,
     samples: pd.DataFrame,
     *,
     model: ModelName,
@@ -247,8 +247,7 @@ def given_logits(
     ----------
     path : path
         The user's file.
-    manifest : mapping
-        Manifest of the dataset.
+    manifest : DatasetManifest
     samples : DataFrame
         Samples of the dataset (sample_id, label), which give labels, their order and names. Labels and names in the
         file must be the same.
@@ -264,7 +263,7 @@ def given_logits(
     InputError
         For what require_logits refuses, and for a label or name that differs, with the first such row.
     """
-    classes = manifest["classes"]
+    classes = manifest.classes
     logits, file_labels, file_names = read_logits_file(path, classes=classes, member=member)
     for array in (logits, file_labels, file_names):
         if array is not None:
@@ -277,13 +276,13 @@ def given_logits(
     logits, file_labels = require_logits(
         logits, file_labels, classes=len(classes), source=path, allow_probabilities=allow_probabilities
     )
-    _require_equal("label", file_labels, labels, path=path, dataset=manifest["dataset"])
+    _require_equal("label", file_labels, labels, path=path, dataset=manifest.dataset)
     if file_names is not None:
-        _require_equal("sample_id", file_names, names, path=path, dataset=manifest["dataset"])
+        _require_equal("sample_id", file_names, names, path=path, dataset=manifest.dataset)
 
     identity = {
         **model.columns(),
-        "dataset_digest": manifest["digest"],
+        "dataset_digest": manifest.digest,
         "checkpoint_sha256": sha256_of_file(path),
         "architecture": "logits only",
         "preprocessing": "unknown",
@@ -341,7 +340,7 @@ def write_scores(
     path: Path | str,
     parts: Sequence[tuple[ModelName, str, pd.DataFrame]],
     *,
-    identity: Mapping[str, Any],
+    identity: Identity,
 ) -> None:
     """Write the table scores of an audit: one row group for each model and measure.
 

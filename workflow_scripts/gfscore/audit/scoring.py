@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,13 @@ from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, give
 from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
 from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
-from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
-from gfscore.core.settings import Probabilities
+from gfscore.core.settings import PlainSettings, Probabilities
 from gfscore.measures.great import Great
 from gfscore.measures.samples import table_of
-from gfscore.tables.parquet_tables import FrameCache, read_table, stacked
+from gfscore.tables.parquet_tables import FrameCache, Identity, read_table, stacked
 from gfscore.tables.table import DATASET
 
 
@@ -47,7 +47,7 @@ class LogitCheck:
     allow_probabilities: Probabilities = False
 
     @classmethod
-    def parse(cls, params: Mapping[str, Any]) -> LogitCheck:
+    def parse(cls, params: PlainSettings) -> LogitCheck:
         """Check from the params of a step: model, gate, member and allow_probabilities."""
         return cls(
             model=ModelName.from_columns(params["model"]),
@@ -76,7 +76,7 @@ class Scored:
     samples: list[tuple[ModelName, str, pd.DataFrame]]
     sweeps: pd.DataFrame
     sensitivity: pd.DataFrame
-    identities: dict[str, Mapping[str, Any]]
+    identities: dict[str, Identity]
 
 
 def score(
@@ -108,9 +108,9 @@ def score(
     InputError
         For logits that cannot be audited.
     """
-    manifest = read_json(files.manifest)
+    manifest = DatasetManifest.read(files.manifest)
     path_to_dataset = cast(str, files.dataset)
-    dataset = read_table(path_to_dataset, DATASET, expect={"dataset_digest": manifest["digest"]})
+    dataset = read_table(path_to_dataset, DATASET, expect={"dataset_digest": manifest.digest})
     counted = SampleList(dataset, source=path_to_dataset).counted
     measures = [measure for measure in subject.measures.values() if measure.from_logits]
     activations = {measure.name: cast(Great, measure.settings).activation for measure in subject.of_kind("great")}
@@ -125,7 +125,7 @@ def score(
         model = check.model
         path = subject.logits[model]
         evidence = _read_logits(path, check, manifest, dataset, supplied=model in subject.supplied).only(counted)
-        results[model] = check_logits(evidence, manifest["classes"], source=path, gate=check.gate)
+        results[model] = check_logits(evidence, manifest.classes, source=path, gate=check.gate)
         if not results[model].accepted:
             continue
         identities[model.label] = evidence.identity
@@ -160,7 +160,7 @@ def score(
 
 
 def _read_logits(
-    path: Path | str, check: LogitCheck, manifest: Mapping[str, Any], dataset: pd.DataFrame, *, supplied: bool
+    path: Path | str, check: LogitCheck, manifest: DatasetManifest, dataset: pd.DataFrame, *, supplied: bool
 ) -> ModelLogits:
     if supplied:
         return given_logits(

@@ -51,6 +51,7 @@ from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves
@@ -72,8 +73,8 @@ class TableGroup:
     """
 
     frames: dict[str, pd.DataFrame]
-    documents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    identities: dict[str, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    identities: dict[str, dict[str, object]] = field(default_factory=dict)
 
 
 def tabulate(
@@ -97,11 +98,11 @@ def tabulate(
         Tables as soon as they are made. Last come the tables that the audit has no measure for: they have no rows, and
         their identity has `measured` False.
     """
-    manifest = read_json(files.manifest)
-    tabulation = Tabulation.read(audit_values, files, manifest["classes"], settings)
-    identity = {"audit": audit, "dataset_digest": manifest["digest"], "measured": True}
+    manifest = DatasetManifest.read(files.manifest)
+    tabulation = Tabulation.read(audit_values, files, manifest.classes, settings)
+    identity = {"audit": audit, "dataset_digest": manifest.digest, "measured": True}
     # Settings and files behind the numbers: two audits may be compared only where these agree.
-    identities: dict[str, dict[str, Any]] = {
+    identities: dict[str, dict[str, object]] = {
         "class_scores": {"made_from": audit_values.sources()},
         "model_summary": {"measures": audit_values.subject.entries(), "fp_lambda": settings.disparity.fp_lambda},
     }

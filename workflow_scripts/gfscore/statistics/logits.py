@@ -1,12 +1,12 @@
 """Validation of logits and labels."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.errors import InputError
 from gfscore.core.labels import fault_of_labels
 from gfscore.core.settings import LOGARITHMS, Probabilities
@@ -196,19 +196,18 @@ def both_classes(values: NDArray[Number], *, probabilities: bool) -> NDArray[Num
     return np.column_stack([first, second])
 
 
-def require_rows(array: ArrayLike, manifest: Mapping[str, Any], *, source: Path | str) -> None:
+def require_rows(array: ArrayLike, dataset: DatasetManifest, *, source: Path | str) -> None:
     """Raise InputError, naming `source`, if an array has another number of rows than the dataset has samples.
 
-    `manifest` is the dataset's. A scalar passes, since require_logits refuses it for its shape.
+    A scalar passes, since require_logits refuses it for its shape.
     """
     rows = np.shape(array)[:1]
-    samples = manifest["samples"]
-    if rows in ((), (samples,)):
+    if rows in ((), (dataset.samples,)):
         return
     remedy = "give one row per sample, in the order of the dataset"
-    if manifest["settings"].get("subset"):
+    if dataset.is_subset:
         remedy = "this is its `subset`: give only the rows of the subset, or set subset: null"
-    raise InputError(f"{source}: {rows[0]} rows, but {manifest['dataset']} has {samples} samples; {remedy}")
+    raise InputError(f"{source}: {rows[0]} rows, but {dataset.dataset} has {dataset.samples} samples; {remedy}")
 
 
 def stored_logits(

@@ -85,7 +85,7 @@ class Made:
         for task, classes in CLASSES.items():
             write_json(
                 folder / f"{task}.json",
-                {"dataset": task, "digest": DIGEST, "classes": classes, "image_shape": [3, 64, 64]},
+                {"dataset": task, "digest": DIGEST, "classes": classes, "samples": N, "image_shape": [3, 64, 64]},
             )
             named = pd.DataFrame({"sample_id": PEOPLE["sample_id"], "label": labels_of(task)})
             write_dataset(folder / f"{task}.parquet", named)

@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.show.exports import DatasetStatement
 from gfscore.show.exports.croissant import write_croissant
 from helpers.validators import of_validator
@@ -37,7 +38,7 @@ def manifest(tmp_path):
 
 def test_the_validator_finds_no_error_and_reads_labels_with_the_names_of_their_classes(tmp_path, manifest):
     stated = DatasetStatement(hub="someone/toy", licence="CC-BY-4.0")
-    write_croissant(tmp_path / "toy", manifest, SAMPLES, stated=stated)
+    write_croissant(tmp_path / "toy", DatasetManifest(**manifest), SAMPLES, stated=stated)
     samples = of_validator("croissant_records.py", str(tmp_path / "toy/croissant.json"), "samples")
     assert (samples["name"], samples["errors"]) == ("toy", [])
     assert "CC-BY-4.0" in str(samples["licence"])
@@ -54,7 +55,7 @@ def test_the_validator_finds_no_error_and_reads_labels_with_the_names_of_their_c
 def test_what_is_unknown_is_left_out(tmp_path, manifest):
     manifest["path"] = None
     without_images = SAMPLES.assign(image_digest=None, pixel_digest=None)
-    write_croissant(tmp_path / "toy", manifest, without_images, stated=DatasetStatement())
+    write_croissant(tmp_path / "toy", DatasetManifest(**manifest), without_images, stated=DatasetStatement())
     description = json.loads((tmp_path / "toy/croissant.json").read_text(encoding="utf-8"))
     assert not {"license", "url", "version", "datePublished"} & description.keys()
     assert [file["name"] for file in description["distribution"]] == ["samples.csv"]

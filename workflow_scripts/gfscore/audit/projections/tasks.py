@@ -15,6 +15,7 @@ from gfscore.audit.groups.metrics import GROUP_METRICS, MACRO, metrics_of_predic
 from gfscore.audit.samples import SampleList
 from gfscore.audit.settings import TaskSettings
 from gfscore.audit.values import AuditValues
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
@@ -92,18 +93,18 @@ def read_tasks(
         For a task of other images.
     """
     accuracies = read_json(audit_values.selection).get("clean_accuracy", {})
-    tasks = [_task(settings[0], read_json(files.manifest), audit_values.listed, accuracies)]
+    tasks = [_task(settings[0], DatasetManifest.read(files.manifest), audit_values.listed, accuracies)]
     attributes = iter(files.task_attributes)
     logits = iter(files.task_logits)
     included = {model.label for model in audit_values.included}
     files_of_tasks = zip(files.task_manifests, files.task_datasets, strict=True)
     for entry, (path_to_manifest, path_to_dataset) in zip(settings[1:], files_of_tasks, strict=True):
-        manifest = read_json(path_to_manifest)
+        manifest = DatasetManifest.read(path_to_manifest)
         _require_same_images(path_to_dataset, audit_values.dataset)
         listed = SampleList.read(path_to_dataset)
         groups = entry.groups
         if groups:
-            grouping = Grouping.read_chosen(next(attributes), dataset=manifest["dataset"], groups=groups)
+            grouping = Grouping.read_chosen(next(attributes), dataset=manifest.dataset, groups=groups)
 
         accuracies = {}
         metrics = []
@@ -112,11 +113,11 @@ def read_tasks(
             model = ModelName.from_columns(columns)
             if model.label not in included:
                 continue
-            samples = _read_predictions(path_to_logits, model, listed, manifest["digest"])
+            samples = _read_predictions(path_to_logits, model, listed, manifest.digest)
             accuracies[model.label] = float((samples["prediction"] == samples["label"]).mean())
             if groups:
                 frame = metrics_of_predictions(
-                    samples, grouping, manifest["classes"], settings=groups, confidence=confidence
+                    samples, grouping, manifest.classes, settings=groups, confidence=confidence
                 )
                 metrics.append(frame.assign(**model.columns(), measure=UNPERTURBED))
         tasks.append(_task(entry, manifest, listed, accuracies, stacked(GROUP_METRICS, metrics)))
@@ -125,16 +126,16 @@ def read_tasks(
 
 def _task(
     entry: TaskSettings,
-    manifest: Mapping[str, Any],
+    manifest: DatasetManifest,
     listed: SampleList,
     accuracies: Mapping[str, float],
     metrics: pd.DataFrame | None = None,
 ) -> Task:
     return Task(
         models=[ModelName.from_columns(columns) for columns in entry.models],
-        class_names=manifest["classes"],
+        class_names=manifest.classes,
         listed=listed,
-        image_shape=manifest["image_shape"],
+        image_shape=manifest.image_shape,
         label_attribute=entry.label_attribute,
         accuracies=accuracies,
         metrics=stacked(GROUP_METRICS, []) if metrics is None else metrics,

@@ -40,6 +40,7 @@ from gfscore.audit.verdicts.verdict import (
     SampleCounts,
     digests_of,
 )
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.names import enumeration
 from gfscore.core.numbers import model_count
 from gfscore.core.software import software
@@ -337,7 +338,7 @@ def _causes(rule: RuleVerdict) -> str:
 
 def evidence(
     audit_values: AuditValues,
-    manifest: Mapping[str, Any],
+    manifest: DatasetManifest,
     files: Iterable[Path | str],
     *,
     last_release: ReleaseSource | None = None,
@@ -348,8 +349,8 @@ def evidence(
     ----------
     audit_values : AuditValues
         Values of the measures that the gate judges.
-    manifest : mapping
-        Manifest of their dataset.
+    manifest : DatasetManifest
+        That of their dataset.
     files : iterable of path
         Files that were read.
     last_release : ReleaseSource or None
@@ -377,7 +378,7 @@ def evidence(
 
     return Evidence(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
-        dataset=JudgedDataset(name=manifest["dataset"], digest=manifest["digest"], rows=manifest["samples"]),
+        dataset=JudgedDataset(name=manifest.dataset, digest=manifest.digest, rows=manifest.samples),
         models=models,
         last_release=last_release,
         made_from=digests_of(files),

@@ -4,12 +4,11 @@ Source: MLCommons, Croissant format specification 1.0.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import write_text
 from gfscore.core.names import printable
@@ -34,8 +33,8 @@ CONTEXT = {
     "references": "cr:references",
     "source": "cr:source",
 }
-Manifest = Mapping[str, Any]
-"""What fetch_dataset recorded of a dataset, as its JSON file holds it."""
+Node = dict[str, object]
+"""A node of the description, in JSON-LD."""
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 SAMPLES = "samples.csv"
@@ -44,14 +43,16 @@ MEDIA_TYPES = {".npz": "application/zip", ".parquet": "application/x-parquet", "
 OTHER_MEDIA_TYPE = "application/octet-stream"
 
 
-def write_croissant(folder: Path, manifest: Manifest, samples: pd.DataFrame, *, stated: DatasetStatement) -> None:
+def write_croissant(
+    folder: Path, manifest: DatasetManifest, samples: pd.DataFrame, *, stated: DatasetStatement
+) -> None:
     """Write croissant.json and, of every sample, its identifier, label and digest into samples.csv.
 
     Parameters
     ----------
     folder : Path
         Folder of the dataset.
-    manifest : mapping
+    manifest : DatasetManifest
     samples : DataFrame
         Table of its N samples.
     stated : DatasetStatement
@@ -62,11 +63,11 @@ def write_croissant(folder: Path, manifest: Manifest, samples: pd.DataFrame, *, 
         columns.remove("image_digest")
     write_text(folder / SAMPLES, csv_text(samples[columns]))
 
-    description: dict[str, Any] = {
+    description: Node = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        "name": manifest["dataset"],
+        "name": manifest.dataset,
         "description": _description(manifest),
     }
     if stated.hub:
@@ -74,25 +75,25 @@ def write_croissant(folder: Path, manifest: Manifest, samples: pd.DataFrame, *, 
     if stated.licence:
         description["license"] = f"https://spdx.org/licenses/{stated.licence}"
     description["distribution"] = _files(folder, manifest)
-    description["recordSet"] = [_classes(manifest["classes"]), _samples(columns)]
+    description["recordSet"] = [_classes(manifest.classes), _samples(columns)]
     write_text(folder / METADATA, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
-def _description(manifest: Manifest) -> str:
+def _description(manifest: DatasetManifest) -> str:
     return (
-        f"{manifest['samples']} samples of {len(manifest['classes'])} classes, as an audit by gfscore read them. "
-        f"SHA-256 of their {manifest['digest_covers']}: {manifest['digest']}."
+        f"{manifest.samples} samples of {len(manifest.classes)} classes, as an audit by gfscore read them. "
+        f"SHA-256 of their {manifest.digest_covers}: {manifest.digest}."
     )
 
 
-def _files(folder: Path, manifest: Manifest) -> list[dict[str, Any]]:
+def _files(folder: Path, manifest: DatasetManifest) -> list[Node]:
     files = [_file(folder / SAMPLES, "Identifier, label and digest of every sample.")]
-    if manifest["path"] and Path(manifest["path"]).is_file():
-        files.append(_file(Path(manifest["path"]), "The data, which are no part of this description."))
+    if manifest.path and Path(manifest.path).is_file():
+        files.append(_file(Path(manifest.path), "The data, which are no part of this description."))
     return files
 
 
-def _file(path: Path, description: str) -> dict[str, Any]:
+def _file(path: Path, description: str) -> Node:
     name = printable(path.name)
     return {
         "@type": "cr:FileObject",
@@ -106,7 +107,7 @@ def _file(path: Path, description: str) -> dict[str, Any]:
     }
 
 
-def _classes(names: list[str]) -> dict[str, Any]:
+def _classes(names: list[str]) -> Node:
     return {
         "@type": "cr:RecordSet",
         "@id": "classes",
@@ -119,7 +120,7 @@ def _classes(names: list[str]) -> dict[str, Any]:
     }
 
 
-def _samples(columns: list[str]) -> dict[str, Any]:
+def _samples(columns: list[str]) -> Node:
     meanings = {
         "sample_id": "Identifier of the sample.",
         "label": "Index of its class.",
@@ -143,5 +144,5 @@ def _samples(columns: list[str]) -> dict[str, Any]:
     }
 
 
-def _field(record_set: str, name: str, kind: str) -> dict[str, Any]:
+def _field(record_set: str, name: str, kind: str) -> Node:
     return {"@type": "cr:Field", "@id": f"{record_set}/{name}", "name": name, "dataType": kind}
