@@ -83,9 +83,10 @@ def attacks_in_turn(
     InputError
         For an attack that needs more classes.
     """
-    for number, arguments in enumerate(expand(attacks, classes)):
+    for number, member in enumerate(expand(attacks, classes)):
         if len(standing) == 0:
             return
+        arguments = dict(member)
         name = arguments.pop("name")
         attack = confirmed_attack(BALL_ATTACKS[name].load(), misclassified, precision=precision)
         attack_draws = draws.stream(number)[standing]

@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
-from gfscore.attacks.declaration import Attack, AttackSettings, Form, Norm, beyond_white
+from gfscore.attacks.declaration import Attack, AttackSettings, Form, Member, Norm, beyond_white
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.settings import PlainSettings
 
 ATTACKS: dict[str, Attack] = {attack.name: attack for attack in declarations("gfscore.attacks", "ATTACK").values()}
 """Every attack by its name."""
@@ -38,7 +39,7 @@ else:
     MinimalAttack = _union_of_settings(MINIMAL_ATTACKS)
 
 
-def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackSettings:
+def parse_attack(entry: PlainSettings, forms: Mapping[str, Form]) -> AttackSettings:
     """Settings of an attack from its entry in a list; settings that the entry lacks get their defaults.
 
     Parameters
@@ -64,7 +65,7 @@ def parse_attack(entry: Mapping[str, Any], forms: Mapping[str, Form]) -> AttackS
         raise InputError(f"attack {name!r}: {setting}: {mistake['msg']}; got {mistake['input']!r}") from error
 
 
-def expand(attacks: Iterable[AttackSettings], classes: float) -> list[dict[str, Any]]:
+def expand(attacks: Iterable[AttackSettings], classes: float) -> list[Member]:
     """Attacks within a ball in the order in which they run; an ensemble such as AutoAttack gives its members.
 
     With few classes, a member whose loss needs more gives way to the attack that its declaration names for fewer
@@ -88,17 +89,18 @@ def expand(attacks: Iterable[AttackSettings], classes: float) -> list[dict[str, 
     InputError
         For an attack of the list itself that needs more classes.
     """
-    expanded = []
+    expanded: list[Member] = []
     for attack in attacks:
         for member in _members(attack, classes):
             _require_classes(member["name"], classes)
             if "targets" in member:
-                member["targets"] = min(member["targets"], classes - 1)
-            expanded.append(member)
+                expanded.append({**member, "targets": min(member["targets"], classes - 1)})
+            else:
+                expanded.append(member)
     return expanded
 
 
-def _members(attack: AttackSettings, classes: float) -> list[dict[str, Any]]:
+def _members(attack: AttackSettings, classes: float) -> list[Member]:
     list_members = BALL_ATTACKS[attack.name].members
     if list_members is None:
         return [attack.model_dump()]
@@ -108,7 +110,7 @@ def _members(attack: AttackSettings, classes: float) -> list[dict[str, Any]]:
     members = []
     for member in declared:
         if classes >= ATTACKS[member["name"]].fewest_classes:
-            members.append(dict(member))
+            members.append(member)
             continue
         substitutes = _substitutes(member["name"], classes)
         if substitutes and substitutes[0] not in names:
@@ -116,7 +118,7 @@ def _members(attack: AttackSettings, classes: float) -> list[dict[str, Any]]:
     return members
 
 
-def _replaced(member: Mapping[str, Any], substitute: str) -> dict[str, Any]:
+def _replaced(member: Member, substitute: str) -> Member:
     # The substitute takes over the member's values of the settings that both attacks have.
     entry = {"name": substitute}
     for key in BALL_ATTACKS[substitute].settings.model_fields:

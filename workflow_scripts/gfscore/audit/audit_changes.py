@@ -1,6 +1,9 @@
 """Changes of statistics between two audits of the same data, for example of an earlier and a later release."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import model_count
+from gfscore.core.settings import PlainSettings
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 IDENTITY = ["dataset", "threat", "model"]
@@ -79,7 +83,13 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
         _name_alike(first_summary, second_summary)
     first_summary = first_summary.set_index(COMPARED)
     second_summary = second_summary.set_index(COMPARED)
-    identities = _identities_on_the_same_data(first, second)
+    first_source = _Source.of(first)
+    second_source = _Source.of(second)
+    if first_source.dataset_digest != second_source.dataset_digest:
+        raise InputError(
+            f"{first} and {second} are audits of different data: their datasets have the digests "
+            f"{first_source.dataset_digest} and {second_source.dataset_digest}; audit both models on the same data"
+        )
     if not set(first_summary.index) & set(second_summary.index):
         raise InputError(
             f"{first} and {second} have no model and measure of the same name in common at calibration "
@@ -87,7 +97,7 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
         )
     by_metric = [_changes_of_metric(first_summary, second_summary, metric) for metric in BOUNDED]
     changes = pd.concat(by_metric, ignore_index=True)
-    _mark_different_settings(changes, *identities)
+    _mark_different_settings(changes, first_source, second_source)
     return changes
 
 
@@ -100,49 +110,46 @@ def _name_alike(first: pd.DataFrame, second: pd.DataFrame) -> None:
         second[name] = joined
 
 
-def _mark_different_settings(changes: pd.DataFrame, first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class _Source:
+    # Data and settings that a table model_summary is made from.
+    dataset_digest: str
+    measures: Mapping[str, PlainSettings]
+    fp_lambda: float
+
+    @classmethod
+    def of(cls, folder: Path | str) -> _Source:
+        path = Path(folder) / "model_summary.parquet"
+        identity = read_identity(path)
+        names = [field.name for field in fields(cls)]
+        if not set(names) <= set(identity):
+            raise InputError(f"{path} does not record its data and settings; run its audit again")
+        return cls(**{name: identity[name] for name in names})
+
+
+def _mark_different_settings(changes: pd.DataFrame, first: _Source, second: _Source) -> None:
     # Replaces verdicts on numbers that the two audits computed with different settings.
     judged = changes["verdict"].notna()
-    if first["fp_lambda"] != second["fp_lambda"]:
+    if first.fp_lambda != second.fp_lambda:
         metrics_with_lambda = [metric.name for metric in BOUNDED if "lam" in metric.needs]
         penalised = changes["statistic"].isin(metrics_with_lambda)
         changes.loc[judged & penalised, "verdict"] = "not comparable: other fp_lambda"
-    for name in set(first["measures"]) & set(second["measures"]):
-        before = first["measures"][name]
-        after = second["measures"][name]
+    for name in set(first.measures) & set(second.measures):
+        before = first.measures[name]
+        after = second.measures[name]
         different = different_settings(before, after, irrelevant=COST_ONLY)
         if different:
             verdict = f"not comparable: other {', '.join(different)}"
             changes.loc[judged & (changes["measure"] == name), "verdict"] = verdict
 
 
-def different_settings(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, irrelevant: Collection[str]
-) -> list[str]:
+def different_settings(before: PlainSettings, after: PlainSettings, *, irrelevant: Collection[str]) -> list[str]:
     """Names of the settings in which two entries of a measure differ, but for those that are irrelevant."""
     different = []
     for key in {**before, **after}:
         if key not in irrelevant and before.get(key) != after.get(key):
             different.append(key)
     return different
-
-
-def _identities_on_the_same_data(first: Path | str, second: Path | str) -> list[dict[str, Any]]:
-    # Identities of both audits, with the settings of their measures and of FP.
-    identities = []
-    for folder in (first, second):
-        path = Path(folder) / "model_summary.parquet"
-        identity = read_identity(path)
-        if not {"dataset_digest", "measures", "fp_lambda"} <= set(identity):
-            raise InputError(f"{path} does not record its data and settings; run its audit again")
-        identities.append(identity)
-    digests = [identity["dataset_digest"] for identity in identities]
-    if digests[0] != digests[1]:
-        raise InputError(
-            f"{first} and {second} are audits of different data: their datasets have the digests {digests[0]} and "
-            f"{digests[1]}; audit both models on the same data"
-        )
-    return identities
 
 
 def _holds_one_model(folder: Path | str, table: pd.DataFrame) -> bool:

@@ -20,6 +20,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.measures.great import Great
 from gfscore.measures.samples import table_of
@@ -78,7 +79,7 @@ class AuditSubject:
     logits: Mapping[ModelName, Path | str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, params: Mapping[str, Any]) -> AuditSubject:
+    def parse(cls, params: PlainSettings) -> AuditSubject:
         """Subject from the params of a step: models, measures, calibrated_measure, given and logits, by label."""
         models = tuple(ModelName.from_columns(columns) for columns in params["models"])
         supplied = params.get("given", {})
@@ -103,7 +104,7 @@ class AuditSubject:
         """Measure whose file the values of a measure come from: itself, or the first that a derived one is made of."""
         return self.members(measure)[0].name if self.measures[measure].derived else measure
 
-    def entries(self) -> dict[str, dict[str, Any]]:
+    def entries(self) -> dict[str, PlainSettings]:
         """Settings of the measures by name, as plain values."""
         return {name: measure.entry() for name, measure in self.measures.items()}
 
@@ -288,7 +289,7 @@ class AuditValues:
     tables: dict[tuple[ModelName, str], pd.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def from_params(cls, params: Mapping[str, Any], files: Mapping[str, Any]) -> AuditValues:
+    def from_params(cls, params: PlainSettings, files: Mapping[str, Any]) -> AuditValues:
         """Values of a step with the params `params` and the input files `files` by name."""
         return cls(
             subject=AuditSubject.parse(params),

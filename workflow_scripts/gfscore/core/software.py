@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from gfscore import VERSION
 
@@ -18,7 +17,7 @@ CODE = ("Snakefile", "rules", "workflow_scripts")
 
 
 @cache
-def software() -> dict[str, Any]:
+def software() -> dict[str, str | bool | None]:
     """Version of this package, constant within a process.
 
     Returns
@@ -36,9 +35,9 @@ def software() -> dict[str, Any]:
     return {"name": "gfscore", "version": VERSION, "commit": commit, "changed": changed}
 
 
-def version_in_words(made_by: Mapping[str, Any]) -> str:
+def version_in_words(made_by: Mapping[str, str | bool | None]) -> str:
     """Text of a mapping that software() returned: "0.1.0, commit 58e2f89..., code changed since"."""
-    words = [made_by["version"]] if made_by["version"] else []
+    words = [str(made_by["version"])] if made_by["version"] else []
     if made_by["commit"]:
         words.append(f"commit {made_by['commit']}")
     if made_by["changed"]:

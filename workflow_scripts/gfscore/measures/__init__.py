@@ -12,7 +12,7 @@ from typing import Any
 
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown_name
-from gfscore.core.settings import Subset
+from gfscore.core.settings import PlainSettings, Subset
 from gfscore.measures.declaration import Kind, Measure, Settings
 
 KINDS: Mapping[str, Kind[Any]] = declarations(__name__, "KIND")
@@ -61,12 +61,12 @@ class NamedMeasure:
         """Subset of the samples that is measured; None for all of them."""
         return getattr(self.settings, "subset", None)
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PlainSettings:
         """All settings as plain values, as params and the resolved configuration hold them."""
         return self.settings.explicit()
 
 
-def named_measures(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, NamedMeasure]:
+def named_measures(entries: Mapping[str, PlainSettings]) -> dict[str, NamedMeasure]:
     """Measures of the configuration's section `measures`, or of a part of it, by their names.
 
     Parameters
@@ -93,19 +93,19 @@ def named_measures(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, NamedM
     return measures
 
 
-def kind_of(entry: Mapping[str, Any]) -> Kind[Any]:
+def kind_of(entry: PlainSettings) -> Kind[Any]:
     """Kind of an entry of the configuration's section `measures`; raises InputError for an unknown one."""
     if entry["kind"] not in KINDS:
         raise InputError(unknown_name("kind", entry["kind"], KINDS))
     return KINDS[entry["kind"]]
 
 
-def measure_of(entry: Mapping[str, Any]) -> Measure:
+def measure_of(entry: PlainSettings) -> Measure:
     """Measure that an entry of the configuration's section `measures` describes."""
     kind = kind_of(entry)
     return kind.describe(kind.parse(entry))
 
 
-def complete(entry: Mapping[str, Any]) -> dict[str, Any]:
+def complete(entry: PlainSettings) -> PlainSettings:
     """Entry with the defaults of what it leaves out, as plain values."""
     return kind_of(entry).parse(entry).explicit()

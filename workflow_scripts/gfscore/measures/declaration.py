@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Na
 from pydantic import Field
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import Entry, Seed, Subset, never
+from gfscore.core.settings import Entry, PlainSettings, Seed, Subset, never
 from gfscore.statistics.error_rates import SequentialTest
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class Kind(Generic[S]):
             return str(self.version)
         return f"{self.version}, search in {search}"
 
-    def parse(self, entry: Mapping[str, Any]) -> S:
+    def parse(self, entry: PlainSettings) -> S:
         """Settings of an entry of the configuration, with its defaults; raises pydantic's ValidationError."""
         return self.settings.model_validate(dict(entry))
 

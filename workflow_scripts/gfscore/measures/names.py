@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
-from gfscore.core.settings import FEW_CHARACTERS, WHITE
+from gfscore.core.settings import FEW_CHARACTERS, WHITE, PlainSettings
 from gfscore.measures import KINDS, complete
 from gfscore.measures.declaration import Kind
 
@@ -21,7 +21,7 @@ Value = str | float
 """Value of a setting that stands in a name."""
 
 
-def name_of(entry: Mapping[str, Any]) -> str:
+def name_of(entry: PlainSettings) -> str:
     """Name of a measure made of its settings, such as "adversarial-linf-8of255".
 
     It consists of the kind and the values of the settings in `Kind.named_by`. Where other settings differ from their
@@ -49,7 +49,7 @@ def name_of(entry: Mapping[str, Any]) -> str:
     return f"{name}-{digest[:4]}"
 
 
-def entry_named(name: str) -> dict[str, Any] | None:
+def entry_named(name: str) -> PlainSettings | None:
     """Entry of the measure with a name made by `name_of`.
 
     None for a name that some settings are missing from (it ends in a digest), and for any that `name_of` never makes.
@@ -77,7 +77,7 @@ def usual_names() -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _first_choices(kind: Kind[Any]) -> tuple[Any, ...]:
+def _first_choices(kind: Kind[Any]) -> tuple[Value, ...]:
     # Values of the first setting in the name, where its type lists them.
     if not kind.named_by:
         return ()
@@ -87,7 +87,7 @@ def _first_choices(kind: Kind[Any]) -> tuple[Any, ...]:
     return get_args(field.annotation)
 
 
-def _entries(kind: Kind[Any], text: str) -> Iterator[dict[str, Any]]:
+def _entries(kind: Kind[Any], text: str) -> Iterator[PlainSettings]:
     # Entries that may have this text after the kind in their name. A setting without a value is left out of a name, so
     # that the text does not tell which keys its values belong to: every choice of keys is tried, in their order.
     for count in range(len(kind.named_by) + 1):
@@ -106,7 +106,7 @@ def _split(text: str, count: int) -> list[str]:
     return text.split("-", maxsplit=max(count - 1, 0))
 
 
-def _entry_of(kind: str, values: Mapping[str, Value]) -> dict[str, Any]:
+def _entry_of(kind: str, values: Mapping[str, Value]) -> PlainSettings:
     # A key such as "smoothing.sigma" is the setting sigma in the section smoothing.
     entry: dict[str, Any] = {"kind": kind}
     for key, value in values.items():
@@ -118,7 +118,7 @@ def _entry_of(kind: str, values: Mapping[str, Value]) -> dict[str, Any]:
     return entry
 
 
-def _value_at(settings: Mapping[str, Any], key: str) -> Value | None:
+def _value_at(settings: PlainSettings, key: str) -> Value | None:
     value: Any = settings
     for name in key.split("."):
         if not isinstance(value, Mapping):

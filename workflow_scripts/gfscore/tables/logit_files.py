@@ -30,7 +30,7 @@ SAMPLE_ID = "sample_id"
 
 FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, NDArray[np.generic]]
 """Arrays of a file by name."""
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
@@ -39,7 +39,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 
 def read_logits_file(
     path: Path | str, *, classes: Sequence[str], member: str | None = None
-) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[np.str_] | None]:
+) -> tuple[NDArray[Any], NDArray[np.generic] | None, NDArray[np.str_] | None]:
     """Logits, labels and sample names of a user's file; nothing is unpickled.
 
     `.npz` holds an array `logits` and optionally `labels` (or `label`, `y`) and `sample_id`; `.npy` the logits alone;
@@ -94,7 +94,7 @@ def read_logits_file(
 
 def read_labels_file(
     path: Path | str, *, classes: Sequence[str] | None = None
-) -> tuple[NDArray[Any], NDArray[np.str_] | None, str]:
+) -> tuple[NDArray[np.generic], NDArray[np.str_] | None, str]:
     """Labels and sample names of a user's file, in the formats of read_logits_file.
 
     Parameters
@@ -138,7 +138,7 @@ def _columns_of_member(columns: Columns, member: str, path: Path | str) -> Colum
 
 def _take_labels(
     columns: Columns, path: Path | str, class_names: Collection[str] = ()
-) -> tuple[str | None, NDArray[Any] | None]:
+) -> tuple[str | None, NDArray[np.generic] | None]:
     # Removes the labels from the columns: `(name, labels)`, or None twice.
     present: Columns = {}
     for name in LABELS:

@@ -123,5 +123,5 @@ class PlannedRemedy:
             original=self.original.name.columns(),
             adjusted={strength: model.name.columns() for strength, model in self.adjusted.items()},
             measure=self.measure.name,
-            entry=self.measure.entry(),
+            entry=dict(self.measure.entry()),
         )

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -154,7 +153,7 @@ def render_page(
     )
     sections = sections_of(contents)
 
-    data: dict[str, Any] = _data_of_screen(screen, verdict, index)
+    data = {**_data_of_screen(screen, verdict, index)}
     data["painted"] = screen.measure if by_worst_class or not verdict.rules else None
     data["chosen"] = screen.chosen
     data["ranking"] = metrics
@@ -196,7 +195,7 @@ def _worst_class_judged(verdict: Verdict, measure: str) -> bool:
 # ---- numbers from which the page's script makes others ----
 
 
-def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> dict[str, Any]:
+def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> Mapping[str, object]:
     evidence = []
     for rows in screen.evidence.rows:
         evidence.append([row.plain() for row in rows])
@@ -214,7 +213,7 @@ def _names(labels: Sequence[str], short: Sequence[str]) -> list[dict[str, str]]:
     return [{"label": label, "short": name} for label, name in zip(labels, short, strict=True)]
 
 
-def _metrics() -> dict[str, Any]:
+def _metrics() -> Mapping[str, object]:
     result = {}
     for metric in METRICS.values():
         result[metric.name] = {
@@ -226,18 +225,20 @@ def _metrics() -> dict[str, Any]:
     return result
 
 
-def _packed_differences(differences: Mapping[str, ranking.PairedDifferences | None]) -> dict[str, Any]:
+def _packed_differences(differences: Mapping[str, ranking.PairedDifferences | None]) -> Mapping[str, object]:
     result = {}
     for measure, of_measure in differences.items():
         result[measure] = None if of_measure is None else of_measure.packed()
     return result
 
 
-def _cells(charts: Sequence[DrawnChart]) -> dict[str, Any]:
+def _cells(charts: Sequence[DrawnChart]) -> Mapping[str, object]:
     return {chart.id: chart.cells for chart in charts if chart.cells}
 
 
-def _class_values(tables: AuditTables, index: ModelsAndClasses, measures: Mapping[str, NamedMeasure]) -> dict[str, Any]:
+def _class_values(
+    tables: AuditTables, index: ModelsAndClasses, measures: Mapping[str, NamedMeasure]
+) -> Mapping[str, object]:
     result = {}
     for name in measures:
         result[name] = packed(index.grid(tables.of("class_scores", name), "value"))
