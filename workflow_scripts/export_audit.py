@@ -165,7 +165,7 @@ def export_crate(
         config=config,
         inputs=inputs,
         outputs=results,
-        steps=recorded_steps([*inputs, *results], root=Path()),
+        steps=recorded_steps([*inputs, *results], root=Path(), workflow=workflow),
         stated=audit.stated,
         audit=audit.folder.audit,
         title=audit.title,

@@ -559,17 +559,23 @@ def test_steps_are_those_that_snakemake_recorded(tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet", "all"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    one, two = recorded_steps(["results/audits/b.txt"], root=tmp_path)
+    scripts = ["workflow_scripts/one.py", "workflow_scripts/two.py"]
+    one, two = recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts)
     assert (one.script, one.name, one.inputs, one.outputs) == (
         "workflow_scripts/one.py", "one/x", ["given.txt"], ["results/a.txt"],
     )  # fmt: skip
     assert (two.name, two.inputs, two.outputs) == ("two/y", ["results/a.txt"], ["results/audits/b.txt"])
     assert one.started <= one.ended <= two.ended
+    # As of scripts that Snakemake fetches from elsewhere.
+    for record in (tmp_path / ".snakemake/metadata").iterdir():
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"code": ""}))
+    assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts) == [one, two]
+    assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=[]) == []
     # Replaced by somebody else: what made it is unknown.
     (tmp_path / "results/a.txt").write_text("other")
-    assert [step.name for step in recorded_steps(["results/audits/b.txt"], root=tmp_path)] == ["two/y"]
+    assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts) == [two]
     (tmp_path / "results/audits/b.txt").write_text("other")
-    assert recorded_steps(["results/audits/b.txt"], root=tmp_path) == []
+    assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts) == []
 
 
 # ---- what exports and reports are made of ----

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ RECORDS = Path(".snakemake/metadata")
 LOGS = Path("results/logs")
 
 SCRIPT = re.compile(r"workflow_scripts/\w+\.py")
-"""Script of a step in Snakemake's record of it; the name of the rule is another one in a workflow that imports this."""
+"""Script of a step in Snakemake's record of it."""
 
 CLOCK = 0.01
 """Seconds by which two readings of one file's time may differ."""
@@ -45,7 +45,7 @@ class StepRun:
     outputs: list[str] = field(default_factory=list)
 
 
-def recorded_steps(files: Iterable[str], *, root: Path) -> list[StepRun]:
+def recorded_steps(files: Iterable[str], *, root: Path, workflow: Collection[str]) -> list[StepRun]:
     """Executions that made these files, and the files that they were made of, in the order in which they started.
 
     A file that Snakemake has no record of, or that was replaced since, counts as given: nobody knows what made it.
@@ -56,6 +56,8 @@ def recorded_steps(files: Iterable[str], *, root: Path) -> list[StepRun]:
         Results, relative to `root`.
     root : Path
         Folder of the run.
+    workflow : collection of str
+        Files of the workflow, its scripts among them; executions of others are left out.
     """
     steps: dict[str, StepRun] = {}
     waiting = list(files)
@@ -65,13 +67,13 @@ def recorded_steps(files: Iterable[str], *, root: Path) -> list[StepRun]:
         record = _record(path, root)
         if record is None:
             continue
-        script = SCRIPT.search(record["code"] or "")
-        if script is None or not record["log"]:
+        script = _script(record)
+        if script is None or script not in workflow:
             continue
         name = Path(record["log"][0]).relative_to(LOGS).with_suffix("").as_posix()
         if name not in steps:
             steps[name] = StepRun(
-                script=script[0],
+                script=script,
                 name=name,
                 inputs=record["input"],
                 started=record["starttime"],
@@ -84,6 +86,20 @@ def recorded_steps(files: Iterable[str], *, root: Path) -> list[StepRun]:
     for step in steps.values():
         step.outputs.sort()
     return sorted(steps.values(), key=lambda step: (step.started, step.name))
+
+
+def _script(record: dict[str, Any]) -> str | None:
+    # Script of a recorded step. The name of its rule is another one in a workflow that imports this.
+    if not record["log"]:
+        return None
+    script = SCRIPT.search(record["code"] or "")
+    if script:
+        return script[0]
+    log = Path(record["log"][0])
+    if record["code"] or record["shellcmd"] or not log.is_relative_to(LOGS):
+        return None
+    # Of a workflow on GitHub Snakemake records no script; logs lie in folders that are called like it.
+    return f"workflow_scripts/{log.relative_to(LOGS).parts[0]}.py"
 
 
 def _record(path: str, root: Path) -> dict[str, Any] | None:
