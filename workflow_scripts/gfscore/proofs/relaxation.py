@@ -20,7 +20,7 @@ from gfscore.proofs.balls import TorchBall, dot
 from gfscore.proofs.operators.declaration import Array
 from gfscore.proofs.rounding import TINY, gamma
 
-COLUMNS = 64
+COLUMNS = 256
 """Functions that are bounded at once on a CPU, so that their coefficients stay in its cache."""
 
 SPARSE = 0.2
@@ -37,10 +37,12 @@ class Matrix:
     @classmethod
     def of(cls, values: csr_array | Array, dtype: torch.dtype, device: str) -> Matrix:
         """From numpy or scipy."""
-        sparse = csr_array(values)
-        if sparse.nnz > SPARSE * np.prod(sparse.shape):
-            dense = torch.from_numpy(sparse.toarray()).to(device, dtype)
+        entries = values.nnz if isinstance(values, csr_array) else np.count_nonzero(values)
+        if entries > SPARSE * np.prod(values.shape):
+            full = values.toarray() if isinstance(values, csr_array) else np.ascontiguousarray(values)
+            dense = torch.from_numpy(full).to(device, dtype)
             return cls(dense, dense.T)
+        sparse = csr_array(values)
         return cls(_rows(sparse, dtype, device), _rows(csr_array(sparse.T), dtype, device))
 
 
