@@ -12,7 +12,7 @@ import pytest
 
 from slurm.runs import PROFILE, documented, job_of
 
-TRAINED = [f"results/trained/digits/none/{model}.json" for model in ("ERM", "PGD_mixer")]
+TRAINED = [f"results/trained/digits/none/{model}.json" for model in ("ERM", "PGD")]
 LOGITS = "results/logits/digits/none/ERM.parquet"
 
 

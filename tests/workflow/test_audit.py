@@ -55,10 +55,8 @@ def test_the_results_of_the_contract_are_there(audited_once):
         assert len(frame) or table == "masking_signs", "attacks may show no sign, of all else there is something"
         assert list(frame.columns) == [name for name, _, _ in CATALOGUE[table].columns]
     of_training = read_table(folder / "training_methods.parquet", CATALOGUE["training_methods"])
-    # Two networks are trained by PGD.
     assert of_training["training"].nunique() == len(of_training) == 7
-    assert {"PGD (small_convnet)", "PGD (patch_mixer)"} < set(of_training["training"])
-    assert len({name.split()[0] for name in of_training["training"]} & set(training_methods())) == 6
+    assert set(of_training["training"]) <= set(training_methods())
     for figure in (
         "class_heatmap_great-softmax",
         "score_against_rdi_great-softmax",
@@ -107,16 +105,18 @@ def test_adversarial_training_resists_better_and_the_class_fair_method_is_fairer
     manifests = {path.stem: json.loads(path.read_text()) for path in trained.glob("*.json")}
     assert len(manifests) == 7
     erm = manifests["ERM"]["robust_accuracy"]
-    for name in ("PGD", "TRADES", "PGD_mixer", "WORST_CLASS"):
+    for name in ("PGD", "TRADES", "IBP", "WORST_CLASS"):
         assert manifests[name]["robust_accuracy"] > erm + 0.2, name
     assert manifests["PRL"]["robust_accuracy"] > erm
     gap = {name: np.ptp(manifest["robust_accuracy_per_class"]) for name, manifest in manifests.items()}
     assert gap["WORST_CLASS"] < gap["PGD"]
-    assert all(manifest["clean_accuracy"] > 0.9 for manifest in manifests.values())
+    # What can be proven within the radius is paid for with accuracy.
+    accuracy = {name: manifest["clean_accuracy"] for name, manifest in manifests.items()}
+    assert 0.85 < accuracy.pop("IBP") < min(accuracy.values()) and min(accuracy.values()) > 0.9
 
 
 def test_golden_numbers(audited_once):
-    """Tolerances, because another vector instruction set trains slightly other weights."""
+    """Tolerances, because another vector instruction set trains slightly other weights; those of IBP vary more."""
     golden = json.loads(GOLDEN.read_text())
     summary = read_table(audited_once.path / "results/audits/digits/model_summary.parquet", MODEL_SUMMARY)
     chosen = summary[(summary["measure"] == "great-softmax") & (summary["calibration"] == "none")].set_index("model")

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
 PROFILES = sorted(path.parent.name for path in (ROOT / "profiles").glob("*/config.yaml"))
 LETTERS = "abcdefghij"
 RECORDED = {"classes": list(LETTERS)}
-ON_A_GPU = "models: {digits: {none: {ERM: {training: &cuda {device: cuda}}, PGD_mixer: {training: *cuda}}}}"
+ON_A_GPU = "models: {digits: {none: {ERM: {training: &cuda {device: cuda}}, PGD: {training: *cuda}}}}"
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from gfscore.workflow.plan import Run, step_of
 
 pytestmark = [pytest.mark.workflow, pytest.mark.seconds(30)]
 
-MODELS = ["ERM", "ERM_DA", "PGD", "TRADES", "PRL", "PGD_mixer", "WORST_CLASS"]
+MODELS = ["ERM", "ERM_DA", "PGD", "TRADES", "PRL", "IBP", "WORST_CLASS"]
 
 
 def whole_chain(repository):

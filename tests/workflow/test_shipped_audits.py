@@ -31,8 +31,8 @@ def test_a_shipped_configuration_is_planned_alone_down_to_its_reports(repository
 def test_a_verdict_waits_for_every_measure_and_for_nothing_that_is_only_shown(repository):
     """Its sentence says what the attacks say where the gate judges something else."""
     rules, _ = repository.planned("--", "results/audits/digits/verdict.json")
-    # Six measures of seven models, and one of the model with a remedy at the strengths 0, 0.5 and 1.
-    assert rules["measure_model"] == 7 * 6 + 3
+    # Eight measures of seven models, and one of the model with a remedy at the strengths 0, 0.5 and 1.
+    assert rules["measure_model"] == 7 * 8 + 3
     assert rules["tabulate_audit"] == rules["judge_audit"] == 1
     assert not {"plot_figures", "build_report", "build_index"} & set(rules)
     gate, _ = repository.planned("--", "gate")

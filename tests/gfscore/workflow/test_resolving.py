@@ -99,10 +99,11 @@ def test_classes_are_known_where_the_source_or_the_data_of_a_generator_know_them
 
 
 def test_settings_that_a_zoo_shares_stand_once_and_arguments_are_replaced_as_a_whole():
-    zoo = shipped_configuration()["models"]["digits"]["none"]
+    mixer = {"training": {"method": "PGD", "architecture": "patch_mixer", "arguments": {"patch": 2}}}
+    zoo = shipped_configuration(models={"digits": {"none": {"Mixer": mixer}}})["models"]["digits"]["none"]
     assert {entry["train_on"] for entry in zoo.values()} == {"digits-train"}
     assert zoo["PGD"]["training"]["arguments"] == {"width": 16, "pool": 4}
-    assert zoo["PGD_mixer"]["training"]["arguments"] == {"patch": 2, "width": 32, "depth": 2}
+    assert zoo["Mixer"]["training"]["arguments"] == {"patch": 2}
 
 
 def test_a_training_perturbs_within_the_radius_of_its_attack_unless_it_says_otherwise():

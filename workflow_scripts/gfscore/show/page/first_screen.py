@@ -297,8 +297,8 @@ def _proven_of_all(rows: pd.DataFrame) -> str:
         (row,) = rows.itertuples()
         proven, left = numbers.lower_bound(row.value), numbers.upper_bound(row.value_most, highest=1)
         return f"Of all samples {proven} is proven robust, and attacks leave {left}"
-    proven = numbers.interval(rows["value"].min(), rows["value"].max(), 1)
-    left = numbers.interval(rows["value_most"].min(), rows["value_most"].max(), 1)
+    proven = numbers.span(rows["value"].min(), rows["value"].max(), 1)
+    left = numbers.span(rows["value_most"].min(), rows["value_most"].max(), 1)
     return f"By model, {proven} of all samples is proven robust, and attacks leave {left}"
 
 
