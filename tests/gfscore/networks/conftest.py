@@ -1,7 +1,9 @@
 """Fixtures of classifiers."""
 
+import numpy as np
 import pytest
 
+from gfscore.images.image_set import from_arrays
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from helpers import networks
 
@@ -13,3 +15,15 @@ def architectures(tmp_path, monkeypatch):
     networks.write_architectures(folder)
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     return folder
+
+
+@pytest.fixture
+def images():
+    """Eleven images 1x8x8 of four classes."""
+    rng = np.random.default_rng(0)
+    return from_arrays(
+        rng.random((11, 1, 8, 8)),
+        rng.integers(0, 4, 11),
+        sample_id=[f"s{i}" for i in range(11)],
+        preprocessing="none",
+    )

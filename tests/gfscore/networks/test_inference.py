@@ -4,23 +4,11 @@ import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
-from gfscore.images.image_set import from_arrays
 from gfscore.networks import batches
 from gfscore.networks.architectures import build_network
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import device_of
 from gfscore.networks.inference import extract_logits, identity_of, require_fit
-
-
-@pytest.fixture
-def images():
-    rng = np.random.default_rng(0)
-    return from_arrays(
-        rng.random((11, 1, 8, 8)),
-        rng.integers(0, 4, 11),
-        sample_id=[f"s{i}" for i in range(11)],
-        preprocessing="none",
-    )
 
 
 class Recorder(nn.Module):

@@ -28,7 +28,6 @@ from helpers import own_files
 IMAGES = np.random.default_rng(0).random((5, 3, 32, 32), dtype=np.float32)
 MODEL = {"dataset": "z", "threat": "none", "model": "M"}
 ONNX_HEADS = {"softmax": "Softmax", "log_softmax": "LogSoftmax", "sigmoid": "Sigmoid"}
-TORCH_HEADS = {"softmax": nn.Softmax(1), "log_softmax": nn.LogSoftmax(1), "sigmoid": nn.Sigmoid()}
 
 DEFINITION = '''
 from collections import namedtuple

@@ -7,23 +7,11 @@ import pytest
 import torch
 
 from gfscore.core.errors import InputError
-from gfscore.images.image_set import from_arrays
 from gfscore.networks.architectures import build_network
 from gfscore.networks.classifier import from_network
 from gfscore.networks.inference import extract_logits, measured_drift
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.margins import scores
-
-
-@pytest.fixture
-def images():
-    rng = np.random.default_rng(0)
-    return from_arrays(
-        rng.random((11, 1, 8, 8)),
-        rng.integers(0, 4, 11),
-        sample_id=[f"s{i}" for i in range(11)],
-        preprocessing="none",
-    )
 
 
 def test_arithmetic_is_restored_even_after_an_error():

@@ -1,7 +1,5 @@
 """Boundaries along latent dimensions: the search, the scores, and a batch of images on a mapper."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +22,6 @@ from gfscore.projection.scores import (
 from gfscore.statistics.margins import predictions
 from helpers.configurations import shipped_configuration
 
-ROOT = Path(__file__).resolve().parents[3]
 SEARCHES = {
     name: {key: entry["search"][key] for key in ("steps", "bisections")}
     for name, entry in shipped_configuration()["mappers"].items()

@@ -18,8 +18,6 @@ from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
 from helpers.proofs import points_in, random_network
 
-EPS = 0.09
-
 
 class Case:
     """A proof with splits of one image of a small convolutional network."""

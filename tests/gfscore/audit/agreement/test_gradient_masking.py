@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,6 @@ from gfscore.networks.classifier import from_network
 from helpers.samples import seeds_of
 from helpers.steps import audit_inputs, models_named
 
-ROOT = Path(__file__).resolve().parents[4]
 NAN = float("nan")
 EPS = 0.15
 FGSM, PGD = {"name": "fgsm"}, {"name": "pgd", "steps": 20, "step_size": EPS / 8, "restarts": 1}
