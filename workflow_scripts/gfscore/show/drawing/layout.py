@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Transform
+from numpy.typing import NDArray
 
 from gfscore.core.names import shortened
 from gfscore.show.drawing.theme import INK, LINE, MUTED, look
@@ -242,11 +244,21 @@ def wrapped(text: str, width: float, *, size: float = TEXT_SIZE, weight: str = "
     return lines
 
 
-def write_header(figure: Figure, title: str, texts: Sequence[str], *, margin: float) -> list[tuple[float, object]]:
-    """Write a title and smaller texts under it; returns each line's distance from the top with its artist."""
+def write_header(
+    figure: Figure, title: str, texts: Sequence[str], *, margin: float
+) -> tuple[list[tuple[float, Text]], float]:
+    """Write a title and smaller texts under it.
+
+    Returns
+    -------
+    lines : list of (float, Text)
+        Each line with its distance from the top of the figure.
+    end : float
+        Distance at which the plots may begin.
+    """
     # A little less than there is: fonts differ.
     width = 0.975 * (pixels(figure) - 2 * margin)
-    lines: list[tuple[float, object]] = []
+    lines: list[tuple[float, Text]] = []
     below = margin
     left_edge = margin / pixels(figure)
     for line in wrapped(title, width, size=TITLE_SIZE, weight="bold"):
@@ -259,8 +271,7 @@ def write_header(figure: Figure, title: str, texts: Sequence[str], *, margin: fl
             artist = figure.text(left_edge, 1, line, size=TEXT_SIZE, color=MUTED, va="top", ha="left")
             lines.append((below, artist))
             below += TEXT_LINE
-    lines.append((below + 10, None))
-    return lines
+    return lines, below + 10
 
 
 # ---- places ----
@@ -279,17 +290,17 @@ def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margi
         Room around everything, in pixels.
     """
     with look():
-        header = write_header(figure, title, texts, margin=margin) if title else []
-        top = header[-1][0] if header else margin
+        header, top = write_header(figure, title, texts, margin=margin) if title else ([], margin)
         scales = SCALES.get(figure, [])
         if scales:
             top += SCALE_HEIGHT
         plots = [axes for axes in figure.axes if axes in PLOTS]
         height = _place(figure, plots, top=top, margin=margin)
-        for below, line in header[:-1]:
-            line.set_y(1 - below / height)  # type: ignore[attr-defined]
+        for below, line in header:
+            line.set_y(1 - below / height)
         if scales:
-            _place_scales(figure, scales, plots[0], top=top - SCALE_HEIGHT, height=height)
+            left = plots[0].get_position().x0 * pixels(figure)
+            _place_scales(scales, left, height - (top - SCALE_HEIGHT), figure_size=(pixels(figure), height))
 
 
 def prepare(axes: Axes) -> None:
@@ -334,49 +345,54 @@ def fit(axes: Axes) -> None:
     left = place.x0 * width + plot.left
     bottom = place.y0 * height + plot.bottom
     _set_place(axes, (left, bottom, plot_width, plot.height), width, height)
-    for index, scale in enumerate(scales):
-        start = left + index * (SCALE_WIDTH + 2 * PANEL_GAP)
-        bounds = (start, place.y1 * height - 20 - SCALE_BAR, SCALE_WIDTH, SCALE_BAR)
-        _set_place(scale.axes, bounds, width, height)
+    _place_scales(scales, left, place.y1 * height, figure_size=(width, height))
 
 
-def _place(figure, plots, *, top, margin):
+def _place(figure: Figure, plots: Sequence[Axes], *, top: float, margin: float) -> float:
     # Columns of panels are equally wide and start at one place; returns the figure's height.
-    cells = [axes.get_subplotspec() for axes in plots]
-    lines = np.array([cell.rowspan.start for cell in cells])
-    columns = np.array([cell.colspan.start for cell in cells])
-    shapes = [PLOTS[axes] for axes in plots]
-    labels_left = [plot.left for plot in shapes]
-    for axes, plot in zip(plots, shapes, strict=True):
-        _wrap_upright_title(axes, plot)
+    labels_left = [plot_of(axes).left for axes in plots]
+    for axes in plots:
+        _wrap_upright_title(axes, plot_of(axes))
 
-    left = _largest([plot.left for plot in shapes], columns)
-    right = _largest([plot.right for plot in shapes], columns)
+    sides = _sizes(plots).groupby("column")[["left", "right"]].max()
+    left = sides["left"].to_numpy()
+    right = sides["right"].to_numpy()
     free = pixels(figure) - 2 * margin - left.sum() - right.sum() - PANEL_GAP * (len(left) - 1)
-    width = max(30.0, min(free / len(left), *(plot.widest for plot in shapes)))
-    for axes, plot, distance in zip(plots, shapes, labels_left, strict=True):
+    width = max(30.0, min(free / len(left), *(plot_of(axes).widest for axes in plots)))
+    for axes, distance in zip(plots, labels_left, strict=True):
         axes.yaxis.set_label_coords(-(distance + 4) / width, 0.5)
-        _place_titles(axes, plot, width)
+        _place_titles(axes, plot_of(axes), width)
 
-    above = _largest([plot.top for plot in shapes], lines)
-    below = _largest([plot.bottom for plot in shapes], lines)
-    heights = _largest([plot.height for plot in shapes], lines)
+    sizes = _sizes(plots)
+    lines = sizes.groupby("line")[["top", "bottom", "height"]].max()
+    above = lines["top"].to_numpy()
+    below = lines["bottom"].to_numpy()
+    heights = lines["height"].to_numpy()
     height = top + above.sum() + heights.sum() + below.sum() + PANEL_GAP * (len(heights) - 1) + margin
     height = math.ceil(height)
     figure.set_size_inches(pixels(figure) / INCH, height / INCH)
 
-    x = margin + np.concatenate([[0.0], np.cumsum(left + width + right + PANEL_GAP)[:-1]]) + left
-    y = top + np.concatenate([[0.0], np.cumsum(above + heights + below + PANEL_GAP)[:-1]]) + above
-    for axes, plot, line, column in zip(plots, shapes, lines, columns, strict=True):
-        bounds = (x[column], height - y[line] - plot.height, width, plot.height)
+    x = margin + _starts(left + width + right + PANEL_GAP) + left
+    y = top + _starts(above + heights + below + PANEL_GAP) + above
+    for axes, place in zip(plots, sizes.itertuples(), strict=True):
+        bounds = (x[place.column], height - y[place.line] - place.height, width, place.height)
         _set_place(axes, bounds, pixels(figure), height)
     return height
 
 
-def _largest(values, indices):
-    largest = np.zeros(indices.max() + 1)
-    np.maximum.at(largest, indices, values)
-    return largest
+def _sizes(plots: Sequence[Axes]) -> pd.DataFrame:
+    # What each plot asks for, with its line and column among the panels.
+    rows = []
+    for axes in plots:
+        cell = axes.get_subplotspec()
+        assert cell is not None  # plots of a figure that is arranged stand in a grid
+        rows.append({**vars(plot_of(axes)), "line": cell.rowspan.start, "column": cell.colspan.start})
+    return pd.DataFrame(rows)
+
+
+def _starts(extents: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Where each of several things begins that stand one after the other.
+    return np.concatenate([[0.0], np.cumsum(extents)[:-1]])
 
 
 def _set_place(axes, bounds, width, height):
@@ -429,9 +445,9 @@ def box_of(figure: Figure) -> tuple[float, float, float, float]:
     return bounds[0] * width, (1 - bounds[1] - bounds[3]) * height, bounds[2] * width, bounds[3] * height
 
 
-def _place_scales(figure, scales, first, *, top, height):
-    left = first.get_position().x0 * pixels(figure)
+def _place_scales(scales: Sequence[Scale], left: float, top: float, *, figure_size: tuple[float, float]) -> None:
+    # Side by side from a left edge, with their titles under `top`, in pixels from the lower edge of the figure.
     for index, scale in enumerate(scales):
         start = left + index * (SCALE_WIDTH + 2 * PANEL_GAP)
-        bounds = (start, height - top - 20 - SCALE_BAR, SCALE_WIDTH, SCALE_BAR)
-        _set_place(scale.axes, bounds, pixels(figure), height)
+        bounds = (start, top - 20 - SCALE_BAR, SCALE_WIDTH, SCALE_BAR)
+        _set_place(scale.axes, bounds, *figure_size)
