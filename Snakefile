@@ -82,6 +82,8 @@ onstart:
     GATE_LOG.unlink(missing_ok=True)
     set_aside_judgements()
     keep_manifests()
+    if forks_steps:
+        prepared.start_server()
 
 
 onsuccess:

@@ -55,7 +55,7 @@ from gfscore.audit import table_names
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show import run_output
 from gfscore.show.run_output import last_words
-from gfscore.workflow import user_files
+from gfscore.workflow import prepared, user_files
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
@@ -144,6 +144,17 @@ def submitted_with(group):
     Snakemake's search for steps that can start grows with the square of a group: planning many models would be slow.
     """
     return lambda wildcards: None if workflow.nodes is None or workflow.dryrun else group
+
+
+# Jobs of a cluster are on other machines; an environment of conda has another Python; other systems cannot fork safely
+# what torch was imported in.
+forks_steps = (
+    workflow.is_main_process
+    and workflow.nodes is None
+    and not workflow.remote_exec
+    and not workflow.deployment_settings.deployment_method
+    and sys.platform == "linux"
+)
 
 
 def by_attempt(amount):

@@ -1,5 +1,9 @@
 """Choose class offsets of one model, under attacks that see them, on the half of the data that is meant for it."""
 
+from gfscore.workflow.prepared import run_prepared
+
+run_prepared(globals())
+
 from typing import cast
 
 from gfscore.core.files import read_json, write_json

@@ -1,5 +1,9 @@
 """Compute the logits of one classifier on one dataset."""
 
+from gfscore.workflow.prepared import run_prepared
+
+run_prepared(globals())
+
 from pathlib import Path
 
 from gfscore.images.manifests import open_described

@@ -1,5 +1,9 @@
 """One measure of one model: every kind that shows images to a network."""
 
+from gfscore.workflow.prepared import run_prepared
+
+run_prepared(globals())
+
 from dataclasses import replace
 from functools import partial
 from typing import cast

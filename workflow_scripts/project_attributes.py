@@ -1,5 +1,9 @@
 """How far each latent dimension of a mapper can move before a classifier's prediction changes, sample by sample."""
 
+from gfscore.workflow.prepared import run_prepared
+
+run_prepared(globals())
+
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path

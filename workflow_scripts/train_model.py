@@ -1,5 +1,9 @@
 """Train one classifier of the zoo and record how accurate and how robust it became."""
 
+from gfscore.workflow.prepared import run_prepared
+
+run_prepared(globals())
+
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
