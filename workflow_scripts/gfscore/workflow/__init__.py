@@ -5,8 +5,8 @@ is a `resolution`), `configuration` checks that it is consistent, `plan` makes a
 whose audits, models, datasets and mappers (`entries`) know their files and the params of their steps. `resolved_file`
 writes and reads the complete configuration of an audit.
 
-Around a step: `jobs`, `job_devices`, `sources` (its code), `user_files` and `replaced_files`. What a user calls:
-`command`, `running`, `gate`, `audit_check`, `new_audit` and `bundling`.
+Around a step: `jobs`, `prepared` (its process), `job_devices`, `sources` (its code), `user_files` and `replaced_files`.
+What a user calls: `command`, `running`, `gate`, `audit_check`, `new_audit` and `bundling`.
 
 What the Snakefile imports, here and in other layers, imports neither numpy nor pandas nor torch; a test asserts it.
 """

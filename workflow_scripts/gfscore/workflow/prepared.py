@@ -83,7 +83,7 @@ def _end(code: int) -> NoReturn:
 # The server
 
 
-def start_server() -> None:
+def start_server() -> subprocess.Popen[bytes]:
     """Start the server of this run, which ends with this process; its address is in the environment of all steps."""
     folder = Path(tempfile.mkdtemp(prefix="gfscore-prepared-"))
     listener = socket.socket(socket.AF_UNIX)
@@ -101,6 +101,7 @@ def start_server() -> None:
     os.environ[ADDRESS] = str(folder / "steps")
     # Closes the pipe, as the system does where this process is killed, and waits.
     atexit.register(server.communicate)
+    return server
 
 
 def serve(listener: socket.socket) -> None:

@@ -1,0 +1,152 @@
+"""Steps that are executed by forks of a server: with the surroundings of the process that waits, ending and dying with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import gfscore
+from gfscore.workflow import prepared
+
+pytestmark = [
+    pytest.mark.seconds(15),
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork what torch was imported in"),
+]
+
+BEGINNING = """
+import os, sys
+snakemake = None
+from gfscore.workflow.prepared import run_prepared
+run_prepared(globals())
+print("torch" in sys.modules, os.getpid(), flush=True)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def found_packages():
+    """As a run sets it for all of its processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(gfscore.__file__).parents[1]))
+        yield
+
+
+@pytest.fixture(scope="module")
+def server(found_packages):
+    process = prepared.start_server()
+    yield process
+    del os.environ[prepared.ADDRESS]
+    process.communicate()
+
+
+@pytest.fixture
+def started(server, tmp_path):
+    """Function that starts a script with a given end; what is running at the end of the test is killed."""
+    processes = []
+
+    def start(end, **environment):
+        script = tmp_path / f"{len(processes)}.step.py"
+        script.write_text(BEGINNING + end)
+        process = subprocess.Popen(
+            [sys.executable, script, "argument"],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def fork_of(process):
+    """Number of the process that executes the step."""
+    torch_is_there, number = process.stdout.readline().split()
+    assert torch_is_there == "True" and int(number) != process.pid
+    return int(number)
+
+
+def is_alive(number):
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_fork_has_the_surroundings_of_the_process_that_waits(started, tmp_path):
+    process = started(
+        "import torch\n"
+        "print(os.getcwd(), sys.argv[1], os.environ['OWN'], torch.get_num_threads(), __name__)\n"
+        "print('said', file=sys.stderr)",
+        OWN="own",
+        OMP_NUM_THREADS="2",
+    )
+    fork_of(process)
+    out, err = process.stdout.read(), process.stderr.read()
+    assert out.split() == [str(tmp_path), "argument", "own", "2", "__main__"]
+    assert err == "said\n" and process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("raise SystemExit(3)", 3),
+        ("raise ValueError('wrong')", 1),
+        ("os._exit(0)", 0),
+        ("os.kill(os.getpid(), 11)", -11),
+        ("os.kill(os.getpid(), 9)", -9),
+    ],
+)
+def test_the_process_that_waits_ends_as_its_fork_does_and_another_goes_on(started, end, status):
+    other = started("sys.stdin.readline()\nimport time\ntime.sleep(1)")
+    process = started(end)
+    for step in (other, process):
+        fork_of(step)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert ("wrong" in err) == ("wrong" in end)
+    assert other.wait(timeout=60) == 0
+
+
+def test_a_fork_is_killed_with_the_process_that_waits(started):
+    process = started("import time\ntime.sleep(60)")
+    number = fork_of(process)
+    process.kill()
+    deadline = time.monotonic() + 30
+    while is_alive(number) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(number)
+
+
+def test_a_fork_starts_no_other_and_uses_no_gpu(started):
+    process = started("import torch\nprint(os.environ.get('GFSCORE_PREPARED'), torch.cuda.is_initialized())")
+    fork_of(process)
+    assert process.stdout.read().split() == ["None", "False"]
+
+
+def test_without_a_server_a_step_is_executed_by_its_own_process(started, tmp_path):
+    process = started("", GFSCORE_PREPARED=str(tmp_path / "nowhere"))
+    torch_is_there, number = process.stdout.readline().split()
+    assert (torch_is_there, int(number)) == ("False", process.pid)
+    assert process.wait(timeout=60) == 0
+
+
+def test_a_server_ends_with_the_run(tmp_path):
+    code = (
+        "from gfscore.workflow import prepared\nimport os\nprint(prepared.start_server().pid)\nos.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while is_alive(int(done.stdout or "0")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(int(done.stdout))
