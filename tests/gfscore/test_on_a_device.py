@@ -10,9 +10,10 @@ import torch
 from gfscore.attacks.ball_attacks import auto_pgd, pgd
 from gfscore.attacks.goals import LESS_LIKELY
 from gfscore.attacks.minimal_norm import deepfool, fmn, refine
-from gfscore.images.image_set import from_arrays
+from gfscore.images.image_set import from_arrays, from_pixels, unit_range
 from gfscore.measures import KINDS
 from gfscore.measures.certified.batch import pgd_of_smoothed
+from gfscore.networks import classifier
 from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import BatchedClassifier
@@ -153,6 +154,24 @@ def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
     assert Counter(waits)["copy", "classifier.py:logits"] == 2 * (2 + IMAGES)
 
 
+def test_a_device_converts_pixels_as_they_are_stored_to_the_same_images(network, pixels, monkeypatch):
+    stored = np.ascontiguousarray(np.moveaxis((255 * pixels).astype(np.uint8), 1, -1))
+    images = from_pixels(stored, np.zeros(IMAGES, dtype=int), sample_id=np.arange(IMAGES))
+    logits = extract_logits(network, images, device="cpu", batch_size=3)[2]
+    sent = []
+    convert = classifier.unit_range
+    monkeypatch.setattr(classifier, "unit_range", lambda pixels: sent.append(len(pixels)) or convert(pixels))
+    with pretended():
+        found = extract_logits(network, images, device="cuda", batch_size=3)[2]
+    np.testing.assert_array_equal(found, logits)
+    assert sum(sent) == 2 * IMAGES
+
+    every_value = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1)
+    with pretended():
+        there = classifier.unit_range(torch.from_numpy(every_value).to("cuda")).cpu().numpy()
+    np.testing.assert_array_equal(there, unit_range(every_value))
+
+
 def test_offsets_lie_on_the_device_of_the_network(network, pixels):
     offsets = np.linspace(-1, 1, CLASSES)
     logits = with_offsets(from_network(network), offsets).logits(pixels)
@@ -260,14 +279,14 @@ def test_draws_of_noise_wait_only_to_learn_which_images_go_on(network, pixels, l
     passes = []
     hook = network.register_forward_hook(lambda _network, given, _logits: passes.append(len(given[0])))
     with pretended() as waits:
-        classifier = from_network(network.to("cuda"))
+        attacked = from_network(network.to("cuda"))
         del waits[:]
         settings = KINDS["certified"].parse({"smoothing": CERTIFY | {"sandwich": None}})
-        KINDS["certified"].load()(classifier, pixels, labels, settings=settings, seeds=seeds_of(pixels))
+        KINDS["certified"].load()(attacked, pixels, labels, settings=settings, seeds=seeds_of(pixels))
         of_smoothing, counted = Counter(place for _, place in waits), len(passes)
         del waits[:], passes[:]
         kind, settings = neighbourhood_case(family="linf_ball", eps=0.3)
-        KINDS[kind].load()(classifier, pixels, labels, settings=KINDS[kind].parse(settings), seeds=seeds_of(pixels))
+        KINDS[kind].load()(attacked, pixels, labels, settings=KINDS[kind].parse(settings), seeds=seeds_of(pixels))
         of_tests = Counter(place for _, place in waits)
     hook.remove()
     assert of_smoothing["smoothing.py:count_votes"] < counted

@@ -102,6 +102,7 @@ def from_encoded(
             image_shape=images.image_shape,
             preprocessing=describe(preprocessing),
             stream=images.stream,
+            stored=images.stored,
             class_names=class_names,
             content_digest=images.content_digest,
             digest_covers=COVERS,
@@ -190,6 +191,9 @@ class _EncodedImages:
     preprocessing: Preprocessing
 
     def stream(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
+        return map(unit_range, self.stored(batch_size))
+
+    def stored(self, batch_size: int) -> Iterator[NDArray[np.uint8]]:
         decode = partial(_pixels, preprocessing=self.preprocessing)
         # One batch ahead, so that images are decoded while the network computes.
         waiting = max(1, WAITING // math.prod(self.image_shape))
@@ -198,7 +202,7 @@ class _EncodedImages:
         while batch := list(islice(images, batch_size)):
             for image, name in zip(batch, names, strict=False):
                 _require_shape(image, self.image_shape, name)
-            yield unit_range(np.stack(batch))
+            yield np.stack(batch)
 
     def hashes(self) -> Iterator[bytes]:
         return self._of_each(_hash)

@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ Condition = tuple[str, int]
 
 Stored = bytes | memoryview
 """Bytes that stand for images: their pixels, or the hash of an encoded one."""
+
+
+Pixels = TypeVar("Pixels", NDArray[np.uint8], NDArray[np.float32])
 
 
 class DecodedImage(NamedTuple):
@@ -109,6 +112,9 @@ class ImageSet:
         `orientations()` yields the EXIF orientation, 1 to 8, of each image that is stored encoded.
     copies : Copies, optional
         Corrupted copies of the images.
+    stored : callable, optional
+        `stored(batch_size)` yields, as `stream` does, the pixels (n, H, W, C) uint8 of which `unit_range` makes the
+        images, where they are stored so.
     """
 
     sample_id: NDArray[np.str_]
@@ -124,6 +130,7 @@ class ImageSet:
     decoded: Callable[[], Iterator[DecodedImage]] | None = None
     orientations: Callable[[], Iterator[int]] | None = None
     copies: Copies | None = None
+    stored: Callable[[int], Iterator[NDArray[np.uint8]]] | None = None
 
     def __len__(self) -> int:
         """Return the number of samples N."""
@@ -143,6 +150,18 @@ class ImageSet:
                 raise InputError(f"images from row {count} on have pixels outside [0, 1]: check the value range")
             count += len(images)
             yield images
+        if count != len(self):
+            raise InputError(f"{count} images for {len(self)} labels; give one label per image")
+
+    def stored_batches(self, batch_size: int) -> Iterator[NDArray[np.uint8] | NDArray[np.float32]]:
+        """Yield the images as they are stored, pixels (n, H, W, C) uint8, where they are; else as `batches` does."""
+        if self.stored is None:
+            yield from self.batches(batch_size)
+            return
+        count = 0
+        for pixels in self.stored(batch_size):
+            count += len(pixels)
+            yield pixels
         if count != len(self):
             raise InputError(f"{count} images for {len(self)} labels; give one label per image")
 
@@ -172,15 +191,6 @@ class ImageSet:
         if self.choose is not None:
             return replace(self.choose(rows), copies=copies)
 
-        def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-            start = 0
-            for images in self.stream(batch_size):
-                end = start + len(images)
-                inside = rows[(rows >= start) & (rows < end)] - start
-                start = end
-                if inside.size:
-                    yield images[inside]
-
         def content_digest() -> str:
             numbers = " ".join(map(str, rows))
             return hashlib.sha256(f"gfscore rows 1 {self.digest} {numbers}".encode()).hexdigest()
@@ -189,7 +199,8 @@ class ImageSet:
             self,
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
-            stream=stream,
+            stream=partial(_of_rows, self.stream, rows),
+            stored=None if self.stored is None else partial(_of_rows, self.stored, rows),
             content_digest=None if self.content_digest is None else content_digest,
             hashes=None,
             decoded=None,
@@ -241,6 +252,17 @@ class ImageSet:
         for images in self.batches(DIGEST_BATCH):
             for image in images:
                 yield np.ascontiguousarray(image, dtype="<f4").tobytes()
+
+
+def _of_rows(stream: Callable[[int], Iterator[Pixels]], rows: NDArray[np.int64], batch_size: int) -> Iterator[Pixels]:
+    # What a stream yields of some rows, ascending.
+    start = 0
+    for images in stream(batch_size):
+        end = start + len(images)
+        inside = rows[(rows >= start) & (rows < end)] - start
+        start = end
+        if inside.size:
+            yield images[inside]
 
 
 def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, preprocessing: str) -> ImageSet:
@@ -296,9 +318,12 @@ def from_pixels(
         File that errors about labels name.
     """
 
-    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
+    def stored(batch_size: int) -> Iterator[NDArray[np.uint8]]:
         for start in range(0, len(pixels), batch_size):
-            yield unit_range(pixels[start : start + batch_size])
+            yield pixels[start : start + batch_size]
+
+    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
+        return map(unit_range, stored(batch_size))
 
     _, height, width, channels = pixels.shape
     return ImageSet(
@@ -307,6 +332,7 @@ def from_pixels(
         image_shape=(channels, height, width),
         preprocessing="pixels divided by 255",
         stream=stream,
+        stored=stored,
         class_names=class_names,
     )
 

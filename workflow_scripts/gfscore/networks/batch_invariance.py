@@ -6,11 +6,14 @@ normalisation), batch statistics and randomised defences.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.outputs import Images, Logits, Run, first_line
+from gfscore.networks.outputs import Images, Logits, StoredPixels, first_line
 
 SAMPLES = 8
 """Number of images that are computed again, spread over all batches."""
@@ -39,8 +42,8 @@ def rounds_finely(number_type: str) -> bool:
 
 
 def require_invariant(
-    run: Run,
-    images: Images,
+    run: Callable[[Any], Logits],
+    images: Images | StoredPixels,
     rows: NDArray[np.int64],
     logits: Logits,
     *,
@@ -52,9 +55,9 @@ def require_invariant(
     Parameters
     ----------
     run : callable
-        From images (n, C, H, W) to logits.
+        From images to logits.
     images : ndarray
-        A batch (b, C, H, W).
+        A batch of b images, as `run` takes them.
     rows : ndarray of int
         The images of the batch that are computed again one by one, (m,).
     logits : ndarray
@@ -94,7 +97,9 @@ def require_invariant(
         )
 
 
-def _logits_alone(run: Run, image: Images, classes: int, where: str) -> NDArray[np.float64]:
+def _logits_alone(
+    run: Callable[[Any], Logits], image: Images | StoredPixels, classes: int, where: str
+) -> NDArray[np.float64]:
     copy = image[None].copy()
     try:
         logits = np.asarray(run(copy), dtype=np.float64)

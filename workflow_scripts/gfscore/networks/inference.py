@@ -16,7 +16,7 @@ from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import device_of, move_to, refuse_small_gpu, resolve_device
 from gfscore.networks.model_source import Manifest
 from gfscore.networks.number_types import BATCH, search_agreement, searched_logits
-from gfscore.networks.outputs import FLOAT32, Images, LabelledImages, Logits
+from gfscore.networks.outputs import FLOAT32, Images, LabelledImages, Logits, StoredPixels
 from gfscore.networks.precision import DRIFT_SAMPLES, FULL, drift, faster, reproducible_arithmetic
 
 CHUNK_BYTES = 1 << 21
@@ -105,7 +105,7 @@ class _Extraction:
         """Logits (N, K) by `size` images at a time."""
         repeated_rows = spread_over(len(images), SAMPLES)
         batches_per_chunk = max(1, CHUNK_BYTES // (size * 4 * math.prod(images.image_shape)))
-        chunks = _page_locked(images.batches(size * batches_per_chunk), self.device)
+        chunks = _chunks(images, size * batches_per_chunk, self.device)
         logits = []
         start = 0
         for chunk in computed_ahead(chunks):
@@ -129,7 +129,7 @@ class _Extraction:
             start += len(chunk)
         return np.concatenate(logits)
 
-    def _batch_logits(self, images: Images) -> Logits:
+    def _batch_logits(self, images: Images | StoredPixels) -> Logits:
         logits = self.classifier.logits(images, device=self.device)
         if self.classes is None and logits.ndim == 2:
             self.classes = logits.shape[1]
@@ -143,13 +143,13 @@ class _Extraction:
         return logits
 
 
-def _page_locked(batches: Iterator[Images], device: str) -> Iterator[Images]:
-    # Transfers to a GPU are nearly twice as fast from page-locked memory.
-    for batch in batches:
-        if device == "cpu":
-            yield batch
-        else:
-            yield torch.from_numpy(batch).pin_memory().numpy()
+def _chunks(images: LabelledImages, size: int, device: str) -> Iterator[Images | StoredPixels]:
+    if device == "cpu":
+        yield from images.batches(size)
+        return
+    # A GPU gets what is stored, a quarter of the bytes, and from page-locked memory nearly twice as fast.
+    for chunk in images.stored_batches(size):
+        yield torch.from_numpy(chunk).pin_memory().numpy()
 
 
 # Checks of the logits

@@ -19,6 +19,9 @@ from gfscore.statistics.logits import FLOOR, LOGARITHMS_TAKEN, both_classes, is_
 Images = NDArray[np.float32]
 """Images (n, C, H, W) float32, pixels in [0, 1] unless preprocessed."""
 
+StoredPixels = NDArray[np.uint8]
+"""Images (n, H, W, C) uint8, whose pixels are 255 times those of `Images`."""
+
 Logits = NDArray[np.float32]
 """Logits (n, K) float32."""
 
@@ -46,6 +49,9 @@ class LabelledImages(Protocol):
 
     def batches(self, batch_size: int) -> Iterator[Images]:
         """Yield the images in their order, at most `batch_size` at a time."""
+
+    def stored_batches(self, batch_size: int) -> Iterator[Images | StoredPixels]:
+        """Yield the images as they are stored: pixels (n, H, W, C) uint8 where they are, else as `batches`."""
 
     def select(self, rows: NDArray[np.int64]) -> LabelledImages:
         """Images of some rows, ascending."""
