@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +36,9 @@ from pyautoattack.autopgd_base import APGDAttack
 from timing import row
 from torch.utils.flop_counter import FlopCounterMode
 
-from gfscore.attacks.ball_attacks import pgd
+from gfscore.attacks.ball_attacks import auto_pgd, pgd
+from gfscore.attacks.goals import LESS_LIKELY
+from gfscore.attacks.minimal_norm import deepfool, fmn
 from gfscore.attacks.search import on_device
 from gfscore.core.files import write_text
 from gfscore.images.image_set import from_arrays
@@ -218,6 +221,45 @@ PGD = {"name": "pgd", "steps": STEPS, "step_size": EPS / 8, "restarts": 1}
 AUTO_PGD = {"name": "apgd-ce", "steps": STEPS, "restarts": 1}
 
 
+FEW = 8
+"""Images of which the waits of an attack are counted."""
+
+
+def waits(run, device):
+    """How often the host waits for the device in a function; never for the processor."""
+    if device == "cpu":
+        run()
+        return 0
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchronizing" in str(warning.message) for warning in caught)
+
+
+def waits_of_steps(network, x, y, device):
+    """Rows: how often the host waits in a step of each attack, none of which fools an image."""
+    draws = Draws.of(seeds_of_samples(0, "adversarial", np.arange(len(x))), x.device)
+    in_ball = {"ball": {"norm": "linf", "eps": EPS}, "draws": draws, "restarts": 1}
+    by_distance = {"norm": "l2", "largest_distance": 3.0}
+    searches = {
+        "PGD": partial(pgd, network, x, y, step_size=EPS / 8, **in_ball),
+        "Auto-PGD": partial(auto_pgd, network, x, y, goal=LESS_LIKELY, **in_ball),
+        # Steps that stay before the boundary, so that no image is done.
+        "DeepFool": partial(deepfool, network, x, y, overshoot=-0.999, **by_distance),
+        "FMN": partial(fmn, network, x, y, **by_distance),
+    }
+    for name, run in searches.items():
+        shorter, longer = (waits(partial(run, steps=steps), device) for steps in (STEPS, 2 * STEPS))
+        yield row(
+            f"waits for the device in a step of {name}", (longer - shorter) / STEPS,
+            f"{longer} in {2 * STEPS} steps, {shorter} in {STEPS}", unit="waits",
+        )  # fmt: skip
+
+
 def attacks(size):
     """PGD beside bare passes in float32, PGD and Auto-PGD beside libraries as they come."""
     network, pixels, labels = attacked_network(size)
@@ -244,6 +286,7 @@ def attacks(size):
             attack["name"]: by_the_clock(partial(measured, network, pixels, labels, attack=attack, search=search), 2)
             for attack in (PGD, AUTO_PGD)
         }
+        yield from waits_of_steps(network, x[:FEW], y[:FEW], size.device)
     model = foolbox.PyTorchModel(network, bounds=(0, 1), device=size.device)
     library = foolbox.attacks.LinfPGD(abs_stepsize=EPS / 8, steps=STEPS, random_start=True)
 
