@@ -183,11 +183,7 @@ def test_offsets_lie_on_the_device_of_the_network(network, pixels):
 THREAT = LINF | {"step_size": 0.02, "steps": 2}
 
 
-# torch does not trace a network on the pretended device, as certified training does.
-TRACED = ("IBP", "CROWN_IBP", "SABR")
-
-
-@pytest.mark.parametrize("method", [method for method in training_methods() if method not in TRACED])
+@pytest.mark.parametrize("method", training_methods())
 def test_a_training_on_a_device_ends_in_the_weights_of_one_on_the_cpu(method):
     pixels = np.random.default_rng(1).random((16, *SHAPE), dtype=np.float32)
     labels = np.arange(16) % CLASSES

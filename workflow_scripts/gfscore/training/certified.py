@@ -57,12 +57,14 @@ class TracedNetwork:
     @classmethod
     def of(cls, network: Module, images: Tensor) -> TracedNetwork:
         """Trace a network for images of a shape; InputError where torch cannot."""
+        # On the processor, wherever the network is: the present weights take the place of these.
         names = [name for name, _ in network.named_parameters()]
-        weights = [weight.detach() for weight in network.parameters()]
-        image = images[:1].detach()
+        weights = [weight.detach().cpu() for weight in network.parameters()]
+        buffers = {name: buffer.cpu() for name, buffer in network.named_buffers()}
+        image = images[:1].detach().cpu()
 
         def forward(image: Tensor, *values: Tensor) -> Tensor:
-            return functional_call(network, dict(zip(names, values, strict=True)), image)
+            return functional_call(network, {**buffers, **dict(zip(names, values, strict=True))}, image)
 
         return cls(traced(forward, image, *weights), tuple(image.shape))
 

@@ -53,7 +53,7 @@ class Rearrangement(Affine):
         for places, shape in zip(self.places, self.input_shapes, strict=True):
             size = torch.Size(shape).numel()
             result = flat.new_zeros(len(rows), size + 1)
-            result.index_add_(1, places, flat)
+            result.index_add_(1, places.to(rows.device), flat)
             results.append(result[:, 1:].reshape(len(rows), *shape))
         return tuple(results)
 
