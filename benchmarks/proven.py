@@ -4,6 +4,7 @@ sdp        200 images that papers on verification share, four adversarially trai
 trained    1,017 images, three networks that were trained to be provable, l_inf 2/255: proven and attacked by class
 oval21     30 properties of a competition of verifiers, VNN-COMP 2021
 crown      the time of linear bounds alone on the 200 images
+certificates  the time that a check of all proofs of the 200 images takes, beside that of finding them again
 
 Each sample is tried with rising budgets, until the processor time of its network is used up. What is finished is kept
 in results/cache/proven, so that a run that was killed goes on.
@@ -29,6 +30,9 @@ from gfscore.measures.adversarial.batch import measure_batch
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.onnx_models import converted
 from gfscore.proofs.balls import Ball
+from gfscore.proofs.certificates import Certificate, Claim, image_digest
+from gfscore.proofs.checking.check import check
+from gfscore.proofs.checking.plain_network import PlainNetwork
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove, prove_in, surely_misclassified
@@ -204,14 +208,47 @@ def sdp_rows():
         for budget, seconds, proven in ledger.curve():
             points.append(f"{100 * proven / len(labels):.1f}% at {budget:,} bounds ({seconds + attack_seconds:,.0f} s)")
         seconds = ledger.seconds() + attack_seconds
+        checked = ""
+        if (CACHE / f"{name}-certificates.json").is_file():
+            checked = "; " + json.loads((CACHE / f"{name}-certificates.json").read_text())["words"]
         yield row(
             f"proven: share of 200 images at l_inf 2/255, {name}",
             share,
             f"after {seconds:,.0f} s of one core, of {SECONDS['sdp']:,} s allowed; {'; '.join(points)}; "
-            f"{100 * survived.mean():.1f}% survive attacks, and none of the others is proven",
+            f"{100 * survived.mean():.1f}% survive attacks, and none of the others is proven{checked}",
             target=published,
             unit="% of the images",
         )
+
+
+def certificates(networks=SDP, largest=BUDGETS[-1]):
+    """Find the proofs of the 200 images again, and check their certificates as somebody who is handed them would."""
+    images, labels = sdp_images()
+    for name in networks:
+        ledger, layers = Ledger(name), layers_of(name)
+        plain = PlainNetwork(layers.graph.plain())
+        finding, checking, sizes = 0.0, 0.0, []
+        for index in range(len(labels)):
+            if ledger.status(index) != "proven" or ledger.budget(index) > largest:
+                continue
+            chosen = slice(index, index + 1)
+            budget = ledger.budget(index)
+            started = time.process_time()
+            (proof,) = prove(layers, images[chosen], labels[chosen], norm="linf", eps=EPS, budget=budget)
+            content = proof.certificate.to_bytes()
+            found = time.process_time()
+            claim = Claim(plain.digest, image_digest(images[index]), int(labels[index]), "linf", EPS)
+            check(Certificate.from_bytes(content), claim, plain, images[index])
+            finding += found - started
+            checking += time.process_time() - found
+            sizes.append(len(content))
+        words = (
+            f"{len(sizes)} certificates found in {finding:.0f} s, all accepted by the checker in {checking:.0f} s; "
+            f"{np.median(sizes) / 1000:.0f} kB at the median, {max(sizes) / 1000:,.0f} kB at most"
+        )
+        print(f"{name}: {words}", flush=True)
+        with atomic(CACHE / f"{name}-certificates.json") as temporary:
+            temporary.write_text(json.dumps({"words": words}))
 
 
 def trained(networks=TRAINED, largest=BUDGETS[-1]):
@@ -376,7 +413,7 @@ def crown_rows():
     )
 
 
-PARTS = {"sdp": sdp, "trained": trained, "oval21": oval21, "crown": crown}
+PARTS = {"sdp": sdp, "trained": trained, "oval21": oval21, "crown": crown, "certificates": certificates}
 """What computes the outcomes of each part."""
 
 
