@@ -15,7 +15,7 @@ from junitparser import JUnitXml
 from gfscore.audit.verdicts.verdict import read_verdict
 from helpers.configurations import laid_over
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(120)]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,9 +59,7 @@ def compared_with_the_last_release(audit):
 
 
 def test_a_release_is_gated_against_the_bundle_of_the_last_one(fresh_copy, tmp_path):
-    repository = fresh_copy()
-    (tmp_path / "gfscore").symlink_to(repository.path)
-    (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    repository = checked_out(fresh_copy(), tmp_path)
     labels = np.repeat(np.arange(3), 300)
     logits = np.random.default_rng(0).normal(size=(900, 3))
     audit, last_release = repository.path / "audits/release.yaml", repository.path / "last-release"
@@ -74,10 +72,17 @@ def test_a_release_is_gated_against_the_bundle_of_the_last_one(fresh_copy, tmp_p
             audit.write_text(compared_with_the_last_release(audit))
         variables = {"MODEL": str(tmp_path / "logits.npz"), "DATA": "", "GITHUB_STEP_SUMMARY": str(tmp_path / "said")}
         status = run_job(tmp_path, github_steps(), **variables)
-        outcomes[name] = (status, [rule.verdict for rule in judged(repository.path).rules])
+        report = JUnitXml.fromfile(str(repository.path / "gate.xml"))
+        verdicts = [rule.verdict for rule in judged(repository.path).rules]
+        outcomes[name] = (status, verdicts, report.tests, report.failures)
         shutil.rmtree(last_release, ignore_errors=True)
         (repository.path / "bundle").rename(last_release)
-    assert outcomes == {"first": (0, ["PASS"]), "second": (0, ["PASS", "PASS"]), "third": (1, ["PASS", "FAIL"])}
+        assert (last_release / "audits/release/report.html").is_file()
+    assert outcomes == {
+        "first": (0, ["PASS"], 1, 0),
+        "second": (0, ["PASS", "PASS"], 2, 0),
+        "third": (1, ["PASS", "FAIL"], 2, 1),
+    }
     assert re.findall(r"^release: (\w+)", (tmp_path / "said").read_text(), flags=re.MULTILINE) == [
         "PASS",
         "PASS",
@@ -89,22 +94,27 @@ def judged(folder):
     return read_verdict(folder / "results/audits/release/verdict.json")
 
 
-@pytest.mark.parametrize("steps", [github_steps, gitlab_steps])
-def test_a_bad_model_stops_the_pipeline_and_a_good_one_does_not(fresh_copy, tmp_path, steps):
-    repository = fresh_copy()
-    (tmp_path / "gfscore").symlink_to(repository.path)
+def checked_out(repository, workspace):
+    """A copy of the repository where the job has it, which makes no figures as files."""
+    (workspace / "gfscore").symlink_to(repository.path)
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    repository.leave_out_figures()
+    return repository
+
+
+def test_a_bad_model_stops_the_pipeline_of_gitlab_and_a_good_one_does_not(fresh_copy, tmp_path):
+    repository = checked_out(fresh_copy(), tmp_path)
     model = tmp_path / "model"
     model.mkdir()
     labels = np.repeat(np.arange(3), 60)
     logits = np.random.default_rng(0).normal(size=(180, 3))
-    variables = {"MODEL": str(model / "logits.npz"), "DATA": "", "GITHUB_STEP_SUMMARY": str(tmp_path / "said")}
+    variables = {"MODEL": str(model / "logits.npz"), "DATA": ""}
 
     outcomes = {}
     # by how much the logit of the true class leads, by class: one class of the bad model is guessed
     for name, leads in (("bad", [4, 4, 0]), ("good", [4, 4, 4])):
         np.savez(model / "logits.npz", logits=logits + np.diag(leads)[labels], labels=labels)
-        status = run_job(tmp_path, steps(), **variables)
+        status = run_job(tmp_path, gitlab_steps(), **variables)
         report = JUnitXml.fromfile(str(repository.path / "gate.xml"))
         outcomes[name] = (status, report.tests, report.failures)
         bundle = repository.path / "bundle"

@@ -112,7 +112,11 @@ def test_a_refusal_writes_nothing(repository):
 
 @pytest.fixture(scope="module")
 def others(repository, real_data):
-    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities."""
+    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities.
+
+    Their audits make no figures as files, as that of the first test does.
+    """
+    repository.leave_out_figures()
     folder = repository.path / "mine"
     network, binary = own_files.network(real_data), own_files.binary_network(real_data)
     own_files.write_onnx(binary, folder / "sigmoid.onnx", head="Sigmoid")
