@@ -102,7 +102,7 @@ rule import_release:
     group:
         submitted_with("audit")
     conda:
-        "../envs/analysis.yaml"
+        "../envs/torch.yaml"
     resources:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
