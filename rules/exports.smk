@@ -34,6 +34,9 @@ rule export_audit:
         "results/logs/exports/{audit}/export_audit.log",
     conda:
         "../envs/analysis.yaml"
+    resources:
+        mem_mb=by_attempt(4000),
+        runtime=by_attempt(60),
     params:
         title=of_audit(lambda audit: audit.title),
         measures=of_audit(PlannedAudit.measure_entries),
