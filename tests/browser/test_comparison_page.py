@@ -42,6 +42,10 @@ def changes(models, classes, measures, *, declined):
         values = {"second": 0.1, "change": -0.4, "low": -0.5, "high": -0.3, "verdict": WORSE}
         for column, value in values.items():
             frame.loc[frame.index[-1], column] = value
+    # Every sample is decided.
+    for end in ("first", "second"):
+        frame[f"{end}_most"] = frame[end]
+    frame["change_least"] = frame["change_most"] = frame["change"]
     return frame
 
 
