@@ -150,8 +150,7 @@ class ImageSet:
                 raise InputError(f"images from row {count} on have pixels outside [0, 1]: check the value range")
             count += len(images)
             yield images
-        if count != len(self):
-            raise InputError(f"{count} images for {len(self)} labels; give one label per image")
+        self._require_count(count)
 
     def stored_batches(self, batch_size: int) -> Iterator[NDArray[np.uint8] | NDArray[np.float32]]:
         """Yield the images as they are stored, pixels (n, H, W, C) uint8, where they are; else as `batches` does."""
@@ -162,6 +161,9 @@ class ImageSet:
         for pixels in self.stored(batch_size):
             count += len(pixels)
             yield pixels
+        self._require_count(count)
+
+    def _require_count(self, count: int) -> None:
         if count != len(self):
             raise InputError(f"{count} images for {len(self)} labels; give one label per image")
 

@@ -149,11 +149,11 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
     target: Any = step.target
     arguments: Any = fx.map_arg(step.args, lambda node: values[node])
     keywords: Any = fx.map_arg(step.kwargs, lambda node: values[node])
+    # Weights were brought to the CPU, so what the network makes on its device is made there too.
+    if "device" in keywords:
+        keywords = keywords | {"device": "cpu"}
     symbolic = any(isinstance(values[node], Symbol | list) for node in step.all_input_nodes)
     if not symbolic:
-        # Weights were brought to the CPU, so what the network makes on its device is made there too.
-        if "device" in keywords:
-            keywords = keywords | {"device": "cpu"}
         return target(*arguments, **keywords)
     if target is operator.getitem:
         value, index = arguments

@@ -16,8 +16,6 @@ def _constant(builder: Builder, call: Call) -> Tensor:
     arguments = {}
     for name, value in call.arguments.items():
         arguments[name] = torch.zeros(value.shape) if isinstance(value, Symbol) else value
-    if "device" in arguments:
-        arguments["device"] = "cpu"
     return call.run(**arguments)
 
 

@@ -170,11 +170,12 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
     before = numbers.span(shown["first"], shown["first_most"])
     after = numbers.span(shown["second"], shown["second_most"])
     change = f"{_name(shown)}: {before}, then {after}"
-    bounds = f"a change of {numbers.number(shown['change'])}, {numbers.interval(shown['low'], shown['high'])}"
+    of_class = numbers.interval(shown["low"], shown["high"])
     if shown["change_most"] > shown["change_least"]:
         of_samples = numbers.interval(shown["change_least"], shown["change_most"])
-        of_class = numbers.interval(shown["low"], shown["high"])
         bounds = f"a change of {of_samples} of these samples, {of_class} of the class"
+    else:
+        bounds = f"a change of {numbers.number(shown['change'])}, {of_class}"
     if len(worse):
         counted_classes = f"{numbers.count(len(worse))} of {numbers.counted(len(rows), 'class')}"
         if len(rows[["label", "measure"]].drop_duplicates()) > 1:

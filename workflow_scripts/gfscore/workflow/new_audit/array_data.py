@@ -15,6 +15,7 @@ from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import PlainSettings
 from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
 from gfscore.images.sources.npz import IMAGE, LABEL
+from gfscore.workflow.new_audit.request import MOST_OPTIONS
 
 IMAGE_NAMES = {"x", "image", "images", "img", "imgs", "data", "input", "inputs", "pixels"}
 LABEL_NAMES = {"y", "label", "labels", "target", "targets", "class", "classes"}
@@ -29,9 +30,6 @@ PLAUSIBLE_WHITE = 128
 
 NEARLY = 0.9
 """Least share of -1 to 1 that pixels reach both ways where that is their range."""
-
-MOST_OPTIONS = 4
-"""Choices that a message lists."""
 
 
 @dataclass(frozen=True)

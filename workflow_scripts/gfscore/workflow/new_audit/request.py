@@ -17,6 +17,9 @@ NETWORK_OPTIONS = (
 )  # fmt: skip
 """Options that say how images are read and shown to a network, in the order of the command's help."""
 
+MOST_OPTIONS = 4
+"""Choices that a message lists."""
+
 
 @dataclass(frozen=True)
 class Request:

@@ -15,6 +15,7 @@ from gfscore.images.sources.image_csv import SEPARATORS
 from gfscore.tables.binary_files import ROW_NAMES, unreadable
 from gfscore.tables.csv_files import read_csv
 from gfscore.tables.logit_files import LABELS
+from gfscore.workflow.new_audit.request import MOST_OPTIONS
 
 IMAGE_COLUMNS = (
     "image", "img", "path", "file", "filename", "file_name", "filepath", "file_path", "image_path", "img_path",
@@ -26,9 +27,6 @@ TABLE_ENDINGS = (".csv", ".tsv")
 
 MOST_FOLDERS = 2000
 """Folders below that of a table in which its images are looked for."""
-
-MOST_OPTIONS = 4
-"""Choices that a message lists."""
 
 
 def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]:
