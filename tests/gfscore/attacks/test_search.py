@@ -14,7 +14,7 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
 from gfscore.networks.number_types import confirmed
-from gfscore.networks.precision import search_arithmetic, search_precision
+from gfscore.networks.precision import network_in, search_precision
 from helpers.networks import curved, grey, one_thread, predicted, pretended  # noqa: F401
 from helpers.real_bounds import sequence_of
 from helpers.samples import draws_of, seeds_of
@@ -56,7 +56,7 @@ def flips_in_bfloat16():
 def test_a_success_that_float32_does_not_confirm_never_counts(kind, robust):
     network, images = flips_in_bfloat16(), grey(6)
     labels = np.zeros(6, dtype=np.int64)
-    with search_arithmetic(network, "bfloat16") as fast, torch.no_grad():
+    with network_in(network, "bfloat16") as fast, torch.no_grad():
         assert misclassified(fast(torch.from_numpy(images)), torch.from_numpy(labels)).all()
     exact, fast = measured(kind, network, images, labels), measured(kind, network, images, labels, "bfloat16")
     np.testing.assert_array_equal(fast["value"], robust)
@@ -196,7 +196,7 @@ def test_tensor_float_is_allowed_during_the_search_alone():
 def test_only_the_passes_of_the_network_are_in_bfloat16():
     network = curved(3)
     images = torch.from_numpy(grey(4)).requires_grad_()
-    with search_arithmetic(network, "bfloat16") as fast:
+    with network_in(network, "bfloat16") as fast:
         logits = fast(images)
         assert torch.rand(2, 2).matmul(torch.rand(2, 2)).dtype == torch.float32
     slope = torch.autograd.grad(logits.sum(), images)[0]

@@ -292,3 +292,42 @@ def test_radius_agrees_with_the_exact_one_when_draws_are_many():
     )
     assert 0.29 < columns["radius"][0] < 0.3
     assert columns["lower_bound"][0] == pytest.approx(norm.cdf(0.3 / 0.5), abs=0.006)
+
+
+class RoundedHalfSpace(nn.Module):
+    """A linear network, whose sums autocast rounds; class 1 beyond a plane through the middle of the cube."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+        direction = torch.tensor(DIRECTION, dtype=torch.float32)
+        self.linear.weight.data = torch.stack([-direction, direction])
+        self.linear.bias.data = torch.tensor([2.5, -2.5])
+
+    def forward(self, x):
+        return self.linear(x.flatten(1))
+
+
+def test_votes_in_bfloat16_are_those_of_the_rounded_network_and_their_drift_is_told():
+    images, distance = points(200)
+    labels = np.ones(200, dtype=int)
+    exact = measured(images, labels, network=RoundedHalfSpace(), selection_samples=200)
+    rounded = measured(images, labels, network=RoundedHalfSpace(), selection_samples=200, precision="bfloat16")
+    assert np.isnan(exact["drift"]).all()
+    # 8 bits of logits of about 1: only copies within some hundredths of the plane change sides.
+    assert 0 < rounded["drift"].mean() < 0.05
+    assert rounded["drift"][np.abs(distance) < 0.1].mean() > rounded["drift"][np.abs(distance) > 0.5].mean()
+    assert np.abs(rounded["radius"] - exact["radius"]).max() < 0.3
+    assert (rounded["lower_bound"] != exact["lower_bound"]).any()
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_a_precision_that_the_classifier_does_not_have_is_refused(precision):
+    images, _ = points(2)
+    without_network = Classifier("", None, 2, None, run=lambda x: np.zeros((len(x), 2), np.float32))
+    settings = Certified(smoothing=Smoothing(**SMOOTHING | {"precision": precision}))
+    with pytest.raises(InputError, match="precision"):
+        measure_batch(without_network, images, np.zeros(2, int), settings=settings, seeds=seeds_of(images))
+    if precision == "tf32":
+        with pytest.raises(InputError, match="cpu"):
+            measured(images, np.zeros(2, int), network=RoundedHalfSpace(), precision=precision)

@@ -18,7 +18,7 @@ from gfscore.attacks.goals import Goal
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.precision import BFLOAT16, FULL, search_arithmetic
+from gfscore.networks.precision import BFLOAT16, FULL, network_in
 from gfscore.statistics.draws import Draws
 
 Attack = Callable[..., tuple[Tensor, Tensor]]
@@ -200,7 +200,7 @@ def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor]
         return attack
 
     def search(network: Module, images: Tensor, aims: Tensor, **settings: Any) -> tuple[Tensor, Tensor]:
-        with search_arithmetic(network, precision) as fast_network:
+        with network_in(network, precision) as fast_network:
             points, passes = attack(fast_network, images, aims, **settings)
             points = points.detach()
             claimed = reached(logits_of(fast_network, points), aims)

@@ -142,7 +142,7 @@ def drift(exact: Logits, faster_logits: Logits, labels: NDArray[np.integer]) -> 
     return {name: f"{value:.6g}" for name, value in values.items()}
 
 
-# Searches of attacks
+# Searches of attacks, and votes of noisy copies
 
 
 def search_precision(setting: str, classifier: Classifier, *, device: str) -> str:
@@ -170,8 +170,8 @@ def search_precision(setting: str, classifier: Classifier, *, device: str) -> st
     if classifier.network is None or classifier.number_type != FULL:
         return FULL
     if setting == "auto":
-        return TF32 if _has_tf32(device) else FULL
-    if setting == TF32 and not _has_tf32(device):
+        return TF32 if has_tf32(device) else FULL
+    if setting == TF32 and not has_tf32(device):
         raise InputError(
             f"inference: search: tf32, but this model runs on a device without TF32 ({device}); write search: auto, "
             "which takes TF32 where there is some, or device: cuda beside it on a machine with a GPU that has TF32"
@@ -179,14 +179,15 @@ def search_precision(setting: str, classifier: Classifier, *, device: str) -> st
     return setting
 
 
-def _has_tf32(device: str) -> bool:
+def has_tf32(device: str) -> bool:
+    """Whether networks on a device, "cpu" or "cuda", can compute in TF32."""
     if device == "cpu" or not torch.cuda.is_available():
         return False
     return torch.cuda.get_device_capability()[0] >= TF32_CAPABILITY
 
 
 @contextmanager
-def search_arithmetic(network: nn.Module, precision: str) -> Iterator[nn.Module]:
+def network_in(network: nn.Module, precision: str) -> Iterator[nn.Module]:
     """Yield a network with the same weights whose passes are in another precision, with logits in float32.
 
     Parameters
@@ -194,8 +195,8 @@ def search_arithmetic(network: nn.Module, precision: str) -> Iterator[nn.Module]
     network : torch.nn.Module
         From images (n, C, H, W) float32 to logits (n, K).
     precision : str
-        "float32", "tf32" or "bfloat16". In bfloat16 are only the passes of the network, forward and backward; what an
-        attack computes besides stays in float32. TF32 holds for everything until the context ends.
+        "float32", "tf32" or "bfloat16". In bfloat16 are only the passes of the network, forward and backward; what else
+        is computed stays in float32. TF32 holds for everything until the context ends.
     """
     if precision != BFLOAT16:
         with tensor_float(precision == TF32):

@@ -31,6 +31,10 @@ class Smoothing(Closed):
     estimation_samples: Annotated[Draws, Field(description="Other noisy copies that bound its probability.")] = 1000
     alpha: Annotated[float, Field(gt=0, lt=0.5, description="Error probability of one certificate.")] = 0.001
     batch_size: CopiesAtOnce = 1024
+    precision: Annotated[
+        Literal["float32", "tf32", "bfloat16"],
+        Field(description="Arithmetic of the copies that vote: the certificate is of the network in this arithmetic."),
+    ] = "float32"
     sandwich: Annotated[
         Sandwich | None,
         Field(description="Attack on the smoothed classifier within each certified radius; null for none."),
@@ -90,9 +94,12 @@ def describe(settings: Certified) -> Measure:
     largest = settings.largest_radius
     # How often radii computed elsewhere are wrong is unknown.
     alpha = 0.0
+    base = "the classifier before smoothing"
     if settings.smoothing is not None:
         largest = provable_radius(settings.smoothing)
         alpha = settings.smoothing.alpha
+        if settings.smoothing.precision != "float32":
+            base += f", which votes in {settings.smoothing.precision}"
     return Measure(
         title="Certified l2 radius of the smoothed classifier",
         value_range=(0.0, largest or 0.0),
@@ -100,7 +107,7 @@ def describe(settings: Certified) -> Measure:
         explanation=(
             "Radius within which no perturbation changes the prediction of the randomly smoothed classifier, for a "
             "right prediction; 0 for a wrong one or an abstention. Each radius holds with the confidence of its own "
-            "test, and says nothing about the classifier before smoothing."
+            f"test, and says nothing about {base}."
         ),
         alpha=alpha,
     )
@@ -127,6 +134,8 @@ def forward_passes(settings: Certified, _classes: int) -> float:
     if smoothing is None:
         return 0
     passes = smoothing.selection_samples + smoothing.estimation_samples
+    if smoothing.precision != "float32":
+        passes += 2 * smoothing.selection_samples
     if smoothing.sandwich is not None:
         passes += 3 * smoothing.sandwich.steps * smoothing.sandwich.gradient_draws
     return passes
@@ -153,16 +162,22 @@ KIND = Kind(
         Column("abstained", "bool", "no class had a proven majority"),
         Column("draws", "int64", "noisy copies that decided; null where unknown"),
         Column("lower_bound", "float64", "lower confidence bound of the top class's probability; null where unknown"),
+        Column(
+            "drift",
+            "float64",
+            "share of the noisy copies of the selection that float32 gives another class; null where votes are in "
+            "float32, or unknown",
+        ),
         Column("attacked", "bool", "the certificate was attacked; null where unknown"),
         Column("refuted", "bool", "an attack on the smoothed classifier showed it wrong; null where unknown"),
     ),
-    version=2,
+    version=3,
     forward_passes=forward_passes,
     copies_at_once=lambda settings: settings.smoothing.batch_size if settings.smoothing else 1,
     runtime=1440,
     value="radius within which the *smoothed* classifier cannot change; 0 if it is wrong or abstains",
     passes=(
-        "noisy copies that select plus those that estimate, without gradients; the attack on the certificates "
-        "(`sandwich`) adds steps x gradient draws"
+        "noisy copies that select plus those that estimate, without gradients; a `precision` other than "
+        "float32 adds twice those that select; the attack on the certificates (`sandwich`) adds steps x gradient draws"
     ),
 )

@@ -3,6 +3,10 @@
 The attack shows how far certificates are from what is true: what it finds, the certificate excluded.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,10 +18,11 @@ from gfscore.attacks.search import gradient_of
 from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, Certified, Smoothing
 from gfscore.measures.certified.radii import fewest_votes
-from gfscore.measures.certified.smoothing import certify, count_votes
+from gfscore.measures.certified.smoothing import SELECTION, certify, count_votes, selection_votes
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
+from gfscore.networks.precision import FULL, TF32, has_tf32, network_in
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.proportions import lower_shares
 
@@ -70,8 +75,14 @@ def measure_batch(
     -------
     dict
         Arrays (n,): value, the radius where the prediction is the label, else 0; prediction, the class of the smoothed
-        classifier, -1 for an abstention; radius, pixels in [0, 1]; abstained; draws; lower_bound; attacked, whether
+        classifier, -1 for an abstention; radius, pixels in [0, 1]; abstained; draws; lower_bound; drift, the share of
+        the selection's noisy copies that float32 gives another class, NaN where they vote in float32; attacked, whether
         the sandwich attacked the certificate; refuted, whether it was caught wrong; censored, always false.
+
+    Raises
+    ------
+    InputError
+        For a precision that the classifier or its device does not have.
 
     References
     ----------
@@ -79,23 +90,90 @@ def measure_batch(
     """
     smoothing = settings.smoothing
     assert smoothing is not None  # radii computed elsewhere are imported
-    base = BatchedClassifier(classifier, batch_size=smoothing.batch_size)
-    noise = Draws.of(seeds, base.device)
-    x = torch.from_numpy(images).to(base.device)
-    columns = certify(base, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
-    right = columns["prediction"] == labels
+    noise = Draws.of(seeds, torch.device(classifier.device))
+    x = torch.from_numpy(images).to(classifier.device)
 
     attacked = np.zeros(len(labels), dtype=bool)
     refuted = attacked
-    if smoothing.sandwich is not None:
-        attacked = ~columns["abstained"]
-        refuted = attack_certificates(base, x, columns, smoothing=smoothing, noise=noise.stream(ATTACK))
+    with voting_in(classifier, smoothing.precision) as voter:
+        base = BatchedClassifier(voter, batch_size=smoothing.batch_size)
+        columns = certify(base, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
+        if smoothing.sandwich is not None:
+            attacked = ~columns["abstained"]
+            refuted = attack_certificates(base, x, columns, smoothing=smoothing, noise=noise.stream(ATTACK))
 
+    columns["drift"] = np.full(len(labels), np.nan)
+    if smoothing.precision != FULL:
+        columns["drift"] = drift(classifier, x, smoothing=smoothing, noise=noise.stream(CERTIFICATE))
+    right = columns["prediction"] == labels
     columns["value"] = np.where(right, columns["radius"], 0.0)
     columns["censored"] = np.zeros(len(labels), dtype=bool)
     columns["attacked"] = attacked
     columns["refuted"] = refuted
     return columns
+
+
+@contextmanager
+def voting_in(classifier: Classifier, precision: str) -> Iterator[Classifier]:
+    """Yield a classifier with the same weights that classifies noisy copies in another precision.
+
+    Raises
+    ------
+    InputError
+        Unless the precision is float32, for a classifier without a torch network or of another number type; for TF32
+        on a device without it.
+    """
+    if precision == FULL:
+        yield classifier
+        return
+    if classifier.network is None or classifier.number_type != FULL:
+        raise InputError(
+            f"smoothing: precision: {precision} needs a torch network in float32, which this classifier is not; write "
+            "precision: float32"
+        )
+    if precision == TF32 and not has_tf32(classifier.device):
+        raise InputError(
+            f"smoothing: precision: this model runs on a device without tf32 ({classifier.device}); write precision: "
+            "float32 or bfloat16"
+        )
+    with network_in(classifier.network, precision) as network:
+        yield replace(classifier, network=network)
+
+
+def drift(classifier: Classifier, images: Tensor, *, smoothing: Smoothing, noise: Draws) -> NDArray[np.float64]:
+    """Share of each image's noisy copies, those that select its class, that float32 gives another class.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        In float32.
+    images : Tensor
+        (n, C, H, W) on its device.
+    smoothing : Smoothing
+        With the precision that is compared.
+    noise : Draws
+        That of the certificates.
+
+    Returns
+    -------
+    ndarray
+        (n,) float64 in [0, 1].
+    """
+    votes = []
+    for precision in (smoothing.precision, FULL):
+        with voting_in(classifier, precision) as voter:
+            base = BatchedClassifier(voter, batch_size=smoothing.batch_size)
+            votes.append(
+                selection_votes(
+                    base,
+                    images,
+                    draws=smoothing.selection_samples,
+                    sigma=smoothing.sigma,
+                    noise=noise.stream(SELECTION),
+                )[0]
+            )
+    fast, exact = votes
+    return (fast != exact).double().mean(1).cpu().numpy()
 
 
 def attack_certificates(

@@ -72,6 +72,7 @@ def import_radii(
         "clean_prediction": None,
         "draws": None,
         "lower_bound": None,
+        "drift": None,
         "attacked": None,
         "refuted": None,
         "value": (prediction == label) * radius,

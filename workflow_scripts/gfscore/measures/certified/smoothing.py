@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from gfscore.measures.certified import Smoothing
 from gfscore.measures.certified.radii import fewest_votes, radii
@@ -71,15 +70,25 @@ def certify(base: BatchedClassifier, images: Tensor, *, smoothing: Smoothing, no
 
 def select(base: BatchedClassifier, images: Tensor, *, draws: int, sigma: float, noise: Draws) -> Tensor:
     """Class that each image's noisy copies are given most often, (n,) int64; the lowest of ties."""
-    counts: Tensor | int = 0
+    votes, classes = selection_votes(base, images, draws=draws, sigma=sigma, noise=noise)
+    counts = torch.zeros(len(images), classes, dtype=torch.int64, device=base.device)
+    counts.scatter_add_(1, votes, torch.ones_like(votes))
+    return counts.argmax(1)
+
+
+def selection_votes(
+    base: BatchedClassifier, images: Tensor, *, draws: int, sigma: float, noise: Draws
+) -> tuple[Tensor, int]:
+    """Classes of each image's first noisy copies, (n, draws) int64, and their number K."""
+    votes: list[Tensor] = []
+    classes = 0
     done = 0
     while done < draws:
         each = _copies_each(base, len(images), draws - done)
-        votes, classes = noisy_classes(base, images, sigma=sigma, noise=noise.copies(each, done))
-        counts = counts + one_hot(votes, classes).sum(1)
+        predicted, classes = noisy_classes(base, images, sigma=sigma, noise=noise.copies(each, done))
+        votes.append(predicted)
         done += each
-    assert isinstance(counts, Tensor)  # there is at least one draw
-    return counts.argmax(1)
+    return torch.cat(votes, 1), classes
 
 
 def count_votes(
