@@ -83,7 +83,7 @@ onstart:
     set_aside_judgements()
     keep_manifests()
     if forks_steps:
-        prepared.start_server()
+        prepared.start_servers()
 
 
 onsuccess:

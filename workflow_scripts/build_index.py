@@ -1,5 +1,9 @@
 """The page that links the audits of a run."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,5 +1,9 @@
 """The page of an audit: one self-contained file."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Iterable
 from pathlib import Path
 

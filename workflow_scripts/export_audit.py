@@ -1,5 +1,9 @@
 """An audit in the forms that others read: LaTeX, cards of models, a description of its data, and a research object."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,9 @@
 """Open a dataset once, check it, and record what it is."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path

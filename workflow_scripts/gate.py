@@ -1,5 +1,9 @@
 """Stop a release pipeline when an audit fails, or is undecided under a rule that stops then."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Mapping
 from pathlib import Path
 

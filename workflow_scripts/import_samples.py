@@ -1,5 +1,9 @@
 """Bring per-sample values that somebody computed elsewhere into the form of every other samples table."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,5 +1,9 @@
 """The verdict on an audit, with its findings."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,5 +1,9 @@
 """The figures of an audit, as SVG, PDF and PNG."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from pathlib import Path
 
 from gfscore.audit.audit_folder import AuditFolder

@@ -1,5 +1,9 @@
 """Every measure from logits of every model of an audit, once its logits have passed the checks."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

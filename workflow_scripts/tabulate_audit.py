@@ -1,5 +1,9 @@
 """Every table of an audit, from the values of its models per sample, which are read once."""
 
+from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
+
+run_prepared(globals(), WITHOUT_TORCH)
+
 from collections.abc import Mapping
 
 from gfscore.audit.audit_files import AuditFiles

@@ -21,9 +21,11 @@ BEGINNING = """
 import os, sys
 snakemake = None
 from gfscore.workflow.prepared import run_prepared
-run_prepared(globals())
-print("torch" in sys.modules, os.getpid(), flush=True)
+run_prepared(globals(), {server!r})
+print("torch" in sys.modules, "pandas" in sys.modules, os.getpid(), flush=True)
 """
+STEP_OF = {prepared.WITH_TORCH: "extract_logits", prepared.WITHOUT_TORCH: "tabulate_audit"}
+"""Name of the script that asks a server, which imports the step of that name."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,21 +37,24 @@ def found_packages():
 
 
 @pytest.fixture(scope="module")
-def server(found_packages):
-    process = prepared.start_server()
-    yield process
-    del os.environ[prepared.ADDRESS]
-    process.communicate()
+def servers(found_packages):
+    processes = prepared.start_servers()
+    folder = Path(os.environ[prepared.FOLDER])
+    yield
+    del os.environ[prepared.FOLDER]
+    for process in processes:
+        process.communicate()
+    assert not folder.exists()
 
 
 @pytest.fixture
-def started(server, tmp_path):
+def started(servers, tmp_path):
     """Function that starts a script with a given end; what is running at the end of the test is killed."""
     processes = []
 
-    def start(end, **environment):
-        script = tmp_path / f"{len(processes)}.step.py"
-        script.write_text(BEGINNING + end)
+    def start(end, server=prepared.WITH_TORCH, **environment):
+        script = tmp_path / f"{len(processes)}.{STEP_OF[server]}.py"
+        script.write_text(BEGINNING.format(server=server) + end)
         process = subprocess.Popen(
             [sys.executable, script, "argument"],
             cwd=tmp_path,
@@ -67,10 +72,10 @@ def started(server, tmp_path):
         process.communicate()
 
 
-def fork_of(process):
+def fork_of(process, *, torch=True):
     """Number of the process that executes the step."""
-    torch_is_there, number = process.stdout.readline().split()
-    assert torch_is_there == "True" and int(number) != process.pid
+    torch_is_there, pandas_is_there, number = process.stdout.readline().split()
+    assert (torch_is_there, pandas_is_there) == (str(torch), "True") and int(number) != process.pid
     return int(number)
 
 
@@ -117,6 +122,13 @@ def test_the_process_that_waits_ends_as_its_fork_does_and_another_goes_on(starte
     assert other.wait(timeout=60) == 0
 
 
+def test_a_step_with_tables_is_forked_from_a_server_without_torch(started):
+    fork_of(started("import torch"))
+    step = started("print(sys.argv[1])", prepared.WITHOUT_TORCH)
+    fork_of(step, torch=False)
+    assert step.stdout.read() == "argument\n" and step.wait(timeout=60) == 0
+
+
 def test_a_fork_is_killed_with_the_process_that_waits(started):
     process = started("import time\ntime.sleep(60)")
     number = fork_of(process)
@@ -135,18 +147,20 @@ def test_a_fork_starts_no_other_and_uses_no_gpu(started):
 
 def test_without_a_server_a_step_is_executed_by_its_own_process(started, tmp_path):
     process = started("", GFSCORE_PREPARED=str(tmp_path / "nowhere"))
-    torch_is_there, number = process.stdout.readline().split()
-    assert (torch_is_there, int(number)) == ("False", process.pid)
+    torch_is_there, pandas_is_there, number = process.stdout.readline().split()
+    assert (torch_is_there, pandas_is_there, int(number)) == ("False", "False", process.pid)
     assert process.wait(timeout=60) == 0
 
 
-def test_a_server_ends_with_the_run(tmp_path):
+def test_servers_end_with_the_run(tmp_path):
     code = (
-        "from gfscore.workflow import prepared\nimport os\nprint(prepared.start_server().pid)\nos.kill(os.getpid(), 9)"
+        "from gfscore.workflow import prepared\nimport os\n"
+        "print(*(server.pid for server in prepared.start_servers()))\nos.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
+    servers = [int(number) for number in done.stdout.split()]
     deadline = time.monotonic() + 30
-    while is_alive(int(done.stdout or "0")) and time.monotonic() < deadline:
+    while any(map(is_alive, servers)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not is_alive(int(done.stdout))
+    assert len(servers) == 2 and not any(map(is_alive, servers))

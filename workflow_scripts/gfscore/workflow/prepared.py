@@ -1,10 +1,11 @@
-"""Processes of steps that are forked from one that has imported torch already.
+"""Processes of steps that are forked from one that has imported what they import already.
 
-Importing torch and pandas takes longer than most measures of a small network. A run on one machine starts a server,
-which imports them at its first request; a step that asks for it (`run_prepared`, its first statement) is then executed
-by a fork of the server, with the arguments, folder, environment and output of the process that Snakemake started, which
-waits. Each step remains a process of its own: killed with the one that waits, and failing alone. No fork shares a GPU's
-context, since the server uses none.
+Importing torch takes longer than most measures of a small network, importing pandas and scipy longer than the tables of
+a small audit. A run on one machine starts two servers, one with torch and one without. A step that asks for a server
+(`run_prepared`, its first statement) is executed by a fork of it, with the arguments, folder, environment and output of
+the process that Snakemake started, which waits. Before it forks, the server imports the module of the step, and thereby
+what no step before has imported there. Each step remains a process of its own: killed with the one that waits, and
+failing alone. No fork shares a GPU's context, since the servers use none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import json
 import os
 import runpy
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,18 +25,19 @@ import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-ADDRESS = "GFSCORE_PREPARED"
-"""Environment variable with the path of the server's socket."""
+FOLDER = "GFSCORE_PREPARED"
+"""Environment variable with the folder of the servers' sockets."""
+
+WITH_TORCH, WITHOUT_TORCH = "with-torch", "without-torch"
+"""Names of the servers, and of their sockets."""
 
 THREADS = "OMP_NUM_THREADS"
 """Environment variable that Snakemake sets to the threads of a step."""
-
-IMPORTED = ("snakemake.script", "gfscore.measures.job")
-"""What all of these steps import."""
 
 STREAMS = (0, 1, 2)
 
@@ -44,20 +45,22 @@ STREAMS = (0, 1, 2)
 # The step that Snakemake started
 
 
-def run_prepared(script: Mapping[str, Any]) -> None:
-    """Let the server of this run, if there is one, execute a script of Snakemake, and end with its exit status.
+def run_prepared(script: Mapping[str, Any], server: str = WITH_TORCH) -> None:
+    """Let a server of this run, if there is one, execute a script of Snakemake, and end with its exit status.
 
     Parameters
     ----------
     script : mapping
         Globals of the script. Where Snakemake did not start it, as in tests, nothing happens.
+    server : str
+        WITH_TORCH, or WITHOUT_TORCH for a step that imports no torch.
     """
-    address = os.environ.get(ADDRESS)
-    if not address or "snakemake" not in script:
+    folder = os.environ.get(FOLDER)
+    if not folder or "snakemake" not in script:
         return
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(address)
+        connection.connect(f"{folder}/{server}")
     except OSError:
         # The server was killed: this process imports what it needs itself.
         return
@@ -80,14 +83,19 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-# The server
+# The servers
 
 
-def start_server() -> subprocess.Popen[bytes]:
-    """Start the server of this run, which ends with this process; its address is in the environment of all steps."""
+def start_servers() -> list[subprocess.Popen[bytes]]:
+    """Start the servers of this run, which end with this process; their folder is in the environment of all steps."""
     folder = Path(tempfile.mkdtemp(prefix="gfscore-prepared-"))
+    os.environ[FOLDER] = str(folder)
+    return [_start_server(folder / name) for name in (WITH_TORCH, WITHOUT_TORCH)]
+
+
+def _start_server(path: Path) -> subprocess.Popen[bytes]:
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(folder / "steps"))
+    listener.bind(str(path))
     listener.listen()
     # One thread: a fork has no other thread than the one that forks.
     one_thread = {name: "1" for name in (THREADS, "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
@@ -98,10 +106,46 @@ def start_server() -> subprocess.Popen[bytes]:
         env={**os.environ, **one_thread},
     )
     listener.close()
-    os.environ[ADDRESS] = str(folder / "steps")
     # Closes the pipe, as the system does where this process is killed, and waits.
     atexit.register(server.communicate)
     return server
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a step that waits asks for.
+
+    Parameters
+    ----------
+    connection : socket
+        Where it waits for the exit status.
+    streams : list of int
+        Its standard streams.
+    arguments : list of str
+        Its sys.argv.
+    folder : str
+        Its current folder.
+    environment : dict
+        Its environment.
+    """
+
+    connection: socket.socket
+    streams: list[int]
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+
+    @classmethod
+    def received(cls, connection: socket.socket) -> Request:
+        """Read the request of a connection."""
+        _, streams, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
+        with connection.makefile() as file:
+            return cls(connection, streams, **json.loads(file.readline()))
+
+    @property
+    def step(self) -> str:
+        """Name of the step, a module: Snakemake calls its copy of the script <random>.<step>.py."""
+        return Path(self.arguments[0]).stem.rpartition(".")[2]
 
 
 def serve(listener: socket.socket) -> None:
@@ -122,7 +166,13 @@ def serve(listener: socket.socket) -> None:
             _tell_ends(running)
         if listener in ready:
             connection, _ = listener.accept()
-            _import_once()
+            try:
+                request = Request.received(connection)
+            except (OSError, ValueError):
+                # The process that asked was killed meanwhile.
+                connection.close()
+                continue
+            _import_for(request.step)
             process = os.fork()
             if process == 0:
                 signal.set_wakeup_fd(-1)
@@ -130,18 +180,29 @@ def serve(listener: socket.socket) -> None:
                 signal.signal(signal.SIGINT, interruption)
                 for other in (listener, *running.values()):
                     other.close()
-                _run(connection)
+                _run(request)
+            for stream in request.streams:
+                os.close(stream)
             running[process] = connection
         if sys.stdin in ready:
-            shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
+            _remove(Path(listener.getsockname()))
             return
 
 
-def _import_once() -> None:
-    if IMPORTED[-1] in sys.modules:
+def _remove(path: Path) -> None:
+    # A socket, and the folder with the last one.
+    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.parent.rmdir()
+
+
+def _import_for(step: str) -> None:
+    if step in sys.modules:
         return
-    for name in IMPORTED:
-        import_module(name)
+    # What cannot be imported is for the fork to say.
+    for name in ("snakemake.script", step):
+        with suppress(Exception):
+            import_module(name)
     # Objects that no collection touches remain shared with the forks.
     gc.freeze()
 
@@ -159,11 +220,11 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
 # The fork
 
 
-def _run(connection: socket.socket) -> NoReturn:
+def _run(request: Request) -> NoReturn:
     code = 1
     try:
-        _become(connection)
-        threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+        _become(request)
+        threading.Thread(target=_end_with, args=(request.connection,), daemon=True).start()
         runpy.run_path(sys.argv[0], run_name="__main__")
         code = 0
     except SystemExit as end:
@@ -177,20 +238,18 @@ def _run(connection: socket.socket) -> NoReturn:
         os._exit(code)
 
 
-def _become(connection: socket.socket) -> None:
+def _become(request: Request) -> None:
     # Output, folder, environment, arguments and threads of the process that asked.
-    _, streams, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
-    for stream, target in zip(streams, STREAMS, strict=True):
+    for stream, target in zip(request.streams, STREAMS, strict=True):
         os.dup2(stream, target)
         os.close(stream)
-    with connection.makefile() as file:
-        request = json.loads(file.readline())
-    os.chdir(request["folder"])
+    os.chdir(request.folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
-    del os.environ[ADDRESS]
-    sys.argv = request["arguments"]
-    import_module("torch").set_num_threads(int(os.environ.get(THREADS, "1")))
+    os.environ.update(request.environment)
+    del os.environ[FOLDER]
+    sys.argv = request.arguments
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(int(os.environ.get(THREADS, "1")))
 
 
 def _end_with(connection: socket.socket) -> None:
