@@ -82,13 +82,10 @@ def test_the_first_screen_is_whole_the_page_short_and_nothing_scrolls_sideways(p
             assert wide <= inner, width
 
 
-def test_files_are_small_and_paint_soon(page_file, browser):
+def test_files_are_small_and_made_soon(page_file):
     name, path, seconds = page_file
     large = name in LARGE
     assert path.stat().st_size < (8 if large else 3) * MEGABYTE
-    with opened(browser, path) as page:
-        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert paint < (2000 if large else 1000)
     # Seconds of a processor, since other tests may share the machine.
     assert seconds < (45 if large else 15)
 
