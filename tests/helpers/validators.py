@@ -23,12 +23,21 @@ def of_validator(script, *arguments):
 
 
 LOCAL_CODE = "process-run-crate-0.5_5.1"
-"""Check that wants code to have an address on the web, which that in a crate has not: the validator's issue 51."""
+"""Check that wants what was executed to have an address on the web; the profile allows a file in the crate as well."""
 
 
-def faults_of_crate(folder):
-    """What roc-validator finds, required or recommended, in a Provenance Run Crate."""
-    result = of_validator("crate_findings.py", str(folder), "provenance-run-crate")
+def faults_of_crate(folder, *published_code):
+    """What roc-validator finds, required or recommended, in a Provenance Run Crate.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the crate.
+    published_code : str
+        Address of the code, and the folder whose files are there; without them it is not expected to have one.
+    """
+    arguments = [str(argument) for argument in published_code]
+    result = of_validator("crate_findings.py", str(folder), "provenance-run-crate", *arguments)
     assert result["checks"] > 150
     assert {
         "process-run-crate-0.5",
@@ -36,6 +45,8 @@ def faults_of_crate(folder):
         "provenance-run-crate-0.5",
         "workflow-ro-crate-1.0",
     } < set(result["profiles"])
+    if published_code:
+        return result["findings"]
     return [finding for finding in result["findings"] if not _of_local_code(folder, finding)]
 
 

@@ -1,11 +1,13 @@
-"""What roc-validator finds in a crate, required and recommended, as JSON: crate_findings.py FOLDER PROFILE.
+"""What roc-validator finds in a crate, required and recommended, as JSON: crate_findings.py FOLDER PROFILE [ADDRESS CODE].
 
-The one address that it may ask for is the context of RO-Crate 1.1, which rocrate brings along.
+It may ask for the context of RO-Crate 1.1, which rocrate brings along, and for files at the address of published code,
+which are those of the folder of code.
 """
 
 import json
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 import requests
 from rocrate_validator import services
@@ -18,27 +20,35 @@ CONTEXT = "https://w3id.org/ro/crate/1.1/context"
 class WithoutNetwork(requests.adapters.BaseAdapter):
     """Answers for the network."""
 
+    def __init__(self, address, code):
+        super().__init__()
+        self.address, self.code = address, code
+
     def send(self, request, **_):
-        """The context, or an error for any other address."""
-        if request.url != CONTEXT:
-            raise requests.ConnectionError(f"{request.method} {request.url}: there is no network in this test")
+        """The context, or a file of the published code; an error for any other address."""
         response = requests.Response()
         response.url, response.request, response.status_code = request.url, request, 200
-        response.headers["Content-Type"] = "application/ld+json"
-        response._content = files("rocrate").joinpath("data/ro-crate.jsonld").read_bytes()
+        if request.url == CONTEXT:
+            response.headers["Content-Type"] = "application/ld+json"
+            response._content = files("rocrate").joinpath("data/ro-crate.jsonld").read_bytes()
+        elif self.address and request.url.startswith(self.address):
+            response._content = (Path(self.code) / request.url.removeprefix(self.address)).read_bytes()
+            response.headers["Content-Length"] = str(len(response._content))
+        else:
+            raise requests.ConnectionError(f"{request.method} {request.url}: there is no network in this test")
         return response
 
     def close(self):
         """Nothing is open."""
 
 
-def findings(folder, profile):
+def findings(folder, profile, address=None, code=None):
     """One dict for each finding, with the check, its severity, what it says and about what; and the checks made."""
     settings = ValidationSettings(
         rocrate_uri=folder, profile_identifier=profile, requirement_severity=Severity.RECOMMENDED, no_cache=True
     )
     for scheme in ("https://", "http://"):
-        HttpRequester().session.mount(scheme, WithoutNetwork())
+        HttpRequester().session.mount(scheme, WithoutNetwork(address, code))
     result = services.validate(settings)
     found = []
     for issue in result.get_issues(Severity.RECOMMENDED):

@@ -23,7 +23,7 @@ from gfscore.core.software import software, version_in_words
 from gfscore.measures import measure_of, named_measures
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import run_output
-from gfscore.show.exports import ExportSettings
+from gfscore.show.exports import ExportSettings, crate
 from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.step_runs import StepRun, recorded_steps
@@ -532,6 +532,35 @@ def test_the_validator_finds_no_fault_required_or_recommended(root, tmp_path, st
     assert faults_of_crate(tmp_path / "crate") == []
     (tmp_path / "crate" / VERDICT).unlink()
     assert {fault["severity"] for fault in faults_of_crate(tmp_path / "crate")} == {"required"}
+
+
+PUBLISHED = ExportSettings(**STATED.model_dump(exclude={"code"}), code="https://example.org/code/{commit}/")
+AT_A_COMMIT = {"name": "gfscore", "version": "0.1.0", "commit": "c" * 40, "changed": False}
+
+
+def test_code_on_the_web_leaves_the_validator_nothing_to_find(root, tmp_path, steps, monkeypatch):
+    monkeypatch.setattr(crate, "software", lambda: AT_A_COMMIT)
+    crate_in(tmp_path / "crate", root, workflow=WORKFLOW_WITH_STEPS, steps=steps, stated=PUBLISHED)
+    address = f"https://example.org/code/{'c' * 40}/"
+    assert faults_of_crate(tmp_path / "crate", address, root) == []
+    entities = entities_of(tmp_path / "crate")
+    assert ids(entities["./"]["mainEntity"]) == {f"{address}Snakefile"}
+    assert ids(entities["#execution-of-judge_audit/toy"]["instrument"]) == {f"{address}{JUDGE_STEP}"}
+    assert entities["#step-judge_audit"]["description"] == "Judge an audit."
+    # The crate holds the code nevertheless.
+    for path in ("Snakefile", DATA_STEP, JUDGE_STEP):
+        assert ids(entities[path]["url"]) == {address + path}
+        assert sha256_of_file(tmp_path / "crate" / path) == entities[path]["sha256"]
+    # Another file at the address is noticed.
+    (root / JUDGE_STEP).write_text("")
+    assert [fault["about"] for fault in faults_of_crate(tmp_path / "crate", address, root)] != []
+
+
+@pytest.mark.parametrize("differs", [{"changed": True}, {"changed": None}, {"commit": None, "changed": None}])
+def test_code_that_is_of_no_commit_is_not_on_the_web(root, tmp_path, steps, monkeypatch, differs):
+    monkeypatch.setattr(crate, "software", lambda: AT_A_COMMIT | differs)
+    with pytest.raises(InputError, match=r"^exports: code: https://example\.org/code/\{commit\}/ .* leave code out"):
+        crate_in(tmp_path / "crate", root, workflow=WORKFLOW_WITH_STEPS, steps=steps, stated=PUBLISHED)
 
 
 SNAKEFILE = """

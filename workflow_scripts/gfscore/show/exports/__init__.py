@@ -8,6 +8,7 @@ ORCID = r"^https://orcid\.org/\d{4}-\d{4}-\d{4}-\d{3}[\dX]$"
 HUB_NAME = r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"
 SPDX_NAME = r"^[A-Za-z0-9.+-]+$"
 WEB_ADDRESS = r"^https?://[^\s?#]+$"
+CODE_ADDRESS = r"^https?://[^\s?#{}]+\{commit\}[^\s?#{}]*/$"
 
 
 class Author(Closed):
@@ -40,5 +41,13 @@ class ExportSettings(Closed):
         None,
         pattern=SPDX_NAME,
         description="Licence of the results, by its SPDX identifier such as CC-BY-4.0.",
+    )
+    code: str | None = Field(
+        None,
+        pattern=CODE_ADDRESS,
+        description=(
+            "Folder on the web that holds the files of this workflow at a commit, with {commit} in its place, such as "
+            "https://raw.githubusercontent.com/OWNER/gfscore/{commit}/."
+        ),
     )
     datasets: dict[Name, DatasetStatement] = Field({}, description="Where datasets are published, by their names here.")

@@ -126,7 +126,8 @@ def write_crate(
         Executions of steps that made inputs and outputs, in the order of their start. The files between them are named
         and left out. Without any the crate is a Workflow Run Crate, and claims no more.
     stated : ExportSettings
-        Author, publisher and licence of the results.
+        Author, publisher and licence of the results, and where the code is published: what was executed is then named
+        by its address, and the copies in the crate say it.
     audit, title : str
         Name and title of the audit.
     sentence : str
@@ -137,16 +138,25 @@ def write_crate(
     Raises
     ------
     InputError
-        If a file holds a query that cannot be replaced; names the file and the remedy.
+        If a file holds a query that cannot be replaced; names the file and the remedy. If the settings say where the
+        code is published, and it differs from its commit.
     """
     from rocrate.rocrate import ROCrate
 
     root = Path(root)
+    published_code = _published_code(stated.code)
     crate = ROCrate(version="1.1")
     _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, published=_time(finished), steps=bool(steps))
     author = _add_people(crate, stated)
     crate.license = _add_licence(crate, stated.licence)
-    main_workflow = _add_workflow(crate, root / workflow_folder, workflow, scripts={step.script for step in steps})
+    main_workflow = _add_workflow(
+        crate,
+        root / workflow_folder,
+        workflow,
+        scripts={step.script for step in steps},
+        published_code=published_code,
+        published=_time(finished),
+    )
 
     text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
     properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
@@ -175,7 +185,7 @@ def write_crate(
     actions = [run]
     if steps:
         code = {os.path.normpath(workflow_folder / path) for path in workflow}
-        actions += _add_steps(crate, main_workflow, run, steps, code=code)
+        actions += _add_steps(crate, main_workflow, run, steps, code=code, published_code=published_code)
     for action in actions:
         if author:
             action["agent"] = author
@@ -243,7 +253,28 @@ def _add_licence(crate: ROCrate, identifier: str | None) -> ContextEntity:
     )
 
 
-def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str], *, scripts: Collection[str]) -> Entity:
+def _published_code(address: str | None) -> str:
+    # Address of the folder that holds this code on the web; empty where none is stated.
+    if address is None:
+        return ""
+    made_by = software()
+    if not made_by["commit"] or made_by["changed"] is not False:
+        raise InputError(
+            f"exports: code: {address} holds the code of a commit, which the code that runs here is not "
+            f"({version_in_words(made_by)}); commit and publish it, or leave code out"
+        )
+    return address.replace("{commit}", str(made_by["commit"]))
+
+
+def _add_workflow(
+    crate: ROCrate,
+    root: Path,
+    paths: Sequence[str],
+    *,
+    scripts: Collection[str],
+    published_code: str,
+    published: str,
+) -> Entity:
     # The workflow, whose steps are executions of these scripts of it.
     snakefile = paths[0]
     authors = _add_entity(
@@ -252,16 +283,26 @@ def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str], *, scripts: 
     licence = _add_entity(
         crate, f"{SPDX}/MIT", "CreativeWork", name="MIT License", description="Licence of the workflow"
     )
+    executed: dict[str, dict[str, Any]] = {}
+    for path in (snakefile, *scripts):
+        executed[path] = {
+            "name": Path(path).stem,
+            "version": version_in_words(software()),
+            "url": {"@id": f"{published_code}{path}"},
+            "encodingFormat": MEDIA_TYPES.get(Path(path).suffix, OTHER_MEDIA_TYPE),
+        }
+        if published_code:
+            executed[path] |= {"contentSize": str((root / path).stat().st_size), "sdDatePublished": published}
+
     main = crate.add_workflow(
-        root / snakefile,
-        snakefile,
+        f"{published_code}{snakefile}" if published_code else root / snakefile,
+        None if published_code else snakefile,
         main=True,
         lang="snakemake",
         properties={
             "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", *(["HowTo"] if scripts else [])],
+            **executed[snakefile],
             "name": "gfscore",
-            **_code_here(snakefile),
-            "encodingFormat": OTHER_MEDIA_TYPE,
             "conformsTo": {"@id": f"{BIOSCHEMAS}/ComputationalWorkflow/1.0-RELEASE"},
             "dateCreated": YEAR,
         },
@@ -274,21 +315,21 @@ def _add_workflow(crate: ROCrate, root: Path, paths: Sequence[str], *, scripts: 
     for name, address in PACKAGES.items():
         requirements.append(_add_software(crate, name, address, _installed(name)))
     main["softwareRequirements"] = requirements
-    for path in paths[1:]:
-        if path in scripts:
-            described = {"@type": ["File", "SoftwareSourceCode"], "name": Path(path).stem, **_code_here(path)}
-            _add_file(crate, root, Path(path), **described)
-        else:
+
+    source_code = {"@type": ["File", "SoftwareSourceCode"]}
+    for path in paths:
+        if path in executed and published_code:
+            _add_file(crate, root, Path(path), url=executed[path]["url"])
+        elif path in scripts:
+            _add_file(crate, root, Path(path), **source_code, **executed[path])
+        elif path != snakefile:
             _add_file(crate, root, Path(path))
+        if path in scripts and published_code:
+            crate.add_file(f"{published_code}{path}", properties={**source_code, **executed[path]})
     readme = crate.get("README.md")
     if readme:
         readme["about"] = crate.root_dataset
     return main
-
-
-def _code_here(path: str) -> dict[str, object]:
-    # Version and address of a file of the workflow: without a place on the web it is what stands in the crate.
-    return {"version": version_in_words(software()), "url": {"@id": path}}
 
 
 def _installed(package: str) -> str | None:
@@ -331,7 +372,13 @@ def _add_entity(crate: ROCrate, identifier: str, kind: str, **properties: object
 
 
 def _add_steps(
-    crate: ROCrate, workflow: Entity, run: Entity, steps: Sequence[StepRun], *, code: Collection[str]
+    crate: ROCrate,
+    workflow: Entity,
+    run: Entity,
+    steps: Sequence[StepRun],
+    *,
+    code: Collection[str],
+    published_code: str,
 ) -> list[Entity]:
     """Describe the steps of the workflow, and every execution of one.
 
@@ -341,6 +388,8 @@ def _add_steps(
         The workflow, and the action that is its run.
     code : collection of str
         Files of the workflow, which are no data to a step.
+    published_code : str
+        Address of the folder that holds them on the web; empty where none is stated.
 
     Returns
     -------
@@ -350,11 +399,12 @@ def _add_steps(
     positions: dict[str, ContextEntity] = {}
     executions, calls = [], []
     for step in steps:
-        script = crate.get(step.script)
+        script = crate.get(f"{published_code}{step.script}")
         objects = [entity for path in step.inputs if path not in code for entity in _data_entities(crate, path)]
         results = [entity for path in step.outputs for entity in _data_entities(crate, path)]
         if step.script not in positions:
-            positions[step.script] = _add_how_to_step(crate, script, position=len(positions) + 1)
+            source = crate.get(step.script).source
+            positions[step.script] = _add_how_to_step(crate, script, source, position=len(positions) + 1)
         how_to_step = positions[step.script]
         execution = crate.add_action(
             script,
@@ -376,7 +426,7 @@ def _add_steps(
         calls.append(call)
 
     workflow["step"] = list(positions.values())
-    workflow["hasPart"] = [crate.get(script) for script in positions]
+    workflow["hasPart"] = [crate.get(f"{published_code}{script}") for script in positions]
     engine = _add_entity(crate, "#snakemake-run", "OrganizeAction", name="Run of Snakemake")
     engine["instrument"] = _add_software(crate, *ENGINE, _installed(ENGINE[0]))
     engine["object"] = calls
@@ -384,9 +434,9 @@ def _add_steps(
     return [*executions, engine]
 
 
-def _add_how_to_step(crate: ROCrate, script: Entity, *, position: int) -> ContextEntity:
-    name = Path(script.id).stem
-    documentation = ast.get_docstring(ast.parse(Path(script.source).read_text(encoding="utf-8"))) or name
+def _add_how_to_step(crate: ROCrate, script: Entity, source: Path, *, position: int) -> ContextEntity:
+    name = source.stem
+    documentation = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or name
     return _add_entity(
         crate,
         f"#step-{name}",
