@@ -13,9 +13,13 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib import pyplot
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs/notebook.md"
+
+DPI = 200
+"""Resolution of the pictures, sharp where a narrow screen shows them enlarged."""
 
 PART = re.compile(
     r"^```(?P<language>python|text)\n(?P<text>.*?)^```$|^!\[[^\]]*\]\((?P<picture>[^)]+)\)$",
@@ -66,7 +70,10 @@ def run(document: Path, folder: Path, *, torch: bool = True) -> str:
         else:
             path = folder / part["picture"]
             path.parent.mkdir(parents=True, exist_ok=True)
-            pyplot.gcf().savefig(path, metadata={"Software": None})
+            drawn = io.BytesIO()
+            pyplot.gcf().savefig(drawn, dpi=DPI, metadata={"Software": None})
+            # A palette halves the file.
+            Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
         parts.append(replacement)
     if not ran:
         raise ValueError(f"{document}: no block of Python to run")

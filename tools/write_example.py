@@ -1,9 +1,9 @@
-"""Make docs/example, a small finished audit, and the picture of the README, its first screen.
+"""Make docs/example, a small finished audit, and the pictures of the README, its first screen, wide and narrow.
 
     .venv/bin/python tools/write_example.py
 
 Runs configs/example.yaml, which trains two networks, and bundles it. Of the bundle docs/example keeps what a reader
-looks at, with the statement of all of it, and the logits. The picture needs Chromium.
+looks at, with the statement of all of it, and the logits. The pictures need Chromium.
 """
 
 import os
@@ -18,8 +18,11 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 AUDIT = "example"
 EXAMPLE = ROOT / "docs" / "example"
-PICTURE = ROOT / "docs" / "images" / "first-screen.png"
-SCREEN = {"width": 1280, "height": 800}
+PICTURES = ROOT / "docs" / "images"
+SCREENS = {
+    "first-screen.png": {"viewport": {"width": 1280, "height": 800}},
+    "first-screen-narrow.png": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
+}
 FOLDER = f"audits/{AUDIT}"
 KEPT = (
     "statement.json",
@@ -51,13 +54,14 @@ def replace_example() -> None:
                 shutil.copy(file, target)
 
 
-def take_picture() -> None:
-    """Picture of the first screen of the example's page."""
+def take_pictures() -> None:
+    """Pictures of the first screen of the example's page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        page = browser.new_page(viewport=SCREEN)
-        page.goto((EXAMPLE / "audits" / AUDIT / "report.html").as_uri())
-        page.screenshot(path=PICTURE)
+        for name, screen in SCREENS.items():
+            page = browser.new_page(**screen)
+            page.goto((EXAMPLE / "audits" / AUDIT / "report.html").as_uri())
+            page.screenshot(path=PICTURES / name)
         browser.close()
 
 
@@ -69,4 +73,4 @@ def _run(module: str, *arguments: str) -> None:
 if __name__ == "__main__":
     audit()
     replace_example()
-    take_picture()
+    take_pictures()
