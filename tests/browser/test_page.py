@@ -1,5 +1,6 @@
 """The page of an audit in a browser: what a reader sees of it, on which screen, how soon, and that it says no more."""
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from gfscore.audit.metrics import METRICS
 from gfscore.core.numbers import number
 from gfscore.show.drawing.layout import PHONE, WIDTH
+from helpers.finished_audits import finished_audit
 from helpers.pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 from helpers.synthetic_audits import LAM
 
@@ -99,10 +101,27 @@ def test_everybody_can_read_it(usual, browser, artefacts, scheme):
     assert [(fault["id"], fault["nodes"][0]["html"][:200]) for fault in found] == []
 
 
-def test_it_says_the_same_without_scripts(usual, browser, artefacts):
-    with opened(browser, usual[1]) as page:
+@pytest.fixture(scope="session")
+def between_proof_and_attack(tmp_path_factory):
+    """Path of the page of an audit whose gate judges an evidence interval."""
+    folder = tmp_path_factory.mktemp("proven")
+    with contextlib.chdir(folder):
+        finished_audit(bands=(([12, 10, 9], [14, 12, 9]), ([12, 10, 3], [14, 13, 12])))
+    return folder / "results/audits/toy/report.html"
+
+
+@pytest.fixture(scope="session")
+def usual_page(usual):
+    """Path of the page of the small audit."""
+    return usual[1]
+
+
+@pytest.mark.parametrize("page_of_audit", ["usual_page", "between_proof_and_attack"])
+def test_it_says_the_same_without_scripts(page_of_audit, browser, artefacts, request):
+    path = request.getfixturevalue(page_of_audit)
+    with opened(browser, path) as page:
         scripted = {host: rows_of(page, host) for host in ("evidence", "strip", "ranking", "pairs")}
-    with opened(browser, usual[1], java_script_enabled=False) as page:
+    with opened(browser, path, java_script_enabled=False) as page:
         page.screenshot(path=artefacts / "without-scripts.png", full_page=True)
         assert not page.locator("input, select").first.is_visible()
         pictures = page.locator(".plot > svg").count()

@@ -83,6 +83,13 @@ def test_the_page_draws_each_class_from_proof_to_attack(results):
     assert "0.566 to 0.720" in classes, "what is proven of all samples, of both models"
 
 
+def test_the_ranking_draws_each_model_from_proof_to_attack(results):
+    page = (results / "report.html").read_text(encoding="utf-8")
+    ranking = page[page.index('id="ranking"') :].partition("</figure>")[0]
+    assert bands_in(ranking) == [(66, 80), (20, 80)]
+    assert "0.660 to 0.800" in ranking and "0.200 to 0.800" in ranking
+
+
 def test_papers_and_cards_print_both_ends(results):
     summary = read(results, "model_summary")
     measures = named_measures({BAND: {"kind": "robust"}})

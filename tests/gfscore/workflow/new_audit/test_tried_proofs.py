@@ -44,12 +44,14 @@ def test_proofs_are_of_the_first_radius_and_of_the_samples_that_are_attacked():
     assert audit["audits"]["net"]["measures"] == ["clean", "great-softmax", *measures]
     assert [name for name in measures if name.startswith("proven")] == ["proven-linf-0.1"]
     assert measures["proven-linf-0.1"].get("subset") == measures["adversarial-linf-0.1"].get("subset")
+    assert audit["audits"]["net"]["gate"] == [{"measure": "robust-linf-0.1", "at_least": 0.3}]
 
 
 def test_no_proofs_where_none_of_the_tried_images_is_proven():
     line, audit = looked_at(nn.ReLU(), ("0.5",))
     assert "none of 12 images was proven" in line and "l_inf 0.5" in line and "--eps" in line
     assert not any(name.startswith("proven") for name in audit["measures"])
+    assert audit["audits"]["net"]["gate"] == [{"measure": "adversarial-linf-0.5", "at_least": 0.3}]
 
 
 def test_no_proofs_where_an_operator_has_no_bounds():

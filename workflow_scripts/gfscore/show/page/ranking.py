@@ -1,7 +1,7 @@
 """Which model: every metric of every model, at T = 1 and on the grid of temperatures; and differences of pairs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.audit.tables import AuditTables
+from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import NamedMeasure
@@ -18,6 +19,9 @@ from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC = "value"
 WORST = "wcr"
+BETWEEN_ENDS = (FIRST_METRIC, WORST)
+"""Metrics of which model_summary has both ends of an evidence interval."""
+
 STEPS = 31
 """Temperatures of the slider, evenly spaced in log T; 1 and every chosen temperature stand between them."""
 
@@ -61,7 +65,8 @@ def ranking_data(
     -------
     dict
         By measure: `title`, `unit`, `worst` class of each model, and `metrics`, each with lists `value`, `low`, `high`
-        of the M models, the `scale` it is drawn on, and its `highest` value.
+        of the M models, of evidence intervals `most` where it is known, the `scale` it is drawn on, and its `highest`
+        value.
     """
     result = {}
     for name, measure in measures.items():
@@ -70,6 +75,8 @@ def ranking_data(
         for metric in METRICS.values():
             limits = metric.range(measure.description.value_range, classes=len(index.classes), lam=lam)
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
+            if measure.kind.name == EVIDENCE_INTERVAL and metric.name in BETWEEN_ENDS:
+                metrics[metric.name]["most"] = _column(rows, f"{metric.name}_most")
         result[name] = {
             "title": measure.description.title,
             "unit": measure.description.unit,
@@ -91,9 +98,8 @@ def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits:
     result: dict[str, Any] = {}
     finite_values = []
     for key, column in columns.items():
-        values = [None if row is None else finite(row.get(column)) for row in rows]
-        finite_values += [value for value in values if value is not None]
-        result[key] = values
+        result[key] = _column(rows, column)
+        finite_values += [value for value in result[key] if value is not None]
 
     low, high = limits
     if not np.isfinite(low) or low < 0:
@@ -103,6 +109,10 @@ def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits:
     result["scale"] = Scale(float(low), float(max(end, 1e-9)), "").plain()
     result["highest"] = finite(high)
     return result
+
+
+def _column(rows: list[dict[str, Any] | None], column: str) -> list[float | None]:
+    return [None if row is None else finite(row.get(column)) for row in rows]
 
 
 def ranking_view(
@@ -129,13 +139,19 @@ def ranking_view(
     rows = []
     for key, (name, short) in enumerate(zip(index.labels, index.short, strict=True)):
         value = of_metric["value"][key]
-        rows.append(Track(name, short, value, low[key], high[key], key=key, highest=of_metric["highest"]))
+        track = Track(name, short, value, low[key], high[key], key=key, highest=of_metric["highest"])
+        if value is not None and "most" in of_metric:
+            track = replace(track, band=(value, of_metric["most"][key]), proven=True)
+        rows.append(track)
 
     def last_without_value(row: Track) -> tuple[bool, float]:
         if row.value is None:
             return True, 0.0
         return False, -metric.direction * row.value
 
+    note = f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1."
+    if "most" in of_metric:
+        note += " Band: from what is proven to what attacks leave."
     return RankingView(
         measure=measure,
         measures=list(data),
@@ -143,7 +159,7 @@ def ranking_view(
         rows=sorted(rows, key=last_without_value),
         scale=Scale(of_metric["scale"]["low"], of_metric["scale"]["high"], ""),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
-        note=f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1.",
+        note=note,
     )
 
 

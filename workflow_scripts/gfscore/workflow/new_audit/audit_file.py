@@ -10,15 +10,17 @@ from typing import Any
 from gfscore.core.errors import InputError
 from gfscore.core.names import on_one_line
 from gfscore.images.dataset_source import PlainSettings
+from gfscore.measures import named_measures
 from gfscore.measures.names import name_of
+from gfscore.measures.robust import entries_for
 from gfscore.networks.model_source import Settings
 from gfscore.workflow.configuration import path_mistakes
 from gfscore.workflow.new_audit.preprocessing import Preprocessing
 from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.resolved_file import flow
 
-ATTACKED = 0.3
-"""Least robust accuracy of the worst class under attack in the gate of a new audit."""
+ROBUST = 0.3
+"""Least robust accuracy of the worst class in the gate of a new audit: proven, or without proofs under attack."""
 
 ACCURATE = 0.5
 """Least clean accuracy of the worst class in the gate of a new audit without attacks."""
@@ -202,11 +204,18 @@ class NewAudit:
             _require_paths("models", model.settings)
 
     @property
+    def evidence_interval(self) -> str | None:
+        """Name of the evidence interval that the audit has by itself where it searches proofs; None without proofs."""
+        for entry in entries_for(named_measures(self.measures)):
+            return name_of(entry)
+        return None
+
+    @property
     def gate(self) -> list[Settings]:
-        """Rules of the gate: one, about the first attack, or else about clean accuracy."""
+        """Rules of the gate: one, about the evidence interval, else the first attack, else clean accuracy."""
         if not self.measures:
             return [{"measure": "clean", "at_least": ACCURATE}]
-        return [{"measure": next(iter(self.measures)), "at_least": ATTACKED}]
+        return [{"measure": self.evidence_interval or next(iter(self.measures)), "at_least": ROBUST}]
 
     @property
     def measure_names(self) -> list[str]:
@@ -245,6 +254,9 @@ class NewAudit:
                 lines.append(f"  {flow(measure)}: {flow(entry)}")
         lines += ["audits:", f"  {name}:", f"    dataset: {name}"]
         lines.append(f"    measures: {flow(self.measure_names)}")
+        if self.evidence_interval:
+            meaning = "made of proofs and attacks: PASS by proofs alone, FAIL by attacks alone, else INCONCLUSIVE"
+            lines.append(f"    # {self.evidence_interval}: {meaning}")
         lines.append(f"    gate: {flow(self.gate)}  # of the worst class; yours to decide")
         return "\n".join(lines) + "\n"
 

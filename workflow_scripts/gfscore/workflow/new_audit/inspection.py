@@ -252,9 +252,11 @@ def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Siz
             f"          for {audit_file.ENOUGH} attacked of each class: --minutes {needed} (make: MINUTES={needed})"
         )
     lines.append(f"proofs    {proof_words}")
-    lines.append(
-        f"gate      the worst class keeps at least {audit_file.ATTACKED} under the first attack; yours to decide"
-    )
+    if sizes.proven:
+        words = f"is at least {audit_file.ROBUST} robust: PASS takes proofs, FAIL attacks, else INCONCLUSIVE"
+    else:
+        words = f"keeps at least {audit_file.ROBUST} under the first attack"
+    lines.append(f"gate      the worst class {words}; yours to decide")
     return lines
 
 

@@ -29,6 +29,14 @@ function metricValues(measure, metric, lambda, step) {
   return mean.map((value, model) => (value === null || rdi[model] === null ? null : value - lambda * rdi[model]));
 }
 
+// A row of an evidence interval, as gfscore.show.page.elements.Track has it.
+function betweenEnds(row, most, highest) {
+  const spans = row.value < most, text = spans ? interval(row.value, most, highest) : row.text;
+  const words = spans ? "from proof to attack" : "proven, and as much as attacks leave";
+  const bounds = isMissing(row.low) ? "" : `, ${interval(row.low, row.high, highest)}`;
+  return { ...row, band: [row.value, most], proven: true, point: spans ? null : row.value, text, about: `${row.name}: ${words}, ${text}${bounds}` };
+}
+
 function drawRanking() {
   const measure = state.measure ?? DATA.measure, metric = state.metric ?? DATA.metric, about = DATA.metrics[metric];
   const lambda = state.lambda ?? DATA.fp_lambda, known = DATA.ranking[measure], own = known.metrics[metric];
@@ -38,12 +46,13 @@ function drawRanking() {
   const bounded = plain && own.low && !(about.lambda && lambda !== DATA.fp_lambda);
   const rows = DATA.models.map((model, index) => {
     const low = bounded ? own.low[index] : null, high = bounded ? own.high[index] : null;
-    return { name: model.label, short: model.short, value: values[index], low, high, key: index, text: number(values[index]), aside: "n/a",
+    const row = { name: model.label, short: model.short, value: values[index], low, high, key: index, text: number(values[index]), aside: "n/a",
       about: `${model.label}: ${withInterval(values[index], low, high, own.highest)}` };
+    return own.most && !isMissing(row.value) ? betweenEnds(row, own.most[index], own.highest) : row;
   });
   const rank = (row) => (isMissing(row.value) ? Infinity : -about.direction * row.value);
   rows.sort((a, b) => rank(a) - rank(b) || a.key - b.key);
-  const ends = rows.flatMap((row) => [row.value, row.low, row.high]).filter((value) => !isMissing(value));
+  const ends = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.band ?? [])]).filter((value) => !isMissing(value));
   const scale = scaleOf(Math.min(own.scale.low, ...ends), Math.max(own.scale.high, ...ends));
   const table = byId("ranking").querySelector("table");
   drawRows(table, rows, scale);
@@ -53,7 +62,8 @@ function drawRanking() {
   const next = swaps.filter(([at]) => at > lambda).sort((a, b) => a[0] - b[0])[0];
   const turn = next ? ` At λ = ${number(next[0])} ${DATA.models[next[2]].label} passes ${DATA.models[next[1]].label}.` : about.lambda && plain ? " No larger λ changes the order." : "";
   const bounds = bounded ? " Intervals of each model at T = 1." : " No intervals: " + (plain ? "they are known at the audit's λ, or not at all." : "T was moved on these samples.");
-  byId("ranking-note").textContent = `${known.title}, ${known.unit}.${bounds}${turn}`;
+  const band = own.most ? " Band: from what is proven to what attacks leave." : "";
+  byId("ranking-note").textContent = `${known.title}, ${known.unit}.${bounds}${band}${turn}`;
   byId("measure").value = measure;
   byId("metric").value = metric;
   byId("lambda").value = lambda;
