@@ -83,7 +83,7 @@ onstart:
     set_aside_judgements()
     keep_manifests()
     if forks_steps:
-        prepared.start_servers()
+        prepared.start_servers(tracing=plan.searches_proofs and not gpus.usable)
 
 
 onsuccess:

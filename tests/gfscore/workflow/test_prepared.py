@@ -38,7 +38,7 @@ def found_packages():
 
 @pytest.fixture(scope="module")
 def servers(found_packages):
-    processes = prepared.start_servers()
+    processes = prepared.start_servers(tracing=True)
     folder = Path(os.environ[prepared.FOLDER])
     yield
     del os.environ[prepared.FOLDER]
@@ -99,6 +99,12 @@ def test_a_fork_has_the_surroundings_of_the_process_that_waits(started, tmp_path
     out, err = process.stdout.read(), process.stderr.read()
     assert out.split() == [str(tmp_path), "argument", "own", "2", "__main__"]
     assert err == "said\n" and process.wait(timeout=60) == 0
+
+
+def test_a_fork_traces_networks_without_further_imports(started):
+    process = started(f"print({prepared.TRACING!r} in sys.modules)")
+    fork_of(process)
+    assert process.stdout.read().split() == ["True"]
 
 
 @pytest.mark.parametrize(

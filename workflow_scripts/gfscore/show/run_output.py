@@ -62,7 +62,8 @@ def last_words(audit: str, verdict: Verdict, *, page: str | None = None) -> list
     lines = wrap(f"{audit}: {harmless(verdict.sentence)}", WIDTH)[:room]
     for finding in verdict.findings:
         sentence = printable(finding.sentence)
-        if sentence in verdict.sentence:
+        # Behind "But" it may begin with a small letter there.
+        if sentence[1:] in verdict.sentence:
             continue
         item = wrap(f"{sentence}.", WIDTH, initial_indent="- ", subsequent_indent="  ")
         if len(lines) + len(item) <= room:

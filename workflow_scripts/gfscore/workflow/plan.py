@@ -23,6 +23,7 @@ from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP,
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import Half, PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
+from gfscore.measures.robust import PROVEN
 from gfscore.networks import leaderboard
 from gfscore.networks.sources.adjusted import Adjusted
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings
@@ -124,6 +125,14 @@ class Run:
     def selected(self) -> list[PlannedAudit]:
         """Audits that are run, in the order of the setting `run`."""
         return [self.audits[name] for name in self.config["run"]]
+
+    @property
+    def searches_proofs(self) -> bool:
+        """Whether an audit that is run searches proofs."""
+        kinds = set()
+        for audit in self.selected:
+            kinds.update(measure.kind.name for measure in audit.measures.values())
+        return PROVEN in kinds
 
     # ---- models ----
 

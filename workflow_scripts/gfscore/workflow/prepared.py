@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,6 +38,9 @@ WITH_TORCH, WITHOUT_TORCH = "with-torch", "without-torch"
 
 THREADS = "OMP_NUM_THREADS"
 """Environment variable that Snakemake sets to the threads of a step."""
+
+TRACING = "torch._inductor.config"
+"""What torch imports when it first traces a network. It may look for GPUs, which no fork could use after that."""
 
 STREAMS = (0, 1, 2)
 
@@ -86,21 +89,29 @@ def _end(code: int) -> NoReturn:
 # The servers
 
 
-def start_servers() -> list[subprocess.Popen[bytes]]:
-    """Start the servers of this run, which end with this process; their folder is in the environment of all steps."""
+def start_servers(*, tracing: bool = False) -> list[subprocess.Popen[bytes]]:
+    """Start the servers of this run, which end with this process; their folder is in the environment of all steps.
+
+    Parameters
+    ----------
+    tracing : bool
+        Whether networks will be traced, as searches for proofs do, and by no fork that uses a GPU.
+    """
     folder = Path(tempfile.mkdtemp(prefix="gfscore-prepared-"))
     os.environ[FOLDER] = str(folder)
-    return [_start_server(folder / name) for name in (WITH_TORCH, WITHOUT_TORCH)]
+    with_torch = _start_server(folder / WITH_TORCH, *([TRACING] if tracing else []))
+    return [with_torch, _start_server(folder / WITHOUT_TORCH)]
 
 
-def _start_server(path: Path) -> subprocess.Popen[bytes]:
+def _start_server(path: Path, *modules: str) -> subprocess.Popen[bytes]:
+    # It imports the modules with those of its first step.
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
     # One thread: a fork has no other thread than the one that forks.
     one_thread = {name: "1" for name in (THREADS, "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     server = subprocess.Popen(
-        [sys.executable, "-m", "gfscore.workflow.prepared", str(listener.fileno())],
+        [sys.executable, "-m", "gfscore.workflow.prepared", str(listener.fileno()), *modules],
         stdin=subprocess.PIPE,
         pass_fds=[listener.fileno()],
         env={**os.environ, **one_thread},
@@ -148,7 +159,7 @@ class Request:
         return Path(self.arguments[0]).stem.rpartition(".")[2]
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     """Fork for every step that asks, until standard input is closed."""
     # The server outlives an interruption by Ctrl-C, its forks do not, unless it is ignored as under nohup.
     interruption = signal.getsignal(signal.SIGINT)
@@ -172,7 +183,7 @@ def serve(listener: socket.socket) -> None:
                 # The process that asked was killed meanwhile.
                 connection.close()
                 continue
-            _import_for(request.step)
+            _import_for(request.step, modules)
             process = os.fork()
             if process == 0:
                 signal.set_wakeup_fd(-1)
@@ -196,11 +207,11 @@ def _remove(path: Path) -> None:
         path.parent.rmdir()
 
 
-def _import_for(step: str) -> None:
+def _import_for(step: str, modules: Sequence[str]) -> None:
     if step in sys.modules:
         return
     # What cannot be imported is for the fork to say.
-    for name in ("snakemake.script", step):
+    for name in ("snakemake.script", step, *modules):
         with suppress(Exception):
             import_module(name)
     # Objects that no collection touches remain shared with the forks.
@@ -259,4 +270,4 @@ def _end_with(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

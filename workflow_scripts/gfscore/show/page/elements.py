@@ -181,16 +181,17 @@ class Track:
     @property
     def point(self) -> float | None:
         """The value where a dot shows it: not where a band with two known ends does."""
-        return None if self._spans else self.value
+        return None if self.spans else self.value
 
     @property
-    def _spans(self) -> bool:
+    def spans(self) -> bool:
+        """Whether a band with two known ends stands in place of the value."""
         return self.proven and self.band is not None and self.band[0] < self.band[1]
 
     @property
     def text(self) -> str:
         """The value as it is printed, or both ends of what is known of it."""
-        if self._spans:
+        if self.spans:
             assert self.band is not None
             return numbers.interval(*self.band, self.highest)
         return numbers.number(self.value)
@@ -200,7 +201,7 @@ class Track:
         """The row in words, for tooltips and readers of screens."""
         words = f"{self.name}: {self.text}"
         if self.proven and self.band is not None:
-            ends = "from proof to attack" if self._spans else "proven, and as much as attacks leave"
+            ends = "from proof to attack" if self.spans else "proven, and as much as attacks leave"
             words = f"{self.name}: {ends}, {self.text}"
         if not numbers.is_missing(self.low):
             words += f", {numbers.interval(self.low, self.high, self.highest)}"

@@ -367,7 +367,7 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
             rows.append(track)
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
-    return Strip(title, scale, rows, judged=True, about=about, ranges=proven)
+    return Strip(title, scale, rows, judged=True, about=about, ranges=any(row.spans for row in rows))
 
 
 def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:

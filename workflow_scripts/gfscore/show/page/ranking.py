@@ -37,13 +37,14 @@ PAIR = ["first_threat", "first_model", "second_threat", "second_model"]
 
 @dataclass(frozen=True)
 class RankingView:
-    """The ranking as the page opens with it: its controls, its tracks on their scale, and its texts."""
+    """The ranking as the page opens with it: its controls, its tracks on their scale, whether any is a range, texts."""
 
     measure: str
     measures: list[str]
     metric: str
     rows: list[Track]
     scale: Scale
+    ranges: bool
     title: str
     note: str
 
@@ -158,6 +159,7 @@ def ranking_view(
         metric=metric.name,
         rows=sorted(rows, key=last_without_value),
         scale=Scale(of_metric["scale"]["low"], of_metric["scale"]["high"], ""),
+        ranges=any(row.spans for row in rows),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
         note=note,
     )

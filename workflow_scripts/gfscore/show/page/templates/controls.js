@@ -55,6 +55,7 @@ function drawRanking() {
   const ends = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.band ?? [])]).filter((value) => !isMissing(value));
   const scale = scaleOf(Math.min(own.scale.low, ...ends), Math.max(own.scale.high, ...ends));
   const table = byId("ranking").querySelector("table");
+  table.classList.toggle("ranges", rows.some((row) => row.band && row.band[0] < row.band[1]));
   drawRows(table, rows, scale);
   drawAxis(table, scale);
   byId("ranking-title").textContent = `${about.title} by ${measure}, best first (${about.better})`;
