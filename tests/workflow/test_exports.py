@@ -9,7 +9,7 @@ import zipfile
 import pytest
 import yaml
 
-from gfscore.workflow.audit_check import check_audit
+from gfscore.workflow.audit_check import faults_of_audit
 from helpers.validators import faults_of_crate
 
 pytestmark = [pytest.mark.workflow, pytest.mark.seconds(40)]
@@ -60,12 +60,10 @@ def test_exports_are_made_of_a_finished_audit(audited):
     unstated = {"ro-crate-1.1_22.2", "ro-crate-1.1_22.3", "process-run-crate-0.5_8.6"}
     assert {fault["check"] for fault in faults_of_crate(folder / "ro-crate")} == unstated
     assert audited.ran("exports") == {}
-    checked = check_audit(folder.parent)
-    assert checked.faults == []
-    assert checked.counts["files of the crate, by the digests in its metadata"] > 100
+    assert faults_of_audit(folder.parent) == []
     with (folder.parent / "report.html").open("a") as page:
         page.write(" ")
-    assert {fault.partition(": ")[2] for fault in check_audit(folder.parent).faults} == {
+    assert {fault.partition(": ")[2] for fault in faults_of_audit(folder.parent)} == {
         "damaged, edited, or of an earlier version: its last line is no checksum",
         "differs from its copy in the crate",
     }

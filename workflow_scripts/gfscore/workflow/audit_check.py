@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -13,7 +12,7 @@ import pandas as pd
 
 from gfscore.audit.audit_changes import require_one_run
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.digests import CHECKSUMS, changed_files, require_checksum, sha256_of_file
+from gfscore.core.digests import changed_files, require_checksum, sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.tables.csv_files import csv_text
@@ -30,9 +29,6 @@ EXPECTED = (
 EVIDENCE = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
 """Files of which a folder of an audit holds at least one."""
 
-CHECKED_ENDINGS = (".parquet", ".csv", ".json", ".html")
-"""Endings of the files that are checked, in the folder itself."""
-
 CRATE = Path("exports/ro-crate")
 
 MAX_LISTED = 3
@@ -40,37 +36,8 @@ MAX_LISTED = 3
 T = TypeVar("T")
 
 
-@dataclass
-class AuditCheck:
-    """Result of a check.
-
-    Attributes
-    ----------
-    counts : dict of str to int
-        Files that were checked, by their kind and what they were checked against.
-    faults : list of str
-        Sentences that name files.
-    unchecked : list of Path
-        Files that nothing was known about, relative to the folder.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    unchecked: list[Path] = field(default_factory=list)
-
-    def read(self, kind: str, reader: Callable[..., T], *arguments: object) -> T | None:
-        """Result of the reader; None if it raises InputError, which is added to the faults."""
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        try:
-            return reader(*arguments)
-        except InputError as error:
-            # Without the remedy, to make the file again, which somebody who received the folder cannot follow.
-            self.faults.append(str(error).rpartition("; ")[0])
-            return None
-
-
-def check_audit(folder: Path | str, *, figures: bool = True) -> AuditCheck:
-    """Check the files of results/audits/<audit> against their checksums and each other.
+def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
+    """What is wrong with the files of results/audits/<audit>, by their checksums and each other.
 
     Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
     CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json in
@@ -85,6 +52,11 @@ def check_audit(folder: Path | str, *, figures: bool = True) -> AuditCheck:
     figures : bool
         Whether the folder must have figures.
 
+    Returns
+    -------
+    list of str
+        Sentences that name files.
+
     Raises
     ------
     InputError
@@ -98,43 +70,38 @@ def check_audit(folder: Path | str, *, figures: bool = True) -> AuditCheck:
             f"{folder}: holds no audit: neither a verdict nor tables; name a folder results/audits/<audit>"
         )
 
-    check = AuditCheck()
+    faults = []
     for name in EXPECTED:
         if not (folder / name).is_file():
-            check.faults.append(f"{folder / name}: missing")
-    audit = _check_tables(folder, check)
+            faults.append(f"{folder / name}: missing")
+    audit = _check_tables(folder, faults)
     for path in sorted(folder.glob("*.json")):
-        check.read("JSON files, by their own checksums", read_json, path)
+        _read(faults, read_json, path)
     for path in sorted(folder.glob("*.html")):
-        check.read("pages, by the checksums in their last lines", require_checksum, path)
+        _read(faults, require_checksum, path)
     if (folder / "config.yaml").is_file():
-        check.read("configuration, by the checksum in its last line", require_checksum, folder / "config.yaml")
-    if figures or (folder / "figures").exists():
-        _check_figures(folder / "figures", check)
-    _check_crate(folder, audit, check)
+        _read(faults, require_checksum, folder / "config.yaml")
+    if (folder / "figures").is_dir():
+        faults += _read(faults, changed_files, folder / "figures") or []
+    elif figures:
+        faults.append(f"{folder / 'figures'}: missing")
+    faults += _crate_faults(folder, audit)
+    return list(dict.fromkeys(faults))
 
-    check.unchecked += [path.relative_to(folder) for path in _unchecked(folder)]
-    check.faults = list(dict.fromkeys(check.faults))
-    return check
 
-
-def _unchecked(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file() or path.name.startswith("."):
-            continue
-        is_checked = path.suffix in CHECKED_ENDINGS or path.name == "config.yaml"
-        if path.parent == folder and is_checked:
-            continue
-        if path.parent == folder / "figures":
-            continue
-        if folder / CRATE in path.parents or folder / "previous" in path.parents:
-            continue
-        yield path
+def _read(faults: list[str], reader: Callable[..., T], *arguments: object) -> T | None:
+    # Result of a reader; None if it raises InputError, which is added to the faults.
+    try:
+        return reader(*arguments)
+    except InputError as error:
+        # Without the remedy, to make the file again, which somebody who received the folder cannot follow.
+        faults.append(str(error).rpartition("; ")[0])
+        return None
 
 
 def require_unchanged_audit(folder: Path | str) -> None:
     """Raise InputError, listing the first faulty files, unless an audit's files are as the workflow wrote them."""
-    faults = check_audit(folder).faults
+    faults = faults_of_audit(folder)
     if not faults:
         return
     listed = "; ".join(faults[:MAX_LISTED])
@@ -149,27 +116,26 @@ def require_unchanged_audit(folder: Path | str) -> None:
 # ---- tables ----
 
 
-def _check_tables(folder: Path, check: AuditCheck) -> str | None:
+def _check_tables(folder: Path, faults: list[str]) -> str | None:
     # Returns the name of the audit according to the readable tables; None where they name several, or none.
     paths_of: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.parquet")):
-        table = check.read("tables (Parquet), by the checksums of their pages", _table_of_audit, path)
+        table = _read(faults, _table_of_audit, path)
         if table is None:
             continue
         frame, audit = table
         paths_of.setdefault(audit, []).append(path)
-        text = csv_text(frame).encode()
-        check.read("tables (CSV), made again from Parquet", _require_content, path.with_suffix(".csv"), text)
+        _read(faults, _require_content, path.with_suffix(".csv"), csv_text(frame).encode())
         if path.stem == "model_summary" and (folder / "verdict.json").is_file():
-            check.read("verdict, by the values of model_summary", _require_one_run, folder, frame)
+            _read(faults, _require_one_run, folder, frame)
     for path in sorted(folder.glob("*.csv")):
         if not path.with_suffix(".parquet").is_file():
-            check.faults.append(f"{path}: has no Parquet file beside it")
+            faults.append(f"{path}: has no Parquet file beside it")
 
     names = sorted(paths_of)
     if len(names) > 1:
         fewest = min(names, key=lambda name: len(paths_of[name]))
-        check.faults.append(f"{paths_of[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
+        faults.append(f"{paths_of[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
     return names[0] if len(names) == 1 else None
 
 
@@ -211,19 +177,10 @@ def _require_one_run(folder: Path, frame: pd.DataFrame) -> None:
         raise InputError(f"{folder / 'verdict.json'}: is not a verdict ({error}); make it again") from error
 
 
-# ---- figures and the crate ----
+# ---- the crate ----
 
 
-def _check_figures(folder: Path, check: AuditCheck) -> None:
-    if not folder.is_dir():
-        check.faults.append(f"{folder}: missing")
-        return
-    kind = f"figures, by {CHECKSUMS} beside them"
-    check.faults += check.read(kind, changed_files, folder) or []
-    check.counts[kind] = sum(path.suffix in (".svg", ".pdf", ".png") for path in folder.iterdir())
-
-
-def _check_crate(folder: Path, audit: str | None, check: AuditCheck) -> None:
+def _crate_faults(folder: Path, audit: str | None) -> Iterator[str]:
     # Copies in the crate must have the digests in its metadata, and so must the originals in the audit.
     crate = folder / CRATE
     metadata = crate / "ro-crate-metadata.json"
@@ -233,23 +190,22 @@ def _check_crate(folder: Path, audit: str | None, check: AuditCheck) -> None:
         entities = json.loads(metadata.read_text(encoding="utf-8"))["@graph"]
         recorded = {unquote(item["@id"]): item["sha256"] for item in entities if "sha256" in item}
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        check.faults.append(f"{metadata}: is not readable as the metadata of a crate")
+        yield f"{metadata}: is not readable as the metadata of a crate"
         return
 
-    check.counts["files of the crate, by the digests in its metadata"] = len(recorded)
     start = f"results/audits/{audit}/"
     for name, digest in recorded.items():
         copy = crate / name
         # The metadata of a foreign crate may name any path of this machine.
         if not copy.resolve().is_relative_to(crate.resolve()):
-            check.faults.append(f"{metadata}: names a file outside the crate, {name}")
+            yield f"{metadata}: names a file outside the crate, {name}"
         elif not copy.is_file():
-            check.faults.append(f"{copy}: missing, as the crate says")
+            yield f"{copy}: missing, as the crate says"
         elif sha256_of_file(copy) != digest:
-            check.faults.append(f"{copy}: edited or damaged, as the crate says")
+            yield f"{copy}: edited or damaged, as the crate says"
         elif name.startswith(start):
             original = folder / name.removeprefix(start)
             if not original.is_file():
-                check.faults.append(f"{original}: missing, unlike its copy in the crate")
+                yield f"{original}: missing, unlike its copy in the crate"
             elif sha256_of_file(original) != digest:
-                check.faults.append(f"{original}: differs from its copy in the crate")
+                yield f"{original}: differs from its copy in the crate"

@@ -23,7 +23,7 @@ from gfscore.core.numbers import counted
 from gfscore.networks.checkpoint_files import model_digest
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
-from gfscore.workflow.audit_check import check_audit
+from gfscore.workflow.audit_check import faults_of_audit
 from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.bundling.contents import (
     SIGNATURE,
@@ -371,7 +371,7 @@ class _ContentCheck:
 
     def formats(self) -> list[str]:
         """Faults of the files of the audit itself."""
-        return check_audit(self.bundle.folder / "audits" / self.bundle.audit, figures=False).faults
+        return faults_of_audit(self.bundle.folder / "audits" / self.bundle.audit, figures=False)
 
     def other_files(self) -> Iterator[str]:
         """Files that are missing, and those that belong to no bundle of the audit."""
