@@ -61,7 +61,7 @@ def project_attributes(job: MeasuringJob, mapper_files: MapperFiles) -> None:
         replace(job, settings=settings),
         partial(measure_batch, mapper=mapper, settings=settings),
         table=PROJECTION_TABLE,
-        of_samples=conditions_by_sample(mapper_files.attributes, manifest["categories"]),
+        sample_keywords=conditions_by_sample(mapper_files.attributes, manifest["categories"]),
     )
 
 

@@ -209,15 +209,12 @@ def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, 
             outside = torch.where(crossed, middle, outside)
             inside = torch.where(crossed, inside, middle)
         points = torch.where(per_image(adversarial, images), at(outside), images)
-        _assert_adversarial(network, points, labels, adversarial=adversarial)
+
+        assert points.min() >= 0, f"pixel below 0: {points.min()}"
+        assert points.max() <= 1, f"pixel above 1: {points.max()}"
+        right = ~misclassified(network(points), labels) & adversarial
+        assert not right.any(), f"{int(right.sum())} of {int(adversarial.sum())} points are classified correctly"
     return points, adversarial
-
-
-def _assert_adversarial(network: Module, points: Tensor, labels: Tensor, *, adversarial: Tensor) -> None:
-    assert points.min() >= 0, f"pixel below 0: {points.min()}"
-    assert points.max() <= 1, f"pixel above 1: {points.max()}"
-    right = ~misclassified(network(points), labels) & adversarial
-    assert not right.any(), f"{int(right.sum())} of {int(adversarial.sum())} points are classified correctly"
 
 
 def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:

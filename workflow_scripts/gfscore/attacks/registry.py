@@ -14,9 +14,10 @@ from pydantic import Field, ValidationError
 from gfscore.attacks.declaration import Attack, AttackSettings, Form, Member, Norm, beyond_white
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.mappings import by_name
 from gfscore.core.settings import PlainSettings
 
-ATTACKS: dict[str, Attack] = {attack.name: attack for attack in declarations("gfscore.attacks", "ATTACK").values()}
+ATTACKS: dict[str, Attack] = by_name(declarations("gfscore.attacks", "ATTACK").values())
 """Every attack by its name."""
 
 BALL_ATTACKS: dict[str, Form] = {name: attack.in_ball for name, attack in ATTACKS.items() if attack.in_ball}

@@ -17,6 +17,7 @@ from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.mappings import only
 from gfscore.core.names import model_count
 from gfscore.core.settings import PlainSettings
 from gfscore.tables.parquet_tables import read_identity, read_table
@@ -124,7 +125,7 @@ class _Source:
         names = [field.name for field in fields(cls)]
         if not set(names) <= set(identity):
             raise InputError(f"{path} does not record its data and settings; run its audit again")
-        return cls(**{name: identity[name] for name in names})
+        return cls(**only(identity, names))
 
 
 def _mark_different_settings(changes: pd.DataFrame, first: _Source, second: _Source) -> None:

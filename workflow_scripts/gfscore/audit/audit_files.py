@@ -68,5 +68,8 @@ class AuditFiles:
     @classmethod
     def from_inputs(cls, inputs: Mapping[str, object]) -> AuditFiles:
         """Input files of a step by name: an empty one is absent, and other names are left out."""
-        present = {field.name: inputs[field.name] for field in fields(cls) if inputs.get(field.name)}
+        present = {}
+        for field in fields(cls):
+            if inputs.get(field.name):
+                present[field.name] = inputs[field.name]
         return cls(**present)  # type: ignore[arg-type]

@@ -135,9 +135,11 @@ def check_answers(
             raise InputError(f"{source}: {words}. {REMEDY}")
 
     guessing = guesses(predicted, labels)
-    warnings = [warning for warning in (guessing, exchanged(predicted, labels, class_names)) if warning]
-    for warning in warnings:
-        print(f"warning: {warning}")
+    warnings = []
+    for warning in (guessing, exchanged(predicted, labels, class_names)):
+        if warning:
+            print(f"warning: {warning}")
+            warnings.append(warning)
     return CheckedModel(
         samples=len(labels),
         clean_accuracy=correct / len(labels),

@@ -6,6 +6,7 @@ families of tests: of all pairs of models, and in `comparisons` of all classes t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ from gfscore.statistics.classes import class_values
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
 from gfscore.statistics.tolerances import TIE_TOLERANCE
-from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.parquet_tables import stacked_tables
 from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
 _PAIR: tuple[Column, ...] = (
@@ -137,13 +138,13 @@ def comparison_tables(
         if not values_of_model.calibrated:
             by_measure.setdefault(values_of_model.measure.name, []).append(values_of_model)
 
-    frames: dict[str, list[pd.DataFrame]] = {table.name: [] for table in COMPARISON_TABLES}
+    frames = defaultdict(list)
     summaries = {}
     for measure, models in by_measure.items():
         tables, summaries[measure] = compared_models(models, class_names, settings=settings, fp_lambda=fp_lambda)
         for name, frame in tables.items():
             frames[name].append(frame)
-    return {table.name: stacked(table, frames[table.name]) for table in COMPARISON_TABLES}, summaries
+    return stacked_tables(COMPARISON_TABLES, frames), summaries
 
 
 def compared_models(

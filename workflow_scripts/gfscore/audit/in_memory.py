@@ -25,6 +25,7 @@ from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
 from gfscore.audit.verdicts.verdict import Judgement
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
+from gfscore.core.names import numbered
 from gfscore.measures import NamedMeasure
 
 DATASET = "these samples"
@@ -77,7 +78,7 @@ class AuditInMemory:
     @cached_property
     def samples(self) -> ExpectedSamples:
         """The samples, with the names that the workflow gives to rows without any."""
-        names = np.array([f"row-{row:06d}" for row in range(len(self.labels))])
+        names = np.array(numbered("row-", len(self.labels)))
         return ExpectedSamples.each_once(names, self.labels)
 
     @cached_property

@@ -16,6 +16,7 @@ from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
+from gfscore.core.mappings import positions
 from gfscore.core.settings import LOGARITHMS, Probabilities, Subset
 from gfscore.images.subsets import subset_rows
 from gfscore.measures.samples import SCORES
@@ -380,7 +381,7 @@ class ScoresFile:
 
     @cached_property
     def _positions(self):
-        return {tuple(part): position for position, part in enumerate(self.identity["parts"])}
+        return positions(map(tuple, self.identity["parts"]))
 
     def read(self, model: ModelName, measure: str) -> pd.DataFrame:
         """Samples table of a model and measure; raises InputError if it is not in the file."""

@@ -28,6 +28,7 @@ from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.remedies.tables import REMEDY_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.mappings import by_name
 from gfscore.tables.table import Table
 
 _TABLES = (
@@ -42,7 +43,7 @@ _TABLES = (
     *REMEDY_TABLES,
 )
 
-TABLES: dict[str, Table] = {table.name: table for table in _TABLES}
+TABLES: dict[str, Table] = by_name(_TABLES)
 """Tables of an audit by name, in the order of docs/tables.md."""
 
 

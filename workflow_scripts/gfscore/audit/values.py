@@ -20,8 +20,9 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED, ModelName
+from gfscore.core.mappings import only
 from gfscore.core.settings import PlainSettings
-from gfscore.measures import NamedMeasure, named_measures
+from gfscore.measures import NamedMeasure, entries_of, named_measures
 from gfscore.measures.great import Great
 from gfscore.measures.samples import table_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
@@ -106,7 +107,7 @@ class AuditSubject:
 
     def entries(self) -> dict[str, PlainSettings]:
         """Settings of the measures by name, as plain values."""
-        return {name: measure.entry() for name, measure in self.measures.items()}
+        return entries_of(self.measures)
 
     def in_scores(self, model: ModelName, measure: str) -> bool:
         """Whether the values of a measure stand in the table scores, which is made from logits."""
@@ -304,6 +305,11 @@ class AuditValues:
         """Models that take part, in the order of the configuration."""
         labels = set(read_json(self.selection)["included"])
         return tuple(model for model in self.subject.models if model.label in labels)
+
+    @cached_property
+    def included_labels(self) -> set[str]:
+        """Labels of the models that take part."""
+        return {model.label for model in self.included}
 
     @cached_property
     def listed(self) -> SampleList:
@@ -508,7 +514,7 @@ class AuditValues:
         path = self.subject.logits[model]
         identity = self.scores_file.identity["logits"][model.label]
         if self.subject.supplied.get(model) != "logits":
-            expect = model.columns() | {name: identity[name] for name in ("dataset_digest", "checkpoint_sha256")}
+            expect = model.columns() | only(identity, ["dataset_digest", "checkpoint_sha256"])
             return ModelLogits(*read_logits(path, expect=expect), identity=identity).only(self.listed.counted)
 
         if sha256_of_file(path) != identity["checkpoint_sha256"]:
@@ -644,8 +650,13 @@ def require_one_network(values: Sequence[SampleValues], audit_values: AuditValue
         If more than TOLERATED_COUNT predictions and more than the share TOLERATED_SHARE of them differ,
         TOLERATED_SHARE_IN_BFLOAT16 for numbers in bfloat16.
     """
-    predicted = {item.measure.name: _predictions(item) for item in values}
-    compared = [item for item in values if len(predicted[item.measure.name])]
+    predicted = {}
+    compared = []
+    for item in values:
+        predictions_of_item = pd.Series(item.predicted, index=item.sample_id).dropna()
+        if len(predictions_of_item):
+            predicted[item.measure.name] = predictions_of_item
+            compared.append(item)
     if not compared:
         return
     from_logits = [item for item in compared if item.measure.from_logits]
@@ -656,8 +667,11 @@ def require_one_network(values: Sequence[SampleValues], audit_values: AuditValue
         changed = int(np.count_nonzero(first != second))
         if changed <= TOLERATED_COUNT:
             continue
-        dtypes = [audit_values.identity(each.model, each.measure.name).get("dtype") for each in (reference, item)]
-        tolerated = TOLERATED_SHARE_IN_BFLOAT16 if "bfloat16" in dtypes else TOLERATED_SHARE
+        tolerated = TOLERATED_SHARE
+        for values_of_measure in (reference, item):
+            identity = audit_values.identity(values_of_measure.model, values_of_measure.measure.name)
+            if identity.get("dtype") == "bfloat16":
+                tolerated = TOLERATED_SHARE_IN_BFLOAT16
         if changed > tolerated * len(second):
             _refuse_networks(reference, item, audit_values, changed=changed, compared=len(second))
 
@@ -677,10 +691,6 @@ def _refuse_networks(reference, item, audit_values, *, changed, compared):
         "explains. Its weights, or code that it uses, changed after one of them was made; make both again by adding -R "
         f"{' '.join(outdated_files)} to the command"
     )
-
-
-def _predictions(values):
-    return pd.Series(values.predicted, index=values.sample_id).dropna()
 
 
 def row_generator(seed: int, names: Mapping[str, Any]) -> np.random.Generator:

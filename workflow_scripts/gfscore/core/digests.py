@@ -228,7 +228,7 @@ def store(name: str, digest: str, *, paths: Iterable[Path | str], started: float
     started : float
         Time at which their reading began: nothing is stored of files that changed after that or shortly before.
     """
-    names = [str(path) for path in paths]
+    names = list(map(str, paths))
     # Where nothing can be written, files are read again at the next time.
     with suppress(OSError):
         signature, last_change = _signature(names)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.lazy import np
+from gfscore.core.mappings import positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def readable_class(name: str) -> str:
 
 def readable_classes(names: Iterable[str]) -> list[str]:
     """Readable names in the same order; where all of them are wnids, the meaning alone ("velvet")."""
-    names = [str(name) for name in names]
+    names = list(map(str, names))
     meanings = imagenet_names()
     if set(names) <= meanings.keys():
         return [meanings[name] for name in names]
@@ -103,7 +104,7 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
             "names under its `classes` in config.yaml, in the order of the columns of logits"
         )
 
-    index = {name: position for position, name in enumerate(classes)}
+    index = positions(classes)
     ambiguous = _ambiguous_names(index)
     indices = np.empty(len(names), dtype=np.int64)
     for row, name in enumerate(names):

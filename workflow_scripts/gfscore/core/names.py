@@ -50,6 +50,11 @@ def printable(name: object) -> str:
     return re.sub(" +", " ", "".join(characters)).strip() or "(unnamed)"
 
 
+def printable_all(names: Iterable[object]) -> list[str]:
+    """Printable names in the same order."""
+    return [printable(name) for name in names]
+
+
 def on_one_line(text: str) -> str:
     """Text for a comment in a file: characters that are not printable, line breaks among them, are replaced."""
     return "".join(character if character.isprintable() else REPLACEMENT for character in text)
@@ -199,6 +204,11 @@ def enumeration(words: Iterable[str]) -> str:
     """Words joined as in a sentence: "a", "a and b", "a, b and c"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def numbered(prefix: str, rows: int, *, digits: int = 6) -> list[str]:
+    """Names of the rows of data without names, counted from 0: "row-000007" for the prefix "row-"."""
+    return [f"{prefix}{row:0{digits}d}" for row in range(rows)]
 
 
 def capitalised(sentence: str) -> str:

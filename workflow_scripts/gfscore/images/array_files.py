@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import atomic
 from gfscore.core.labels import are_numbers, class_indices
+from gfscore.core.names import numbered
 from gfscore.images.image_set import ImageSet, from_arrays, whole_labels
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
 
@@ -99,7 +100,7 @@ def open_arrays(
     image_set = from_arrays(
         pixels,
         whole_labels(labels, len(images), where),
-        sample_id=[f"{prefix}-{row:06d}" for row in range(len(images))],
+        sample_id=numbered(f"{prefix}-", len(images)),
         preprocessing=preprocessing,
     )
     return replace(image_set, class_names=class_names)

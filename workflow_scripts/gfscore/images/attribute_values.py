@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -216,7 +216,13 @@ def _categories_of_values(column: pd.Series, where: str) -> tuple[NDArray[np.obj
         raise InputError(
             f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut it or leave it out"
         )
-    _require_distinct(words.values(), where)
+    # Two spellings of one group would be compared as two groups.
+    pair = spelled_alike(sorted(set(words.values())), key=lambda word: spelling(word).casefold())
+    if pair:
+        raise InputError(
+            f"{where} holds {pair[0]!a} and {pair[1]!a}, which differ in blanks, capitals or spelling in "
+            "Unicode alone; use one spelling per group, or distinct names"
+        )
     values = np.array([words.get(value) for value in column.to_numpy()], dtype=object)
     return values, list(dict.fromkeys(words.values()))
 
@@ -236,16 +242,6 @@ def _words(present: pd.Series, where: str) -> dict[object, str]:
         if str(value).strip():
             words[value] = str(value)
     return words
-
-
-def _require_distinct(words: Iterable[str], where: str) -> None:
-    # Two spellings of one group would be compared as two groups.
-    pair = spelled_alike(sorted(set(words)), key=lambda word: spelling(word).casefold())
-    if pair:
-        raise InputError(
-            f"{where} holds {pair[0]!a} and {pair[1]!a}, which differ in blanks, capitals or spelling in "
-            "Unicode alone; use one spelling per group, or distinct names"
-        )
 
 
 def _numbers(raw: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:

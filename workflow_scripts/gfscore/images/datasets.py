@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
+from gfscore.core.mappings import positions
 from gfscore.core.names import spelled_alike
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
@@ -127,7 +128,7 @@ def _require_order_of_data(classes: Sequence[str], names_of_data: Sequence[str],
             "correct `classes`"
         )
     # Names may be spelled differently, but the same name at another label is a mistake in the order.
-    label_in_data = {name: label for label, name in enumerate(names_of_data)}
+    label_in_data = positions(names_of_data)
     for label, name in enumerate(classes):
         if label_in_data.get(name, label) != label:
             raise InputError(

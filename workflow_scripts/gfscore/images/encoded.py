@@ -199,9 +199,14 @@ class _EncodedImages:
         waiting = max(1, WAITING // math.prod(self.image_shape))
         images = in_order(decode, self.blobs(self.rows), ahead=min(batch_size + WORKERS, waiting))
         names = iter(self.sample_id)
+        channels, height, width = self.image_shape
         while batch := list(islice(images, batch_size)):
             for image, name in zip(batch, names, strict=False):
-                _require_shape(image, self.image_shape, name)
+                if image.shape != (height, width, channels):
+                    raise DifferentSizes(
+                        f"{name}: {image.shape[1]}x{image.shape[0]} pixels, but the first image has {width}x{height}; "
+                        "images of different sizes need the preprocessing center_crop or squash"
+                    )
             yield np.stack(batch)
 
     def hashes(self) -> Iterator[bytes]:
@@ -253,12 +258,3 @@ def _content(blob: Blob) -> bytes:
         raise InputError(
             f"{name}: cannot be read ({error.strerror or error}); restore it, or download it again"
         ) from error
-
-
-def _require_shape(image: NDArray[np.uint8], image_shape: tuple[int, int, int], name: str) -> None:
-    channels, height, width = image_shape
-    if image.shape != (height, width, channels):
-        raise DifferentSizes(
-            f"{name}: {image.shape[1]}x{image.shape[0]} pixels, but the first image has {width}x{height}; "
-            "images of different sizes need the preprocessing center_crop or squash"
-        )

@@ -16,6 +16,7 @@ from pyarrow.parquet import ParquetFile
 from gfscore.core.errors import InputError
 from gfscore.core.files import require_regular
 from gfscore.core.labels import are_numbers
+from gfscore.core.names import numbered
 from gfscore.images.dataset_source import Part, Preprocessing
 from gfscore.images.encoded import Blob, from_encoded
 from gfscore.images.image_set import ImageSet, whole_labels
@@ -102,7 +103,7 @@ def parquet_files_of(path: Path | str) -> list[Path]:
 
 def row_names(file: Path, rows: int) -> list[str]:
     """Identifiers of the rows of a file."""
-    return [f"{file.stem}/{row:06d}" for row in range(rows)]
+    return numbered(f"{file.stem}/", rows)
 
 
 @contextmanager
@@ -180,13 +181,14 @@ def _class_indices(
 ) -> tuple[Sequence[NDArray[np.generic]], tuple[str, ...] | None]:
     # Labels of several files as class indices, and the class names in alphabetical order where labels are names; names
     # that are numbers in the order of the numbers.
-    kinds = {labels.dtype.kind for labels in labels_by_file if len(labels)}
+    filled = list(filter(len, labels_by_file))
+    kinds = {labels.dtype.kind for labels in filled}
     if len(kinds) > 1:
         raise InputError(f"{path}: labels are numbers in some files and names in others; write the files again")
     if "U" not in kinds:
         return labels_by_file, None
 
-    names = np.unique(np.concatenate([labels for labels in labels_by_file if len(labels)]))
+    names = np.unique(np.concatenate(filled))
     indices = [np.searchsorted(names, labels) for labels in labels_by_file]
     if not are_numbers(names.tolist()):
         return indices, tuple(names.tolist())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import regular_bytes
 from gfscore.core.labels import are_numbers, class_indices, is_number
+from gfscore.core.mappings import positions
 from gfscore.core.names import require_utf8
 from gfscore.images.dataset_source import Preprocessing
 from gfscore.images.encoded import from_files
@@ -213,7 +214,7 @@ def images_in_list(
         Naming the line.
     """
     folders = declared or [entry.name for entry in visible(root) if _is(entry.is_dir)]
-    label_of = {name: label for label, name in enumerate(folders)}
+    label_of = positions(folders)
     names = []
     labels = []
     has_numbers = False

@@ -209,7 +209,10 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
     copies = settings.get("corrupted")
     path_to_copies = copies["path"] if copies else None
 
-    files = [name for name in (path, settings.get("list")) if name and Path(name).is_file()]
+    files = []
+    for name in (path, settings.get("list")):
+        if name and Path(name).is_file():
+            files.append(name)
     folder = _folder_of_samples(images, manifest)
     if folder is not None:
         files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names

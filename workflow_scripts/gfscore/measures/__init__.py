@@ -93,6 +93,16 @@ def named_measures(entries: Mapping[str, PlainSettings]) -> dict[str, NamedMeasu
     return measures
 
 
+def entries_of(measures: Mapping[str, NamedMeasure]) -> dict[str, PlainSettings]:
+    """Settings of measures by name, as plain values."""
+    return {name: measure.entry() for name, measure in measures.items()}
+
+
+def names_of_kind(measures: Mapping[str, NamedMeasure], *kinds: str) -> list[str]:
+    """Names of the measures of some kinds, in their order."""
+    return [name for name, measure in measures.items() if measure.kind.name in kinds]
+
+
 def kind_of(entry: PlainSettings) -> Kind[Any]:
     """Kind of an entry of the configuration's section `measures`; raises InputError for an unknown one."""
     if entry["kind"] not in KINDS:

@@ -32,11 +32,12 @@ from gfscore.tables.table import Table
 Columns = Mapping[str, ArrayLike]
 """Arrays by the column of a samples table."""
 
-KeywordsOfSamples = Callable[[NDArray[np.str_]], Mapping[str, object]]
+SampleKeywords = Callable[[NDArray[np.str_]], Mapping[str, object]]
+"""From the identifiers (n,) of a batch to further keyword arguments of `measure_batch`."""
 
 
 def no_keywords(_sample_id: NDArray[np.str_]) -> Mapping[str, object]:
-    """No keyword arguments for any sample."""
+    """No further arguments of `measure_batch`."""
     return {}
 
 
@@ -104,7 +105,7 @@ class MeasuringJob:
 
     @property
     def weights(self) -> Path | str:
-        """File that errors about the model name."""
+        """File that error messages about the model name."""
         return self.checkpoint or self.model
 
 
@@ -113,15 +114,15 @@ def measure_in_batches(
     measure_batch: Callable[..., Columns],
     *,
     table: Table,
-    of_samples: KeywordsOfSamples = no_keywords,
+    sample_keywords: SampleKeywords = no_keywords,
     require: Callable[..., None] | None = None,
     with_copies: bool = False,
     search: str = FULL,
 ) -> None:
     """Write the samples table of one measure of one model.
 
-    Finished batches are kept until the table is written. Where the settings ask for a subset of so many samples of each
-    class, the samples are kept for a larger subset.
+    Finished batches are kept until the table is written. Samples of a subset with a number per class are kept beyond
+    that, for a later run with a larger subset.
 
     Parameters
     ----------
@@ -134,13 +135,13 @@ def measure_in_batches(
         batch.
     table : Table
         Samples table that the measure fills.
-    of_samples : callable
-        Maps the identifiers (n,) of a batch to more keyword arguments of `measure_batch`.
+    sample_keywords : callable
+        From the identifiers (n,) of a batch to further keyword arguments of `measure_batch`.
     require : callable, optional
         require(classifier, image_shape, *, where): raises InputError, before the first batch, for a classifier of the
         file `where` that cannot be measured.
     with_copies : bool
-        Whether corrupted copies of the batch are one of them, `copies`, where the dataset brings them.
+        Whether `measure_batch` is given the corrupted copies of the batch, as `copies`, if the dataset has any.
     search : str
         Setting `inference: search`: where attacks search in another arithmetic than float32, the table's identity says
         so.
@@ -155,22 +156,22 @@ def measure_in_batches(
     seeds = seeds_of_samples(job.settings.seed, job.settings.kind, opened.rows)
     kept_samples = progress.KeptSamples(job.progress, table, identity, version=job.version)
     every_sample = images.sample_id
-    todo = kept_samples.missing(every_sample)
-    measured_before = len(every_sample) - len(todo)
+    unmeasured = kept_samples.missing(every_sample)
+    measured_before = len(every_sample) - len(unmeasured)
     if measured_before:
-        images = images.select(todo)
-        seeds = seeds[todo]
+        images = images.select(unmeasured)
+        seeds = seeds[unmeasured]
 
     with reproducible_arithmetic(threads=opened.threads), passes.counted(classifier) as counted_classifier:
         started = time.monotonic()
         frame = None
-        if len(todo):
+        if len(unmeasured):
             batches = Batches(
                 images=images,
                 seeds=seeds,
                 classifier=counted_classifier,
                 measure_batch=measure_batch,
-                of_samples=of_samples,
+                sample_keywords=sample_keywords,
                 table=table,
                 weights=job.weights,
                 size=job.batch_size,
@@ -188,7 +189,7 @@ def measure_in_batches(
                 },
             )
         earlier = f", {measured_before} more measured before" if measured_before else ""
-        print(f"{len(todo)} samples, {time.monotonic() - started:.1f} s on {device}{earlier}")
+        print(f"{len(unmeasured)} samples, {time.monotonic() - started:.1f} s on {device}{earlier}")
         write_table(job.output, table, kept_samples.completed(frame, every_sample), identity=identity)
         progress.forget(job.progress)
         kept_samples.keep()
@@ -225,7 +226,7 @@ class OpenedJob:
 
 
 def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
-    """Images and classifier of a job, with the corrupted copies of the images where the dataset brings them."""
+    """Images and classifier of a job, with corrupted copies of the images if the dataset has any."""
     images, dataset = open_described(job.dataset, with_copies=with_copies)
     classifier, model, threads = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
@@ -244,7 +245,7 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
 
 
 def searching_in(search: str, opened: OpenedJob) -> Classifier:
-    """Classifier of a job whose attacks search by the setting `inference: search`; the identity says another type."""
+    """Classifier whose attacks search as `inference: search` says; other types than float32 stand in the identity."""
     precision = search_precision(search, opened.classifier, device=opened.device)
     if precision != FULL:
         opened.identity["search"] = precision
@@ -263,12 +264,12 @@ class Batches:
         Seed of each image, (N,) uint64.
     classifier : Classifier
         On its device.
-    measure_batch, of_samples : callable
+    measure_batch, sample_keywords : callable
         Those of `measure_in_batches`.
     table : Table
         Columns of a batch.
     weights : path
-        File that errors about the model name.
+        File that error messages about the model name.
     size : int
         Images of a batch.
     """
@@ -280,12 +281,12 @@ class Batches:
     table: Table
     weights: Path | str
     size: int
-    of_samples: KeywordsOfSamples = no_keywords
-    _numbered: Iterator[tuple[int, NDArray[np.float32]]] = field(init=False)
+    sample_keywords: SampleKeywords = no_keywords
+    _numbered_batches: Iterator[tuple[int, NDArray[np.float32]]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with the first batch."""
-        self._numbered = enumerate(self.images.full_batches(self.size))
+        self._numbered_batches = enumerate(self.images.full_batches(self.size))
 
     @property
     def count(self) -> int:
@@ -294,13 +295,13 @@ class Batches:
 
     def measure(self, number: int) -> pd.DataFrame:
         """Rows of a batch; batches are measured in ascending order, and those that were kept are skipped."""
-        for index, batch in self._numbered:
+        for index, batch in self._numbered_batches:
             if index == number:
                 return self._halved(batch, number * self.size)
         raise AssertionError(f"there is no batch {number}")
 
     def _halved(self, batch: NDArray[np.float32], start: int) -> pd.DataFrame:
-        # Rows of a batch whose first sample is the one numbered `start`; of halves where memory runs out.
+        # Rows of a batch that starts at the sample `start`; measured in halves where memory runs out.
         try:
             return self._rows(batch, start)
         # onnxruntime's errors derive from Exception alone.
@@ -325,7 +326,7 @@ class Batches:
         labels = np.asarray(self.images.labels[samples], dtype=np.int64)
         clean_prediction = predictions(self.classifier.logits(batch), labels)
 
-        keywords = dict(self.of_samples(sample_id))
+        keywords = dict(self.sample_keywords(sample_id))
         if self.images.copies:
             keywords["copies"] = self.images.copies.select(np.arange(len(self.images))[samples])
         columns = dict(self.measure_batch(self.classifier, batch, labels, seeds=self.seeds[samples], **keywords))

@@ -53,7 +53,8 @@ def in_parts(
     identity : mapping
         Everything that decides the numbers.
     """
-    kept_parts = Path(folder) / _digest(identity)
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    kept_parts = Path(folder) / digest[:16]
     started = time.monotonic()
     computed = 0
     frames = []
@@ -149,7 +150,3 @@ def _read_kept(path: Path, table: Table, identity: Mapping[str, Any]) -> pd.Data
         return None
     passes.add(kept_identity[PASSES])
     return frame
-
-
-def _digest(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

@@ -95,8 +95,13 @@ def members_of(settings: Robust, measures: Mapping[str, "NamedMeasure"]) -> list
             )
 
     candidates = settings.members or list(measures)
-    proofs = [name for name in candidates if _is_evidence(settings, measures[name], PROVEN)]
-    attacks = [name for name in candidates if _is_evidence(settings, measures[name], ATTACKED)]
+    proofs = []
+    attacks = []
+    for name in candidates:
+        if _is_evidence(settings, measures[name], PROVEN):
+            proofs.append(name)
+        elif _is_evidence(settings, measures[name], ATTACKED):
+            attacks.append(name)
     for kind, names in ((PROVEN, proofs), (ATTACKED, attacks)):
         if not names:
             raise InputError(f"needs a measure of kind {kind} in {ball}; name one among `measures` of the audit")

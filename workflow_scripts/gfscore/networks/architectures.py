@@ -75,7 +75,11 @@ def build_network(
     if min(height, width) < SMALLEST_SIDE:
         raise InputError(f"architecture {name!r} needs images of at least 8x8 pixels, got {height}x{width}")
     if not is_timm:
-        _require_arguments(name, arguments)
+        # The first three parameters, in_channels, image_size and classes, are not arguments of an entry.
+        parameters = list(inspect.signature(ARCHITECTURES[name]).parameters)[3:]
+        unknown = sorted(set(arguments) - set(parameters))
+        if unknown:
+            raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(parameters)}")
 
     # Weights are drawn from torch's global CPU generator; its state is restored afterwards for the draws of others.
     with torch.random.fork_rng(devices=[]):
@@ -95,14 +99,6 @@ def build_network(
         arguments=arguments,
     )
     return network
-
-
-def _require_arguments(name: str, arguments: Arguments) -> None:
-    # The first three parameters, in_channels, image_size and classes, are not arguments of an entry.
-    parameters = list(inspect.signature(ARCHITECTURES[name]).parameters)[3:]
-    unknown = sorted(set(arguments) - set(parameters))
-    if unknown:
-        raise InputError(f"architecture {name!r} has no argument {unknown[0]!r}; it knows {', '.join(parameters)}")
 
 
 # Architectures

@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import require_regular, unpacks_too_far, write_text
 from gfscore.core.names import without_queries
 from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.model_source import Manifest, Settings, files_module_of, model_sources
+from gfscore.networks.model_source import Manifest, Settings, files_module_of, main_file, model_sources
 
 NEEDS_PINNED_DIGEST = (
     "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
@@ -101,7 +101,7 @@ def files_of(settings: Settings) -> Sequence[Settings]:
     functions = files_module_of(settings["source"])
     if hasattr(functions, "files_of"):
         return functions.files_of(settings)
-    return [{key: settings.get(key) for key in ("path", "url", "sha256")}]
+    return [main_file(settings)]
 
 
 def model_digest(source: str, digests: Sequence[str]) -> str:

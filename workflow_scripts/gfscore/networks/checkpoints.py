@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
+from gfscore.core.mappings import without
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
 from gfscore.networks.model_source import Settings
@@ -112,7 +113,10 @@ def load_checkpoint(settings: Settings, path: Path | str) -> Content:
     with Path(path).open("rb") as file:
         head = file.read(9)
     if head[8:] == b"{":
-        return _read_safetensors(path)
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise InputError(f"{path}: damaged safetensors file ({error}); download or copy it again") from error
 
     stand_ins: list[Any] = [(_Unused, name) for name in ALLOWED]
     stand_ins += [(_empty_mapping, name) for name in MAPPINGS]
@@ -126,13 +130,6 @@ def load_checkpoint(settings: Settings, path: Path | str) -> Content:
         if trusted:
             return _unpickle(path, settings["sha256"])
         raise InputError(_refusal(path, error)) from error
-
-
-def _read_safetensors(path: Path | str) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: damaged safetensors file ({error}); download or copy it again") from error
 
 
 def _unpickle(path: Path | str, pinned: str | Sequence[str]) -> Content:
@@ -269,7 +266,8 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     for name, value in weights.items():
         _require_plain(name, value, path)
     expected = network.state_dict()
-    weights = {name: value for name, value in weights.items() if name != COUNTER or name in expected}
+    if COUNTER not in expected:
+        weights = without(weights, [COUNTER])
     fitting = min(_without_prefixes(weights), key=lambda candidate: len(expected.keys() ^ candidate.keys()))
     _require_names(fitting, weights, expected, path)
     _require_shapes(fitting, expected, path)

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and whether the installed torch can use them, as a run that is planned needs to know.
+"""The GPUs of this machine, and whether the installed torch can use them, for the plan of a run.
 
 Imports nothing heavy: torch is not imported, only the file that says what it was built for.
 """
@@ -18,15 +18,16 @@ from shutil import which
 QUERY = ("--query-gpu=index,uuid,driver_version,memory.total,name", "--format=csv,noheader,nounits")
 """Options of nvidia-smi: a line for each GPU, memory in MiB."""
 
-PATIENCE = 20
-"""Seconds after which nvidia-smi is not waited for any longer."""
+TIMEOUT_S = 20
+"""Seconds that nvidia-smi may take."""
 
 OLDEST_DRIVERS = {11: (450, 80), 12: (525, 60), 13: (580, 65)}
 """Oldest driver for the libraries of each major version of CUDA. Source: NVIDIA, CUDA Compatibility, minor versions."""
 
-HIDING = "CUDA_VISIBLE_DEVICES"
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+"""Environment variable that hides GPUs from CUDA."""
 
-NO_GPU = f"this machine has no GPU that nvidia-smi shows ({HIDING} may hide it)"
+NO_GPU = f"this machine has no GPU that nvidia-smi shows ({VISIBLE_DEVICES} may hide it)"
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class TorchBuild:
 
 def installed_gpus() -> InstalledGpus:
     """GPUs of this machine that the installed torch can use; the programs that come with the driver are run once."""
-    return _installed_gpus(os.environ.get(HIDING))
+    return _installed_gpus(os.environ.get(VISIBLE_DEVICES))
 
 
 @cache
@@ -92,7 +93,7 @@ def _installed_gpus(visible: str | None) -> InstalledGpus:
     if program is None:
         return InstalledGpus()
     try:
-        reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return InstalledGpus(reason=f"nvidia-smi does not answer ({error})")
     if reply.returncode:
@@ -144,7 +145,7 @@ def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
 
 
 def _index_of(prefix: str, uuids: Mapping[str, str]) -> str:
-    # Number of the GPU whose uuid begins so, empty for none.
+    # Index of the GPU whose uuid begins with the prefix; empty for none.
     for uuid, index in uuids.items():
         if uuid.startswith(prefix):
             return index
@@ -173,7 +174,8 @@ def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
         )
     major = int(build.cuda.partition(".")[0])
     oldest = OLDEST_DRIVERS.get(major)
-    if oldest and _version(gpus[0].driver) < oldest:
+    driver = tuple(map(int, re.findall(r"\d+", gpus[0].driver)[:2]))
+    if oldest and driver < oldest:
         needed = ".".join(map(str, oldest))
         return InstalledGpus(
             reason=f"{name}: driver {gpus[0].driver} is too old for torch {build.version}, which needs {needed} or "
@@ -182,8 +184,3 @@ def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
             driver_too_old=True,
         )
     return InstalledGpus(tuple(gpus))
-
-
-def _version(text: str) -> tuple[int, ...]:
-    numbers = re.findall(r"\d+", text)
-    return tuple(int(number) for number in numbers[:2])

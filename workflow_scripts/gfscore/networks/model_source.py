@@ -209,6 +209,11 @@ def model_sources() -> dict[str, ModelSource]:
     return declarations("gfscore.networks.sources", "SOURCE")
 
 
+def main_file(settings: Settings) -> Settings:
+    """The file that a model's entry names: path, url and sha256, None for what it does not state."""
+    return {key: settings.get(key) for key in ("path", "url", "sha256")}
+
+
 def module_of(source: str) -> ModuleType:
     """Module that opens the classifiers of a source; raises InputError for an unknown source."""
     return import_module(_classifier_source(source).opened_by)

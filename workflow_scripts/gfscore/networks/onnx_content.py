@@ -103,35 +103,8 @@ def files_beside(path: Path | str) -> list[Settings]:
 
     Raises InputError as `read_model` does, before a digest of any of them is recorded.
     """
-    files = data_files(path)
-    if files:
-        read_model(path)
-    return [{"path": str(file), "url": None, "sha256": None} for file in files]
-
-
-def require_usable(path: str | Path) -> None:
-    """Raise InputError for a file that is not ONNX, or whose weights cannot be read; nothing is executed."""
     read_model(path)
-
-
-def graph_in(content: bytes, *, where: str | Path) -> onnx.ModelProto:
-    """Graph of an ONNX file's content, where that file has to hold all of it; no other file is opened.
-
-    Raises
-    ------
-    InputError
-        Naming the file `where`, for content that is not ONNX, and for any tensor (weights, attributes of nodes, bodies
-        of If, Loop and Scan, functions) that is stored in another file.
-    """
-    graph = parsed(content, where)
-    for tensor in tensors_of(graph):
-        if tensor.external_data or is_external(tensor):
-            files = ", ".join(_locations(tensor)) or "unnamed"
-            raise InputError(
-                f"{where}: its tensor {tensor.name!r} is stored in another file ({files}), "
-                f"which no digest covers here; load the model where that file is, and {AS_ONE_FILE}"
-            )
-    return graph
+    return [{"path": str(file), "url": None, "sha256": None} for file in data_files(path)]
 
 
 def parsed(content: bytes, path: Path | str) -> onnx.ModelProto:
@@ -244,12 +217,13 @@ def _require_digest(content: bytes, file: Path, digests: Mapping[str, str] | Non
 # Where a tensor is stored
 
 
-def _locations(tensor: onnx.TensorProto) -> list[str]:
-    return [entry.value for entry in tensor.external_data if entry.key == "location"]
+def _entries_of(tensor: onnx.TensorProto) -> dict[str, str]:
+    # Location, offset and length by name.
+    return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _file_name_of(tensor: onnx.TensorProto, path: Path) -> str:
-    names = _locations(tensor)
+    names = [entry.value for entry in tensor.external_data if entry.key == "location"]
     if not is_external(tensor) or len(names) != 1:
         files = ", ".join(names) or "unnamed"
         raise InputError(
@@ -262,7 +236,7 @@ def _file_name_of(tensor: onnx.TensorProto, path: Path) -> str:
 
 def _normalise_location(tensor: onnx.TensorProto, size: int, path: Path) -> None:
     # Leaves location, offset and length in the one form that onnxruntime reads, and no other entry.
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = _entries_of(tensor)
     name = entries["location"]
     needed = _bytes_needed(tensor, path)
     try:
@@ -295,7 +269,7 @@ def _move_inside(tensor: onnx.TensorProto, data: Mapping[str, bytes]) -> None:
     # Nothing to do for a tensor that has its values inside.
     if not is_external(tensor):
         return
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = _entries_of(tensor)
     start = int(entries["offset"])
     end = start + int(entries["length"])
     tensor.raw_data = data[entries["location"]][start:end]

@@ -95,12 +95,12 @@ def with_numpy_weights(graph: onnx.ModelProto) -> onnx.ModelProto:
             tensor.CopyFrom(_float32_tensor(tensor, float32_name))
             operators.append(helper.make_node("Cast", [float32_name], [name], to=bfloat16))
     for node in graph.graph.node:
-        constants = [attribute.t for attribute in node.attribute if attribute.name == "value"]
-        if node.op_type == "Constant" and constants and constants[0].data_type == bfloat16:
+        constant = constant_of(node)
+        if constant is not None and constant.data_type == bfloat16:
             (name,) = node.output
             float32_name = f"{name}.float32"
-            constant = _float32_tensor(constants[0], None)
-            operators.append(helper.make_node("Constant", [], [float32_name], value=constant))
+            float32_constant = _float32_tensor(constant, None)
+            operators.append(helper.make_node("Constant", [], [float32_name], value=float32_constant))
             operators.append(helper.make_node("Cast", [float32_name], [name], to=bfloat16))
         else:
             operators.append(node)
@@ -108,6 +108,15 @@ def with_numpy_weights(graph: onnx.ModelProto) -> onnx.ModelProto:
     del result.graph.node[:]
     result.graph.node.extend(operators)
     return result
+
+
+def constant_of(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    """Tensor that an operator Constant makes; None for other operators, and for constants that are no tensor."""
+    if node.op_type == "Constant":
+        for attribute in node.attribute:
+            if attribute.name == "value":
+                return attribute.t
+    return None
 
 
 def _type_name(number: int) -> str:

@@ -39,8 +39,15 @@ def counted(classifier: Classifier) -> Iterator[Classifier]:
     """
     add({"forwards": 0, "backwards": 0})
     if classifier.network is None:
-        assert classifier.run is not None  # without a network there is a function
-        yield replace(classifier, run=_counted_run(classifier.run))
+        run = classifier.run
+        assert run is not None  # without a network there is a function
+
+        def counted_run(images: Images) -> Logits:
+            logits = run(images)
+            _counts["forwards"] += len(images)
+            return logits
+
+        yield replace(classifier, run=counted_run)
         return
 
     # A hook, since attacks call the network directly.
@@ -64,15 +71,6 @@ def counts_since(before: Mapping[str, int]) -> dict[str, int]:
 def add(numbers: Mapping[str, int]) -> None:
     """Add counts of an earlier process, as `counts_since` returned them there."""
     _counts.update(numbers)
-
-
-def _counted_run(run: Run) -> Run:
-    def counting(images: Images) -> Logits:
-        logits = run(images)
-        _counts["forwards"] += len(images)
-        return logits
-
-    return counting
 
 
 def _record_pass(_network: nn.Module, inputs: tuple[Tensor, ...], logits: object) -> None:

@@ -108,4 +108,4 @@ def _constants(settings: Settings, key: str, channels: int, where: object) -> li
     fits = len(values) == channels and np.all(np.isfinite(values))
     if not fits or (key == "std" and min(values) <= 0):
         raise InputError(f"{where}: {key} {values} must hold {channels} finite numbers, std positive ones")
-    return [float(value) for value in values]
+    return list(map(float, values))

@@ -108,19 +108,20 @@ def open_backbone(settings: Settings, path: Path | str, *, image_shape: Sequence
         )
     network = build_timm(settings, path, classes=0)
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
-    classifier_layers = _classifier_layers(network)
-    weights = {name: value for name, value in weights.items() if name.rpartition(".")[0] not in classifier_layers}
-    network = load_weights(network, weights, path).eval()
+    # One layer, several, or none, by the configuration of timm.
+    configuration: Any = network.pretrained_cfg
+    classifier_layers = configuration.get("classifier") or ()
+    if isinstance(classifier_layers, str):
+        classifier_layers = (classifier_layers,)
+    backbone_weights = {}
+    for name, value in weights.items():
+        if name.rpartition(".")[0] not in classifier_layers:
+            backbone_weights[name] = value
+    network = load_weights(network, backbone_weights, path).eval()
     network = _resized(preprocessed(network, settings, where=path), (height, width))
     backbone = from_network(network, architecture=settings["architecture"])
     class_count(backbone.logits, image_shape, where=path)
     return backbone
-
-
-def _classifier_layers(network: Any) -> tuple[str, ...]:
-    # One layer, several, or none, by the configuration of timm.
-    layers = network.pretrained_cfg.get("classifier") or ()
-    return (layers,) if isinstance(layers, str) else tuple(layers)
 
 
 def _resized(network: nn.Module, size: tuple[int, int]) -> nn.Module:

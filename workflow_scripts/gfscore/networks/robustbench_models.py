@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
+from gfscore.core.names import shortened
 from gfscore.networks import leaderboard
 from gfscore.networks.checkpoints import Content, changed_by_loading, load_checkpoint
 from gfscore.networks.classifier import Classifier, from_network
@@ -120,9 +121,11 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
         raise
     # Files that do not fit the definition raise errors of many types.
     except Exception as error:
-        paths = ", ".join(str(file) for file in files)
+        paths = ", ".join(map(str, files))
+        # torch describes the mismatch of weights below its first line.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{paths}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({_condensed(error)}); "
+            f"{paths}: does not fit RobustBench's definition of {dataset}/{threat}/{model} ({shortened(reason, 300)}); "
             "check that the file belongs to this model, or delete it to download it again"
         ) from error
 
@@ -261,9 +264,3 @@ def _replaced(owner: object, **attributes: object) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(owner, name, value)
-
-
-def _condensed(error: Exception) -> str:
-    # torch describes the mismatch of weights below its first line.
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -53,11 +53,15 @@ def save_classifier(path: Path | str, network: nn.Module, *, metadata: Manifest)
     """
     # A single key, since the order of safetensors' metadata differs between runs.
     header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
-    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    content = save(weights, metadata={HEADER_KEY: header})
+    content = save(stored_weights(network), metadata={HEADER_KEY: header})
     with atomic(path) as temporary:
         temporary.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
+
+
+def stored_weights(network: nn.Module) -> dict[str, Tensor]:
+    """Weights of a network by name, as files take them."""
+    return {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
 
 
 def open_classifier(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from gfscore.core.discovery import declarations
+from gfscore.core.mappings import by_name
 from gfscore.core.settings import Closed, Count, Device, Norm, Number, Positive, Seed, Share, Sparse, Text
 
 FOLDER = "gfscore.training.methods"
@@ -164,4 +165,4 @@ class TrainingMethod:
 @cache
 def training_methods() -> dict[str, TrainingMethod]:
     """All training methods by name."""
-    return {method.name: method for method in declarations(FOLDER, "METHOD").values()}
+    return by_name(declarations(FOLDER, "METHOD").values())

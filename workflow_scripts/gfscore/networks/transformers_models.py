@@ -86,7 +86,11 @@ def _network_in(path: Path) -> nn.Module:
             f"{path}: transformers' weights are read from a file {WEIGHTS}; save them as such, in one file"
         )
     configuration = path.with_name(CONFIGURATION)
-    require_plain_code(_read_configuration(configuration), where=configuration)
+    try:
+        settings = json.loads(configuration.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{configuration}: cannot be read as JSON ({error}); download or copy it again") from error
+    require_plain_code(settings, where=configuration)
     os.environ[KERNELS] = "NO"
     # transformers imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
@@ -167,10 +171,3 @@ def _require_plain_value(key: str, value: object, where: Path | str) -> None:
                     f"{where}: {key} is {name!r}, which may be compiled code of others; write "
                     f"{' or '.join(allowed)} there, which compute the same"
                 )
-
-
-def _read_configuration(path: Path) -> Settings:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error}); download or copy it again") from error

@@ -235,8 +235,11 @@ def _members(value: object) -> list[tuple[object, object]]:
         fields = getattr(value, "_fields", range(len(value)))
         return list(zip(fields, value, strict=True))
     if is_dataclass(value) or hasattr(value, "__dict__"):
-        names = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_")]
-        if "logits" not in names and hasattr(value, "logits"):
-            names.append("logits")
-        return [(name, getattr(value, name)) for name in names]
+        members: dict[object, object] = {}
+        for name in getattr(value, "__dict__", {}):
+            if not name.startswith("_"):
+                members[name] = getattr(value, name)
+        if "logits" not in members and hasattr(value, "logits"):
+            members["logits"] = value.logits
+        return list(members.items())
     return []

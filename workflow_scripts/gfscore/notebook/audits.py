@@ -93,15 +93,12 @@ class Audit:
     def __init__(self, audited: AuditInMemory) -> None:
         """Make the tables of classes and metrics."""
         self._audited = audited
-        self.classes = self._classes()
-        self.metrics = self._metrics()
-
-    def _classes(self) -> pd.DataFrame:
         columns = ["n", "value", "low", "high"]
-        if self._audited.predictions:
+        if audited.predictions:
             columns.append("accuracy")
-        scores = self._audited.class_scores.rename(columns={"class_name": "class"})
-        return scores.set_index(["model", "class"])[columns]
+        scores = audited.class_scores.rename(columns={"class_name": "class"})
+        self.classes = scores.set_index(["model", "class"])[columns]
+        self.metrics = self._metrics()
 
     def _metrics(self) -> pd.DataFrame:
         from gfscore.audit.metrics import METRICS
@@ -338,7 +335,7 @@ def audit_logits(
 def _names_of_columns(logits_by_model: Mapping[str, Any], class_names: Sequence[str] | None) -> Sequence[str] | None:
     # Names of the classes: `class_names` if given, else the columns of data frames, the same in all of them.
     if class_names is not None:
-        return [str(name) for name in class_names]
+        return list(map(str, class_names))
     names: list[str] | None = None
     for model, data in logits_by_model.items():
         if isinstance(data, pd.DataFrame) and all(isinstance(column, str) for column in data.columns):

@@ -54,13 +54,13 @@ def columns_by_model(data: Any) -> dict[str, Any]:
     """Values of each model by its name, from a mapping or the columns of a data frame, or of one model."""
     if isinstance(data, pd.DataFrame):
         names = require_different(data.columns, what="model")
-        return {name: data.iloc[:, position] for position, name in enumerate(names)}
+        return data.set_axis(names, axis="columns").to_dict("series")
     return by_model(data)
 
 
 def require_different(names: Any, *, what: str) -> list[str]:
     """Names as text; InputError where two are equal, or alike to the eye."""
-    texts = [str(name) for name in names]
+    texts = list(map(str, names))
     for position, text in enumerate(texts):
         if text in texts[:position]:
             raise InputError(f"{what} name {text!r} stands more than once; names must differ")
@@ -76,11 +76,10 @@ def require_different(names: Any, *, what: str) -> list[str]:
 def class_names_of(class_names: Sequence[Any] | None, classes: int, *, per: str) -> list[str]:
     """Names of K classes, by default their indices; `per` says in errors what has K columns or labels."""
     if class_names is None:
-        return [str(index) for index in range(classes)]
-    names = [str(name) for name in class_names]
-    if len(names) != classes:
-        raise InputError(f"{len(names)} class names for {classes} {per}; give one name per class")
-    return require_different(names, what="class")
+        return list(map(str, range(classes)))
+    if len(class_names) != classes:
+        raise InputError(f"{len(class_names)} class names for {classes} {per}; give one name per class")
+    return require_different(class_names, what="class")
 
 
 def require_aligned(data: Any, labels: Any, *, name: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.values import AuditSubject, AuditValues, SampleValues
 from gfscore.core.files import write_text
+from gfscore.core.mappings import by_name
 from gfscore.core.settings import PlainSettings
 from gfscore.projection.mappers.pictures import read_all_pictures
 from gfscore.show.audit_charts import UndrawnChart, drawings, file_name, leaving_out_failures, parts_of
@@ -65,7 +66,7 @@ class DrawnAudit:
         values: dict[str, list[SampleValues]] = {}
         if self.scores is None or self.dataset is None:
             return values
-        scores = {measure.name: measure for measure in subject.of_kind(SCORE)}
+        scores = by_name(subject.of_kind(SCORE))
         audit_values = AuditValues(
             subject=replace(subject, measures=scores),
             selection=self.folder.selection_file,

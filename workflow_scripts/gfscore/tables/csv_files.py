@@ -77,7 +77,8 @@ def read_csv(
         one column; pandas' errors for damaged bytes.
     """
     with _opened(path) as file:
-        header = _require_rectangle(_lines(file, _most_characters(path)), separator)
+        most_characters = max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
+        header = _require_rectangle(_lines(file, most_characters), separator)
 
     # Per column, because a converter does not keep pandas from replacing names such as "NA" by missing values.
     types: dict[str, type] = {}
@@ -105,10 +106,6 @@ def _opened(path: Path | str) -> IO[str]:
     if Path(path).name.endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return Path(path).open(encoding="utf-8-sig", newline="")
-
-
-def _most_characters(path):
-    return max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
 
 
 def _lines(file: IO[str], most: int) -> Iterator[str]:

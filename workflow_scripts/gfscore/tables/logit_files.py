@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.labels import are_numbers, class_indices
+from gfscore.core.mappings import only
 from gfscore.tables.binary_files import (
     ROW_NAMES,
     WITHOUT_ROW_NAMES,
@@ -35,6 +36,14 @@ Columns = dict[str, NDArray[np.generic]]
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 """Names such as logit_0, p10 or 7: text, number, text."""
+
+
+def format_of(path: Path) -> str | None:
+    """Which of FORMATS the name of a file ends in; None for another ending."""
+    for suffix in FORMATS:
+        if path.name.endswith(suffix):
+            return suffix
+    return None
 
 
 def read_logits_file(
@@ -88,7 +97,7 @@ def read_logits_file(
         )
     else:
         names = class_columns(columns, classes, path)
-        logits = _side_by_side({name: columns[name] for name in names}, path)
+        logits = _side_by_side(only(columns, names), path)
     return logits, labels, _sample_ids(sample_id, logits, path)
 
 
@@ -257,8 +266,14 @@ def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) ->
                 f"{path}: column {name!r} has no name, so it probably holds row names; {WITHOUT_ROW_NAMES}"
             )
     if len(columns) == 1 and len(classes) == 2:
-        _require_second_class(next(iter(columns)), classes, path)
-        return list(columns)
+        (name,) = columns
+        # One logit, or one probability, is that of the second of two classes.
+        if _folded(name) == _folded(classes[0]):
+            raise InputError(
+                f"{path}: column {name!r} is the first of the classes ({few(classes)}), and one column stands for the "
+                "second; give a column of each class"
+            )
+        return [name]
     if len(columns) != len(classes):
         raise InputError(
             f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
@@ -274,15 +289,6 @@ def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) ->
         )
     _require_ascending(columns, path)
     return list(columns)
-
-
-def _require_second_class(name, classes, path):
-    # One logit, or one probability, is that of the second of two classes.
-    if _folded(name) == _folded(classes[0]):
-        raise InputError(
-            f"{path}: column {name!r} is the first of the classes ({few(classes)}), and one column stands for the "
-            "second; give a column of each class"
-        )
 
 
 def _require_ascending(columns, path):
@@ -330,7 +336,7 @@ def columns_of(path: Path | str, *, bare: str, classes: Sequence[str]) -> Column
         Naming the file, for an unknown format and a damaged file.
     """
     path = Path(path)
-    suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), None)
+    suffix = format_of(path)
     if suffix is None:
         raise InputError(f"{path}: format {path.suffix or 'without suffix'} is unknown; use {', '.join(FORMATS)}")
     if not path.is_file():

@@ -446,6 +446,11 @@ def stacked(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return typed_frame(table, pd.concat(frames, ignore_index=True))
 
 
+def stacked_tables(tables: Iterable[Table], frames: Mapping[str, Sequence[pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+    """Frames of each of these tables, by its name, as one frame; without rows for a table that has none."""
+    return {table.name: stacked(table, frames.get(table.name, ())) for table in tables}
+
+
 class FrameCache:
     """Folder of data frames from run to run, each named after the SHA-256 of its inputs and of the code that makes it.
 

@@ -2,10 +2,9 @@
 
 from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
+from gfscore.core.mappings import by_name
 from gfscore.measures.samples import SAMPLES_TABLES, SCORES
 from gfscore.tables.table import ATTRIBUTES, DATASET, LOGITS
 
-_TABLES = (DATASET, LOGITS, ATTRIBUTES, *SAMPLES_TABLES, SCORES, RELEASE_VALUES, *TABLES.values())
-
-CATALOGUE = {table.name: table for table in _TABLES}
+CATALOGUE = by_name((DATASET, LOGITS, ATTRIBUTES, *SAMPLES_TABLES, SCORES, RELEASE_VALUES, *TABLES.values()))
 """Table by name, in the order of docs/tables.md."""

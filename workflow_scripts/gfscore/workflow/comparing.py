@@ -194,8 +194,7 @@ def _print_changes(changes: pd.DataFrame) -> None:
         statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
         print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
     verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
-    counts = [f"{count} {verdict}" for verdict, count in verdicts.value_counts().items()]
-    print("; ".join(counts))
+    print(_counted(verdicts))
 
 
 def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
@@ -212,5 +211,10 @@ def _print_classes(classes: pd.DataFrame) -> None:
         values = f"{span(row.first, row.first_most)}, then {span(row.second, row.second_most)}"
         print(f"{row.verdict:6}  {name}: {values}, a change of {interval(row.low, row.high)}")
     if len(classes):
-        counts = [f"{count} {verdict}" for verdict, count in classes["verdict"].value_counts().items()]
-        print(f"Classes, sample by sample: {'; '.join(counts)}")
+        print(f"Classes, sample by sample: {_counted(classes['verdict'])}")
+
+
+def _counted(verdicts: pd.Series) -> str:
+    # How often each verdict was reached.
+    counts = [f"{count} {verdict}" for verdict, count in verdicts.value_counts().items()]
+    return "; ".join(counts)

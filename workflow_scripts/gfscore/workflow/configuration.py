@@ -268,7 +268,10 @@ def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: K
     for (source, gives), model in models.items():
         if serves(gives, measure):
             continue
-        supported = [name for name, candidate in audit.measures.items() if serves(gives, candidate)]
+        supported = []
+        for name, candidate in audit.measures.items():
+            if serves(gives, candidate):
+                supported.append(name)
         remedy = measure.kind.hint or f"of the audit's measures it supports {', '.join(supported) or 'none'}"
         if source == "onnx" and serves("gradients", measure):
             remedy = f"set gradients: true in the model's entry; without, {remedy}"

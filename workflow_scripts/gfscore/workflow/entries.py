@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gfscore.audit.settings import TrainedModel
 from gfscore.core.identity import ModelName
+from gfscore.core.mappings import without
 from gfscore.core.settings import PlainSettings
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
@@ -461,7 +462,7 @@ def _whole_of(entry: PlainSettings, entries: Mapping[str, PlainSettings]) -> str
 
 
 def _drawn_by(entry: PlainSettings) -> PlainSettings:
-    return {key: value for key, value in entry.items() if key not in NOT_OF_DRAWS}
+    return without(entry, NOT_OF_DRAWS)
 
 
 @dataclass(frozen=True)

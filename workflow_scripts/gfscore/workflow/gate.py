@@ -179,14 +179,18 @@ def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
 
 
 def _require_code(manifest: Manifest, audit: PlannedAudit) -> None:
-    recorded = {file["path"]: file["sha256"] for file in manifest.get("architecture_files", [])}
+    recorded = _code_digests(manifest)
     if not recorded:
         return
-    present = describe_network(manifest["architecture"]).get("architecture_files", [])
-    digests = {file["path"]: file["sha256"] for file in present}
+    digests = _code_digests(describe_network(manifest["architecture"]))
     for path in sorted(recorded.keys() | digests.keys()):
         if recorded.get(path) != digests.get(path):
             raise InputError(f"{path}: not the code that {audit.name} was judged on; {judge_anew(audit.name)}")
+
+
+def _code_digests(description: Mapping[str, Any]) -> dict[str, str]:
+    # SHA-256 of the files of a network's code, by path.
+    return {file["path"]: file["sha256"] for file in description.get("architecture_files", [])}
 
 
 def _require_images(audit: PlannedAudit) -> None:

@@ -21,8 +21,9 @@ from gfscore.audit.settings import (
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
+from gfscore.core.mappings import by_name, only
 from gfscore.core.settings import Half, PlainSettings
-from gfscore.measures import NamedMeasure, named_measures
+from gfscore.measures import NamedMeasure, entries_of, named_measures
 from gfscore.measures.robust import PROVEN
 from gfscore.networks import leaderboard
 from gfscore.networks.sources.adjusted import Adjusted
@@ -113,8 +114,7 @@ class Run:
     @cached_property
     def settings(self) -> RunSettings:
         """Settings that all audits share."""
-        sections = {name: self.config[name] for name in RunSettings.model_fields}
-        return RunSettings.model_validate(sections)
+        return RunSettings.model_validate(only(self.config, RunSettings.model_fields))
 
     @cached_property
     def measures(self) -> dict[str, NamedMeasure]:
@@ -168,7 +168,11 @@ class Run:
     @cached_property
     def offset_choices(self) -> dict[str, PlannedOffsets]:
         """Offsets of one of the models of each choice (objective and attacks), by the name of the choice."""
-        return {model.offsets.choice: model.offsets for model in self._entries_from(ADJUSTED) if model.offsets}
+        choices = {}
+        for model in self._entries_from(ADJUSTED):
+            if model.offsets:
+                choices[model.offsets.choice] = model.offsets
+        return choices
 
     def zoo_models(self, zoo: str, threat: str) -> list[str]:
         """Names of a zoo's models for one threat model: entries, then those of RobustBench without an entry."""
@@ -318,7 +322,7 @@ class PlannedAudit:
     @cached_property
     def measures(self) -> dict[str, NamedMeasure]:
         """Measures by name, in the order of the configuration."""
-        return {name: self.run.measures[name] for name in self.settings.measures}
+        return only(self.run.measures, self.settings.measures)
 
     @property
     def distance_measures(self) -> list[str]:
@@ -387,8 +391,10 @@ class PlannedAudit:
     def every_model(self) -> list[PlannedModel]:
         """Models of all tasks and remedies, and those that offsets are added to."""
         models = [*self.task_models, *self.remedy_models]
-        networks = [model.offsets.model for model in models if model.offsets]
-        return models + networks
+        for model in [*models]:
+            if model.offsets:
+                models.append(model.offsets.model)
+        return models
 
     @property
     def every_measure(self) -> dict[str, NamedMeasure]:
@@ -447,7 +453,7 @@ class PlannedAudit:
     def release_measures(self) -> dict[str, NamedMeasure]:
         """Measures in which classes must not decline since the last release, by name."""
         names = [rule.measure for rule in self.rules if rule.statistic == DECLINE]
-        return {name: self.measures[name] for name in names}
+        return only(self.measures, names)
 
     def release_values(self) -> OptionalFile:
         """Values per sample of the last release; empty where no rule compares with them."""
@@ -652,7 +658,7 @@ class PlannedAudit:
 
     def measure_entries(self) -> Params:
         """Settings of the measures by name."""
-        return {name: measure.entry() for name, measure in self.measures.items()}
+        return entries_of(self.measures)
 
     def subject(self) -> Params:
         """Models, measures, calibrated measure and files of logits.
@@ -678,7 +684,7 @@ class PlannedAudit:
     def judged_subject(self) -> Params:
         """Subject with the judged measures alone."""
         subject = self.subject()
-        subject["measures"] = {measure.name: measure.entry() for measure in self.judged_measures()}
+        subject["measures"] = entries_of(by_name(self.judged_measures()))
         return subject
 
     def release_params(self) -> Params:
@@ -691,7 +697,7 @@ class PlannedAudit:
             return {}
         return {
             "models": [model.name.columns() for model in self.models],
-            "measures": {name: measure.entry() for name, measure in self.release_measures().items()},
+            "measures": entries_of(self.release_measures()),
             "bundle": release.bundle,
             "model": release.model,
             "state": digest(self.release_statement),
@@ -723,7 +729,10 @@ class PlannedAudit:
         """Models against which others' trainings are judged, by theirs; none where several would do."""
         baselines = {}
         for model in self.models:
-            candidates = [other.label for other in self.models if other.is_baseline_of(model)]
+            candidates = []
+            for other in self.models:
+                if other.is_baseline_of(model):
+                    candidates.append(other.label)
             if len(candidates) == 1:
                 baselines[model.label] = candidates[0]
         return baselines

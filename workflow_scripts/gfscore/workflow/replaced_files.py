@@ -152,7 +152,7 @@ def _is_replaced(file: Mapping[str, str], *, or_missing: bool) -> bool:
 
 
 def _replaced_images(manifests: Iterable[str]) -> dict[str, str]:
-    changed = [manifest for manifest in manifests if _may_have_changed(manifest)]
+    changed = list(filter(_may_have_changed, manifests))
     if not changed:
         return {}
     # In a process of its own: reading images needs numpy, which planning does not load.

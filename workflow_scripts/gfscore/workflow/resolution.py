@@ -141,7 +141,11 @@ class Draft:
         """
         name = entry.get(key)
         if name is None:
-            claiming = [declared for declared in choice.values() if getattr(declared, "claims", never)(entry)]
+            claiming = []
+            for declared in choice.values():
+                claims = getattr(declared, "claims", never)
+                if claims(entry):
+                    claiming.append(declared)
             if len(claiming) == 1:
                 return claiming[0]
             names = ", ".join(declared.name for declared in claiming or choice.values())

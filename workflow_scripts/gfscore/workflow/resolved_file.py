@@ -15,8 +15,10 @@ import yaml
 
 from gfscore.core.digests import require_checksum
 from gfscore.core.errors import InputError
+from gfscore.core.mappings import only, without
 from gfscore.core.names import on_one_line, without_queries, without_query
 from gfscore.core.settings import PlainSettings
+from gfscore.measures import entries_of
 from gfscore.workflow.config_files import KeyPath, read_configuration
 from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.plan import PlannedAudit, Run
@@ -71,9 +73,9 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
         "audits": {audit.name: audit.entry},
         "datasets": datasets,
         "models": models,
-        "measures": {name: measure.entry() for name, measure in audit.every_measure.items()},
+        "measures": entries_of(audit.every_measure),
         "mappers": {mapper.name: mapper.entry for mapper in audit.mappers},
-        **{section: config[section] for section in SETTINGS if section != "exports"},
+        **without(only(config, SETTINGS), ["exports"]),
     }
 
 
@@ -91,14 +93,17 @@ def rendered(resolution: Resolution, audit: str) -> str:
     """
     overrides = without_queries(resolution.overrides)
     # Which other audits ran along with this one does not matter to it.
-    overrides = {name: value for name, value in overrides.items() if name != "run"}
+    overrides = without(overrides, ["run"])
     planned = Run(resolution.config).audits[audit]
     lines = list(_lines(configuration_of(planned), resolution, ()))
 
     # Nor do files of which it has no value.
     names = {line.rpartition(" # ")[2] for line in lines}
-    files = [file for file in resolution.files if on_one_line(file) in names] or list(resolution.files)
-    head = [f"{FILES}{json.dumps(files)}"]
+    files = []
+    for file in resolution.files:
+        if on_one_line(file) in names:
+            files.append(file)
+    head = [f"{FILES}{json.dumps(files or list(resolution.files))}"]
     if overrides:
         head.append(f"{OVERRIDES}{json.dumps(overrides)}")
     return HEAD.format(audit=audit) + "\n".join([*head, *lines]) + "\n"

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.mappings import only
 from gfscore.core.settings import LONGEST_NAME, Half, PlainSettings
 from gfscore.measures import KINDS, named_measures
 from gfscore.measures.names import entry_named, name_of
@@ -46,7 +47,7 @@ def resolve_audits(draft: Draft) -> None:
 def _audit(draft: Draft, name: str, settings: AuditSettings, models: list[str]) -> PlainSettings:
     names = settings.measures or _default_measures(draft, models)
     names = _with_derived_measures(draft, name, names)
-    measures = {measure: draft.config["measures"][measure] for measure in names}
+    measures = only(draft.config["measures"], names)
     dataset = PlannedDataset(settings.dataset, draft.config["datasets"][settings.dataset])
     explicit = dict(explicit_audit(name, settings, models, measures, dataset.attribute_names))
     if settings.remedy:
@@ -71,8 +72,13 @@ def _remedy(
     # Complete settings of a remedy, with mistakes where it cannot be.
     key_path = ("audits", audit, "remedy")
     explicit = remedy.model_dump()
-    reasons = {model: no_gradients(draft, model) for model in models}
-    explicit["models"] = remedy.models or [model for model, reason in reasons.items() if not reason]
+    reasons = {}
+    with_gradients = []
+    for model in models:
+        reasons[model] = no_gradients(draft, model)
+        if not reasons[model]:
+            with_gradients.append(model)
+    explicit["models"] = remedy.models or with_gradients
     if not explicit["models"]:
         draft.add_mistake("no model of the audit gives gradients; leave the remedy out", *key_path)
     for position, model in enumerate(remedy.models):
@@ -161,7 +167,7 @@ def _name_settings(draft: Draft, settings: Marked, key_path: KeyPath, mark: Mark
 
 def _with_derived_measures(draft: Draft, audit: str, names: list[str]) -> list[str]:
     # Names of an audit's measures, with those that are made of others and that it does not name itself.
-    measures = named_measures({name: draft.config["measures"][name] for name in names})
+    measures = named_measures(only(draft.config["measures"], names))
     for position, measure in enumerate(measures.values()):
         if not measure.derived:
             continue

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gfscore.core.errors import InputError
+from gfscore.core.mappings import without
 from gfscore.core.names import harmless, shortened
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.jobs import DISPLAYED
@@ -191,7 +192,7 @@ class Display:
 
     def _take_plan(self, stats: Mapping[str, int]) -> None:
         self.total = int(stats.get("total", 0))
-        self._planned = {name: count for name, count in stats.items() if name != "total"}
+        self._planned = without(stats, ["total"])
         if not self._plan_shown:
             self._say(self._plan())
         self._plan_shown = True

@@ -31,7 +31,6 @@ from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
 
 if TYPE_CHECKING:
-    from gfscore.audit.samples import ModelLogits
     from gfscore.audit.values import AuditValues
 
 FALSIFICATION_TABLE = Table(
@@ -101,7 +100,11 @@ def falsification_table(
                 for calibration, temperature, split in _temperatures(calibrations if calibrated else {}, model):
                     distances = audit_values.table(model, distance_measure.name)
                     if split is not None:
-                        distances = _reporting(distances, evidence, split)
+                        # The samples that chose the temperature are left out.
+                        chose = choosing_samples(
+                            evidence.sample_id, evidence.labels, share=split.share, seed=split.seed
+                        )
+                        distances = distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
                     frame = falsification(
                         evidence.sample_id,
                         evidence.labels,
@@ -137,19 +140,13 @@ def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tupl
             yield objective, temperature, calibration.split
 
 
-def _reporting(distances: pd.DataFrame, evidence: ModelLogits, split: Split) -> pd.DataFrame:
-    # Distances of the samples that chose no temperature.
-    chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
-    return distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
-
-
 def falsifying(measures: Mapping[str, NamedMeasure]) -> list[NamedMeasure]:
     """Measures whose distances a score can be compared with: those of kind minimal in l2."""
-    return [
-        measure
-        for measure in measures.values()
-        if isinstance(measure.settings, Minimal) and measure.settings.norm == "l2"
-    ]
+    distances = []
+    for measure in measures.values():
+        if isinstance(measure.settings, Minimal) and measure.settings.norm == "l2":
+            distances.append(measure)
+    return distances
 
 
 def falsification(

@@ -207,14 +207,17 @@ def _significant(hits: int, n: int, share: float) -> bool:
 
 def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
     # Attacks of a single step do not count: any search finds more than they do, masked gradients or not.
-    gradient_attacks = [index for index, attack in enumerate(attacked.tried) if ATTACKS[attack].follows > ONE_STEP]
-    if not gradient_attacks:
-        return
-    first = gradient_attacks[0]
+    gradients_used = False
+    before = []
     black_box = []
-    for attack in attacked.tried[first:]:
-        if ATTACKS[attack].follows == NOT_AT_ALL and attack not in attacked.tried[:first]:
+    for attack in attacked.tried:
+        gradients_used = gradients_used or ATTACKS[attack].follows > ONE_STEP
+        if not gradients_used:
+            before.append(attack)
+        elif ATTACKS[attack].follows == NOT_AT_ALL and attack not in before:
             black_box.append(attack)
+    if not gradients_used:
+        return
     hits = int(np.isin(attacked.attack.astype(str), black_box).sum())
     n = len(attacked.attack)
     if _significant(hits, n, BLACK_BOX_SHARE):

@@ -117,7 +117,7 @@ def radius_tables(
         Number and seed of the permutations of the log-rank test.
     """
     minimal = audit_values.subject.of_kind("minimal")
-    smoothed = [measure for measure in audit_values.subject.of_kind("certified") if has_attacked_certificates(measure)]
+    smoothed = list(filter(has_attacked_certificates, audit_values.subject.of_kind("certified")))
     curves = []
     distances = []
     tests = []
@@ -134,7 +134,7 @@ def radius_tables(
                 test = _log_rank_row(samples, len(class_names), permutations=permutations, rng=rng)
                 tests.append({**key, **test})
             elif measure in smoothed:
-                alpha = _alpha(measure)
+                alpha = _certificate_error(measure)
                 refutations.append({**key, **_refutation_row(samples, alpha)})
 
     tables = {}
@@ -154,8 +154,8 @@ def has_attacked_certificates(measure: NamedMeasure) -> bool:
     return smoothing is not None and smoothing.sandwich is not None
 
 
-def _alpha(measure: NamedMeasure) -> float:
-    # Error probability of a certificate; NaN for imported radii, of which it is unknown.
+def _certificate_error(measure: NamedMeasure) -> float:
+    # Probability that a certificate is wrong; NaN for imported radii, whose error is unknown.
     smoothing = cast(Certified, measure.settings).smoothing
     return np.nan if smoothing is None else smoothing.alpha
 
@@ -181,7 +181,11 @@ def curve_frame(
     DataFrame
         (K + 1) POINTS rows with the columns of `radius_curves` but the model and the measure.
     """
-    radii = np.linspace(0, _largest_radius(measure), POINTS)
+    largest = measure.description.value_range[1]
+    if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
+        # The range of the measure ends slightly above the largest certificate.
+        largest = largest_certificate(measure.settings.smoothing)
+    radii = np.linspace(0, largest, POINTS)
     frames = []
     for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
@@ -189,7 +193,9 @@ def curve_frame(
         if measure.kind.name == "minimal":
             share, low, high = _survival_curves(samples, groups, n, radii, alpha=alpha)
         else:
-            share, low, high = _certified_curves(samples, groups, n, radii, alpha=alpha, error=_alpha(measure))
+            share, low, high = _certified_curves(
+                samples, groups, n, radii, alpha=alpha, error=_certificate_error(measure)
+            )
         frames.append(
             pd.DataFrame(
                 {
@@ -206,13 +212,6 @@ def curve_frame(
             )
         )
     return pd.concat(frames, ignore_index=True)
-
-
-def _largest_radius(measure: NamedMeasure) -> float:
-    # The range of a smoothed measure ends slightly above the largest certificate.
-    if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
-        return largest_certificate(measure.settings.smoothing)
-    return measure.description.value_range[1]
 
 
 def _classes_then_all(

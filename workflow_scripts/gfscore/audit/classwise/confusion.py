@@ -255,7 +255,10 @@ def confusion_tables(
             n = np.bincount(labels, minlength=len(class_names))
             matrix = confusion_matrix(labels, samples["prediction"], len(class_names))
             key = {**predicted.columns(), **condition}
-            confusions.append(pd.DataFrame(key | _non_zero_cells(matrix)))
+            # Without the cells of 0: 95 conditions of 1,000 classes have millions of cells.
+            true, predictions_of_true = np.nonzero(matrix)
+            cells = {"true_index": true, "predicted_index": predictions_of_true}
+            confusions.append(pd.DataFrame({**key, **cells, "count": matrix[true, predictions_of_true]}))
             errors.append(pd.DataFrame(key | _error_columns(matrix, n, class_names)))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
 
@@ -266,12 +269,6 @@ def conditions_of(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tup
     for columns in conditions:
         for values, rows in samples.groupby(columns, sort=False):
             yield dict(zip(columns, values, strict=True)), rows
-
-
-def _non_zero_cells(matrix: NDArray[np.int64]) -> dict[str, object]:
-    # 95 conditions of 1,000 classes have millions of cells.
-    true, predicted = np.nonzero(matrix)
-    return {"true_index": true, "predicted_index": predicted, "count": matrix[true, predicted]}
 
 
 def _error_columns(matrix: NDArray[np.int64], n: NDArray[np.int64], class_names: Sequence[str]) -> dict[str, object]:

@@ -92,8 +92,7 @@ def corruption_errors(
 class ModelErrors:
     """Errors of one model by corruption and severity, and relative to those of a baseline.
 
-    An error is a mean over samples of each sample's mean over its copies, so that its bounds, of each row alone, rest
-    on as many samples as there are images.
+    An error is a mean over images, of each image's mean over its corrupted copies: bounds count images, not copies.
 
     Parameters
     ----------
@@ -162,21 +161,16 @@ class ModelErrors:
         """
         rows = []
         for row in self._rows:
-            if "severity" in row:
-                ratios = (np.nan, np.nan, np.nan)
-            elif "corruption" in row:
-                ratios = self._ratio(row, baseline_errors.get(row["corruption"], 0.0))
+            ratios = (np.nan, np.nan, np.nan)
+            if "corruption" in row:
+                baseline_error = baseline_errors.get(row["corruption"], 0.0)
+                if "severity" not in row and baseline_error > 0:
+                    ratios = (row["error"] / baseline_error, row["low"] / baseline_error, row["high"] / baseline_error)
             else:
                 ratios = self.mean_corruption_error(baseline_errors)
             ce, low, high = ratios
             rows.append({**row, "corruption_error": ce, "corruption_error_low": low, "corruption_error_high": high})
         return pd.DataFrame(rows)
-
-    def _ratio(self, row: Mapping[str, Any], baseline_error: float) -> tuple[float, float, float]:
-        # Corruption error (CE) and its bounds.
-        if baseline_error <= 0:
-            return np.nan, np.nan, np.nan
-        return row["error"] / baseline_error, row["low"] / baseline_error, row["high"] / baseline_error
 
     def mean_corruption_error(self, baseline_errors: Mapping[str, float]) -> tuple[float, float, float]:
         """Mean over corruptions of the error over the baseline's (mCE), as a fraction, with bounds.

@@ -102,7 +102,8 @@ def similarities(
     observed = _matrix_cosines(first_matrix, second_matrix) | _sample_similarities(labels, first, second, classes)
     observed_by_class = _class_agreement(labels, first, second, classes)
 
-    members = _members(labels)
+    # Rows of each class, ascending.
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
     shuffled: dict[str, list[float]] = {name: [] for name in observed}
     shuffled_by_class = np.empty((shuffles, classes))
     for shuffle in range(shuffles):
@@ -159,11 +160,6 @@ def _class_agreement(
 ) -> NDArray[np.float64]:
     same = np.bincount(labels[first == second], minlength=classes)
     return share(same, np.bincount(labels, minlength=classes))
-
-
-def _members(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    # Rows of each class, ascending.
-    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
 
 
 def _permuted_within_classes(members: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:

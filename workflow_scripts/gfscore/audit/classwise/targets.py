@@ -5,6 +5,7 @@ Tables `target_success`, `target_matrix` and `target_predictors`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix, share
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
-from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.parquet_tables import stacked_tables
 from gfscore.tables.table import MEASURED, Table
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict
     if not targeted:
         return {}
 
-    frames: dict[str, list[pd.DataFrame]] = {"target_success": [], "target_matrix": [], "target_predictors": []}
+    frames = defaultdict(list)
     for model in audit_values.included:
         for measure in targeted:
             attacked = audit_values.table(model, measure.name)
@@ -213,8 +214,7 @@ def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict
             frames["target_matrix"].append(_matrix_frame(success.matrix).assign(**key))
             errors_of = clean[0].name if clean else measure.name
             frames["target_predictors"].append(_predictor_frame(success, errors).assign(errors_of=errors_of, **key))
-    tables = (TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS)
-    return {table.name: stacked(table, frames[table.name]) for table in tables}
+    return stacked_tables((TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS), frames)
 
 
 def _class_errors(samples: pd.DataFrame, column: str, classes: int) -> ClassErrors:

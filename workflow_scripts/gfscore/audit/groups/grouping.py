@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gfscore.audit.groups.fairness import balanced_rows
 from gfscore.audit.settings import Balanced, GroupSettings
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.mappings import positions
 from gfscore.tables.parquet_tables import read_attributes
 
 NO_GROUP = -1
@@ -76,7 +77,7 @@ class Grouping:
                 )
             if not categories[name]:
                 raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
-            index_of = {group: index for index, group in enumerate(categories[name])}
+            index_of = positions(categories[name])
             indices = [index_of.get(group, NO_GROUP) for group in frame[name]]
             codes[name] = dict(zip(frame["sample_id"], indices, strict=True))
         return cls(codes, {name: categories[name] for name in attributes}, balanced)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.core.discovery import required_declarations
+from gfscore.core.mappings import by_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _declared = required_declarations(__name__, iter_modules(__path__), Metric)
 _declared.sort(key=lambda metric: (metric.order, metric.name))
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _declared}
+METRICS: dict[str, Metric] = by_name(_declared)
 """All metrics by name, in the order of tables and pages."""
 
 FIRST = tuple(metric for metric in METRICS.values() if metric.columns == "first")

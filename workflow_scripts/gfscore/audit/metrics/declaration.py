@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
+from gfscore.core.mappings import only
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -160,7 +161,7 @@ class Metric:
     ) -> np.ndarray:
         """Values (...) for class values (..., K) that all have samples."""
         arguments = {"counts": counts, "lam": lam}
-        return self.value(values, **{name: arguments[name] for name in self.needs})
+        return self.value(values, **only(arguments, self.needs))
 
     def interval(self, low: ArrayLike, high: ArrayLike, *, counts: ArrayLike, lam: float) -> Interval:
         """Interval of the metric from simultaneous bounds of the class values.
@@ -189,7 +190,7 @@ class Metric:
         arguments = {"counts": counts, "lam": lam}
         low = np.asarray(low, dtype=np.float64)
         high = np.asarray(high, dtype=np.float64)
-        lowest, highest = self.over_box(low, high, **{name: arguments[name] for name in self.needs})
+        lowest, highest = self.over_box(low, high, **only(arguments, self.needs))
         return float(lowest), float(highest)
 
     def bounds_at(self, classes: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:

@@ -5,6 +5,7 @@ Tables `projection_models`, `projection_attributes`, `projection_ranks` and `pro
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -28,7 +29,7 @@ from gfscore.audit.projections.scores import (
 from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
 from gfscore.core.identity import ALL, ModelName
 from gfscore.statistics.ranking import spearman
-from gfscore.tables.parquet_tables import stacked
+from gfscore.tables.parquet_tables import stacked, stacked_tables
 from gfscore.tables.table import Column, Table
 
 SCALED = {"tolerance": True, "deviation": False, "coupling": False, **dict.fromkeys(DIFFERENCES, False)}
@@ -49,11 +50,24 @@ RANKED = {
 AVERAGED = ("tolerance", "deviation", "censored")
 """Numbers of a dimension that are averaged over the dimensions of an attribute."""
 
+
+def _difference_columns(words: str) -> list[Column]:
+    columns: list[Column] = []
+    for name, meaning in DIFFERENCES.items():
+        columns.append((name, pa.float64(), f"{meaning} {words}"))
+    return columns
+
+
+def _scaled_columns() -> list[Column]:
+    columns: list[Column] = []
+    for name in SCALED:
+        scale = "from 0 (worst) to 100 (best) of these models without constant ones; not comparable across runs"
+        columns.append((f"{name}_scaled", pa.float64(), f"{name}, scaled {scale}"))
+    return columns
+
+
 _GROUPS: tuple[Column, ...] = (
-    *(
-        (name, pa.float64(), f"{meaning} between groups, mean over classes and attributes; 0 is equal; null without")
-        for name, meaning in DIFFERENCES.items()
-    ),
+    *_difference_columns("between groups, mean over classes and attributes; 0 is equal; null without"),
     ("group_measure", pa.string(), "measure whose predictions they are computed from"),
     ("group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"),
 )
@@ -73,15 +87,7 @@ PROJECTION_MODELS = Table(
         ("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
         *COUPLING,
         *_GROUPS,
-        *(
-            (
-                f"{name}_scaled",
-                pa.float64(),
-                f"{name}, scaled from 0 (worst) to 100 (best) of these models without constant ones; not comparable "
-                "across runs",
-            )
-            for name in SCALED
-        ),
+        *_scaled_columns(),
     ),
 )
 
@@ -102,14 +108,7 @@ PROJECTION_ATTRIBUTES = Table(
             "mean over its dimensions and samples; null where moves have one side only, as those of attributes",
         ),
         ("censored", pa.float64(), "share of its moves that change no prediction"),
-        *(
-            (
-                name,
-                pa.float64(),
-                f"{meaning} between its groups; 0 is equal; null without groups, or if a cell is empty",
-            )
-            for name, meaning in DIFFERENCES.items()
-        ),
+        *_difference_columns("between its groups; 0 is equal; null without groups, or if a cell is empty"),
     ),
 )
 
@@ -171,7 +170,7 @@ def projection_tables(
     confidence : float
         Confidence of the bounds.
     """
-    frames: dict[str, list[pd.DataFrame]] = {table.name: [] for table in PROJECTION_TABLES}
+    frames = defaultdict(list)
     for projection in projections:
         task = projection.task
         scores = _scores(projection, confidence)
@@ -191,7 +190,7 @@ def projection_tables(
         frames["projection_ranks"].append(ranks)
         if task.name == projections[0].task.name:
             frames["projection_effects"].append(effect_frame(projection.manifest, scores))
-    return {table.name: stacked(table, frames[table.name]) for table in PROJECTION_TABLES}
+    return stacked_tables(PROJECTION_TABLES, frames)
 
 
 def _scores(projection: Projections, confidence: float) -> pd.DataFrame:

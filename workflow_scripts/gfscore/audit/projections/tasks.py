@@ -96,7 +96,7 @@ def read_tasks(
     tasks = [_task(settings[0], DatasetManifest.read(files.manifest), audit_values.listed, accuracies)]
     attributes = iter(files.task_attributes)
     logits = iter(files.task_logits)
-    included = {model.label for model in audit_values.included}
+    included = audit_values.included_labels
     files_of_tasks = zip(files.task_manifests, files.task_datasets, strict=True)
     for entry, (path_to_manifest, path_to_dataset) in zip(settings[1:], files_of_tasks, strict=True):
         manifest = DatasetManifest.read(path_to_manifest)
@@ -211,7 +211,7 @@ def read_projections(
         Manifests of the mappers.
     tasks : sequence of Task
     """
-    included = {model.label for model in audit_values.included}
+    included = audit_values.included_labels
     remaining = iter(paths)
     projections = []
     for manifest in manifests:

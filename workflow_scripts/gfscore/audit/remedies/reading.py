@@ -68,7 +68,6 @@ def read_remedies(
     """
     logits = iter(files.remedy_logits)
     samples = iter(files.remedy_samples)
-    participants = {model.label for model in values.included}
     remedies = []
     for place, remedy in enumerate(parameters):
         remedy_files = RemedyFiles(
@@ -77,7 +76,7 @@ def read_remedies(
             logits=[next(logits), next(logits)],
             samples=[next(samples) for _ in range(1 + len(remedy.adjusted))],
         )
-        if ModelName.from_columns(remedy.original).label in participants:
+        if ModelName.from_columns(remedy.original).label in values.included_labels:
             remedies.append(_read_remedy(remedy, remedy_files, values))
     return remedies
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.remedies.gains import (
-    Change,
     PairedOutcomes,
     ReferenceClasses,
     class_changes,
@@ -36,20 +35,16 @@ CHANGES = {
 """Numbers of a model that a remedy changes -> what they are."""
 
 
-def _columns_of(name: str, meaning: str) -> list[Column]:
-    return [
-        (f"{name}_before", pa.float64(), f"{meaning}, of the original model"),
-        (f"{name}_after", pa.float64(), "the same of the adjusted model"),
-        (f"{name}_change", pa.float64(), "after less before"),
-        (f"{name}_low", pa.float64(), "lower bound of the true change"),
-        (f"{name}_high", pa.float64(), "upper bound, together with the lower one"),
-    ]
-
-
 def _change_columns() -> list[Column]:
     columns: list[Column] = []
     for name, meaning in CHANGES.items():
-        columns += _columns_of(name, meaning)
+        columns += [
+            (f"{name}_before", pa.float64(), f"{meaning}, of the original model"),
+            (f"{name}_after", pa.float64(), "the same of the adjusted model"),
+            (f"{name}_change", pa.float64(), "after less before"),
+            (f"{name}_low", pa.float64(), "lower bound of the true change"),
+            (f"{name}_high", pa.float64(), "upper bound, together with the lower one"),
+        ]
     return columns
 
 
@@ -298,15 +293,9 @@ def _model_columns(
         "audit_forwards": remedy.audit_forwards,
     }
     for name, change in changes.items():
-        columns |= _numbers_of(name, change)
+        columns[f"{name}_before"] = change.before
+        columns[f"{name}_after"] = change.after
+        columns[f"{name}_change"] = change.difference
+        columns[f"{name}_low"] = change.low
+        columns[f"{name}_high"] = change.high
     return columns
-
-
-def _numbers_of(name: str, change: Change) -> dict[str, float]:
-    return {
-        f"{name}_before": change.before,
-        f"{name}_after": change.after,
-        f"{name}_change": change.difference,
-        f"{name}_low": change.low,
-        f"{name}_high": change.high,
-    }

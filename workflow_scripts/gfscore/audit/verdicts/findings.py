@@ -31,6 +31,7 @@ from gfscore.audit.verdicts.verdict import (
 from gfscore.core.identity import ALL, UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
+from gfscore.measures import names_of_kind
 from gfscore.statistics.classes import worst_class_set
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.tolerances import TIE_TOLERANCE
@@ -170,7 +171,7 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
 
 def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
-    names = [name for name, measure in measures.items() if measure.kind.name == ATTACKED]
+    names = names_of_kind(measures, ATTACKED)
     summary = tables.model_summary
     rows = summary[summary["measure"].isin(names)].assign(label=model_labels)
     rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")

@@ -170,7 +170,8 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         open_samples = _open_samples(bounds, rule, statistic, alpha, needed=needed)
     # After the last planned look, samples that are added to these may not be asked again.
     if needed is not None and rule.looks.this < rule.looks.planned:
-        further = _further_samples(needed, bounds.n, statistic.one_class)
+        missing = np.maximum(needed - bounds.n, 0)
+        further = int(missing.sum() if statistic.one_class is None else missing[statistic.one_class])
 
     return ModelVerdict(
         threat=candidate.threat,
@@ -225,11 +226,6 @@ def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statisti
     )
 
 
-def _further_samples(needed: int, n: NDArray[np.int64], one_class: int | None) -> int:
-    missing = np.maximum(needed - n, 0)
-    return int(missing.sum() if one_class is None else missing[one_class])
-
-
 def _worst_class(means: NDArray[np.float64], names: Sequence[str], statistic: str) -> str | None:
     if np.isnan(means).all():
         return None
@@ -238,8 +234,11 @@ def _worst_class(means: NDArray[np.float64], names: Sequence[str], statistic: st
 
 
 def _empty_classes(n: NDArray[np.int64], names: Sequence[str], one_class: int | None) -> list[str]:
-    empty = [int(index) for index in np.flatnonzero(n == 0)]
-    return [names[index] for index in empty if one_class in (None, index)]
+    empty = []
+    for index in np.flatnonzero(n == 0).tolist():
+        if one_class in (None, index):
+            empty.append(names[index])
+    return empty
 
 
 def _sample_counts(counts: Mapping[str, NDArray[np.int64]] | None) -> SampleCounts | None:

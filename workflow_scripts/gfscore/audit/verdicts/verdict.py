@@ -20,9 +20,10 @@ from gfscore.audit.verdicts.gate_rules import AT_LEAST, FAIL, INCONCLUSIVE, PASS
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.core.mappings import only
 from gfscore.core.numbers import counted
 from gfscore.core.settings import Record
-from gfscore.measures import NamedMeasure
+from gfscore.measures import NamedMeasure, names_of_kind
 
 Measures = Mapping[str, NamedMeasure]
 """Measures of an audit by name."""
@@ -320,7 +321,7 @@ class Judgement(Record):
 
         The one that the gate judges, else the first of the audit.
         """
-        attacked = [name for name, measure in measures.items() if measure.kind.name == ATTACKED]
+        attacked = names_of_kind(measures, ATTACKED)
         for rule in self.rules:
             if rule.measure in attacked:
                 return rule.measure
@@ -357,7 +358,7 @@ class Verdict(Judgement, Evidence):
         """Entries of verdict.json in their order."""
         values = self.model_dump(by_alias=True)
         names = (*Judgement.model_fields, *Evidence.model_fields, "findings")
-        return {name: values[name] for name in names}
+        return only(values, names)
 
     def write(self, path: Path | str) -> None:
         """Write verdict.json atomically."""

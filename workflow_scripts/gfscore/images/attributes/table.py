@@ -57,7 +57,7 @@ def open_source(settings: Table, _dataset: Dataset) -> DataFrame:
         raise unreadable(path, path.suffix, error) from error
 
     if key not in frame:
-        columns = [str(name) for name in frame.columns]
+        columns = list(map(str, frame.columns))
         remedy = "correct `key`"
         if any(map(ROW_NAMES.match, columns)):
             remedy += ", or write row names as a column of that name"

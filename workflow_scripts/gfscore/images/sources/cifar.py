@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from gfscore.core.names import numbered
 from gfscore.core.settings import Text
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
@@ -48,5 +49,5 @@ def open_source(settings: Cifar, path: Path | str) -> ImageSet:
     variant = settings.variant
     split = settings.split
     pixels, labels, class_names = read_cifar(path, variant, split)
-    names = [f"{variant}-{split}-{row:05d}" for row in range(len(labels))]
+    names = numbered(f"{variant}-{split}-", len(labels), digits=5)
     return from_pixels(pixels, labels, sample_id=names, class_names=class_names)

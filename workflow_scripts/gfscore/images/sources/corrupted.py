@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from gfscore.core.names import numbered
 from gfscore.core.settings import Text
 from gfscore.images.corruptions.parameters import SEVERITIES
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
@@ -56,5 +57,5 @@ def open_source(settings: Corrupted, path: Path | str) -> ImageSet:
 
     require_as_stored(root, settings.preprocessing)
     pixels, labels = arrays_of_severity(root, corruption, severity)
-    names = [f"{prefix}{row:05d}" for row in range(len(labels))]
+    names = numbered(prefix, len(labels), digits=5)
     return from_pixels(pixels, labels, sample_id=names, where=root / LABELS)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
+from gfscore.core.names import numbered
 from gfscore.core.settings import Text, path_ends
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
@@ -42,7 +43,7 @@ def open_source(settings: Labels, path: Path | str) -> ImageSet:
     values, sample_id, name = read_labels_file(path, classes=settings.classes)
     labels = whole_labels(values, len(values), f"{path}: {name}")
     if sample_id is None:
-        sample_id = np.array([f"row-{row:06d}" for row in range(len(labels))])
+        sample_id = np.array(numbered("row-", len(labels)))
 
     def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
         raise InputError(f"{path}: labels without images; use only models of the sources logits or samples with it")

@@ -291,7 +291,8 @@ def pgd_of_smoothed(
         gradient = _gradient(base, images + delta, classes, draws=gradient_draws, sigma=sigma, noise=noise.stream(step))
         length = 2 * STEP * radius / steps * (1 - step / steps)
         moved = delta + steepest(gradient, norm="l2") * per_image(length, images)
-        delta = _shorten(moved, radius)
+        distance_moved = moved.flatten(1).norm(dim=1).clamp_min(SHORTEST)
+        delta = moved * per_image((radius / distance_moved).clamp_max(1), moved)
     return images + delta
 
 
@@ -347,9 +348,3 @@ def _below_half(
     against = draws - votes.cpu().numpy()
     below[suspect.cpu().numpy()] = lower_shares(against, draws, alpha=alpha) > HALF
     return below
-
-
-def _shorten(delta: Tensor, radius: Tensor) -> Tensor:
-    length = delta.flatten(1).norm(dim=1).clamp_min(SHORTEST)
-    share = (radius / length).clamp_max(1)
-    return delta * per_image(share, delta)

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfscore.attacks.declaration import AttackSettings
 from gfscore.attacks.gradient_ascent import correct, misclassified
 from gfscore.attacks.minimal_norm import refine
 from gfscore.attacks.registry import MINIMAL_ATTACKS
-from gfscore.attacks.search import Attack, confirmed_attack, distances, logits_of, on_device
+from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.minimal import PASSES_AROUND, Minimal
 from gfscore.measures.samples import ALREADY_WRONG, SampleColumns
 from gfscore.networks.classifier import Classifier
@@ -61,7 +60,8 @@ def measure_batch(
     if right.any():
         x, y = x[right], y[right]
         for attack in settings.attacks:
-            search = confirmed_attack(_bound(attack), misclassified, precision=classifier.search)
+            function = partial(MINIMAL_ATTACKS[attack.name].load(), **attack.model_dump(exclude={"name"}))
+            search = confirmed_attack(function, misclassified, precision=classifier.search)
             candidates, passes = search(network, x, y, norm=settings.norm, largest_distance=settings.largest_distance)
             points, adversarial = refine(network, x, candidates.detach(), y, steps=settings.bisection_steps)
             lengths = distances(points, x, settings.norm).cpu().numpy()
@@ -69,12 +69,6 @@ def measure_batch(
             passes = passes + settings.bisection_steps + PASSES_AROUND
             nearest.add(attack.name, lengths, logits_of(network, points), passes.cpu().numpy())
     return nearest.columns(settings.largest_distance)
-
-
-def _bound(attack: AttackSettings) -> Attack:
-    # The function of an attack with its settings.
-    arguments = attack.model_dump(exclude={"name"})
-    return partial(MINIMAL_ATTACKS[attack.name].load(), **arguments)
 
 
 class _Nearest:

@@ -113,7 +113,10 @@ def write_adjusted(
         bias = network.get_parameter(name)
         weights[key] = (bias.detach().double() + shift).to(bias.dtype)
         _save(weights, target, like=path)
-        _copy_configuration(path, target)
+        # A folder of timm or transformers is one with its configuration and preprocessing.
+        if path.with_name(CONFIGURATION).is_file() and path.name == target.name:
+            for file in sorted(path.parent.glob("*.json")):
+                shutil.copyfile(file, target.with_name(file.name))
         return AdjustedFiles(unpinned, f"in the last bias, {key}")
     if settings["source"] not in RECIPES or logits.selected is not None:
         raise InputError(
@@ -185,13 +188,6 @@ def _save(weights: Mapping[str, Tensor], target: Path, *, like: Path) -> None:
     with safe_open(like, framework="pt") as original:
         metadata = original.metadata()
     save_file({name: value.contiguous() for name, value in weights.items()}, target, metadata=metadata)
-
-
-def _copy_configuration(path: Path, target: Path) -> None:
-    # A folder of timm or transformers is one with its configuration and preprocessing.
-    if path.with_name(CONFIGURATION).is_file() and path.name == target.name:
-        for file in sorted(path.parent.glob("*.json")):
-            shutil.copyfile(file, target.with_name(file.name))
 
 
 # A network around the original

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import require_free, umask
+from gfscore.core.mappings import only
 from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.adjusted_files.shift import AdjustedFiles
 from gfscore.networks.architecture_files import FOLDER_VARIABLE, PACKAGE, folder
@@ -139,7 +140,7 @@ def _checked(
     logits = original.logits(images).astype(np.float64)
 
     settings = files.settings
-    identity = {key: manifest[key] for key in ("dataset", "threat", "model")}
+    identity = only(manifest, ["dataset", "threat", "model"])
     with _architectures_with(files.code):
         if model_sources()[str(settings["source"])].fetched:
             written = describe_checkpoint(settings, identity=identity, record=False)

@@ -39,17 +39,13 @@ class Trained(LogitsSettings):
             threat = threat.model_copy()
             threat.complete(self.attack)
             self.training.threat = threat
-            _require_norm(threat, self.training.method)
+            norms = training_methods()[self.training.method].norms
+            if threat.norm not in norms:
+                words = f"{self.training.method} trains in balls of {', '.join(norms)} alone; set that here"
+                raise refusal(f"{words}, or choose another method", "training", "threat", "norm")
             _require_small(threat, "training", "threat")
         _require_small(self.attack, "attack")
         return self
-
-
-def _require_norm(threat: Ball, method: str) -> None:
-    norms = training_methods()[method].norms
-    if threat.norm not in norms:
-        words = f"{method} trains in balls of {', '.join(norms)} alone; set that here, or choose another method"
-        raise refusal(words, "training", "threat", "norm")
 
 
 def _require_small(ball: Ball | Attack, *keys: str) -> None:

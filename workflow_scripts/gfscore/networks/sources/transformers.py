@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from gfscore.core.settings import Text
-from gfscore.networks.model_source import FileSettings, ModelSource, NetworkOutputs, Settings
+from gfscore.networks.model_source import FileSettings, ModelSource, NetworkOutputs, Settings, main_file
 
 
 class Transformers(NetworkOutputs, FileSettings):
@@ -23,9 +23,8 @@ CONFIGURATION = "config.json"
 
 def files_of(settings: Settings) -> list[Settings]:
     """Weights and configuration, each enforced by its digest."""
-    weights = {key: settings.get(key) for key in ("path", "url", "sha256")}
     path = Path(settings["path"]).with_name(CONFIGURATION)
-    return [weights, {"path": str(path), "url": None, "sha256": None}]
+    return [main_file(settings), {"path": str(path), "url": None, "sha256": None}]
 
 
 SOURCE = ModelSource(

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.mappings import positions
 from gfscore.tables.parquet_tables import read_attributes
 
 UNKNOWN = 0.5
@@ -118,7 +119,7 @@ def conditions_by_sample(
         return lambda _sample_id: {}
     assert categories is not None  # a mapper without conditions reads no attributes
     frame, _ = read_attributes(path_to_attributes, expect={"dataset": dataset} if dataset else {})
-    row_of = {name: row for row, name in enumerate(frame["sample_id"])}
+    row_of = positions(frame["sample_id"])
     conditions = conditions_of(frame, categories, source=path_to_attributes)
 
     def of_samples(sample_id: NDArray[np.str_]) -> dict[str, NDArray[np.float32]]:

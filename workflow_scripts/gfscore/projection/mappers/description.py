@@ -90,7 +90,9 @@ def effects_of(
     classifiers: dict[str, Classifier] = {}
     if train_conditions is not None:
         classifiers = fitted_attributes(train_images, train_conditions, mapper.names)
-    spreads = {trait: _spread(values) for trait, values in image_traits(images).items()}
+    spreads = {}
+    for trait, values in image_traits(images).items():
+        spreads[trait] = float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
 
     effects = []
     for dimension, name in enumerate(mapper.names):
@@ -107,10 +109,6 @@ def effects_of(
             changes = probability(high) - probability(low)
             effects.append(_effect(name, trait, "classifier", changes))
     return effects
-
-
-def _spread(values: NDArray[np.float64]) -> float:
-    return float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
 
 
 def _effect(dimension: str, trait: str, method: str, changes: NDArray[np.float64]) -> Effect:

@@ -16,12 +16,13 @@ from safetensors.torch import load_file, save
 
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import atomic
+from gfscore.core.mappings import only
 from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import Manifest, open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import require_device
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress
+from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, stored_weights
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
 from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
 from gfscore.projection.mappers.layers import MapperNetwork
@@ -170,7 +171,7 @@ def fit_mapper(
     """
     require_device(settings.device)
     values = settings.explicit()
-    arguments = {name: values[name] for name in mapper_kinds()[settings.kind].arguments}
+    arguments = only(values, mapper_kinds()[settings.kind].arguments)
     identity = [values, version, _digest(images), _digest(conditions), names]
     progress = TrainingProgress(path_to_progress, identity, every_s=every_s)
     with reproducible_arithmetic():
@@ -285,8 +286,7 @@ def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
     """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
     # A single key, since the order of safetensors' metadata differs between runs.
     header = {"recipe": mapper.network.recipe, "sigma": mapper.sigma.tolist(), "metadata": metadata}
-    weights = {name: value.detach().cpu().contiguous() for name, value in mapper.network.state_dict().items()}
-    content = save(weights, metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
+    content = save(stored_weights(mapper.network), metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
     with atomic(path) as temporary:
         temporary.write_bytes(content)
     return hashlib.sha256(content).hexdigest()

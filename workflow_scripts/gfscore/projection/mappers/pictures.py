@@ -71,22 +71,20 @@ def write_pictures(
 
     traversals = []
     for code in starts:
-        dimensions = [_traversal(mapper, code[None], dimension) for dimension in range(len(mapper.names))]
-        traversals.append(np.stack(dimensions))
+        for dimension in range(len(mapper.names)):
+            for position in POSITIONS:
+                traversals.append(mapper.decode(moved(mapper, code[None], dimension, position)))
+    images_of_traversals = np.concatenate(traversals)
+    shape = (len(starts), len(mapper.names), len(POSITIONS), *images_of_traversals.shape[1:])
     with atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(
             file,
             originals=_levels(originals),
             reconstructions=_levels(reconstructions),
-            traversals=_levels(np.stack(traversals)),
+            traversals=_levels(images_of_traversals.reshape(shape)),
             positions=POSITIONS,
             names=np.array(mapper.names, dtype=str),
         )
-
-
-def _traversal(mapper: Mapper, code: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
-    # Images (P, C, H, W) of a code (1, Z) moved along a dimension.
-    return np.concatenate([mapper.decode(moved(mapper, code, dimension, position)) for position in POSITIONS])
 
 
 def _levels(images: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -281,11 +281,15 @@ class Bounds(Intervals):
         choices = _Choices()
         signs = np.zeros((count, len(leaves)))
         multipliers = np.zeros((count, len(leaves)))
+        with_slopes = []
+        bytes_of_slopes = []
         for column, leaf in enumerate(leaves):
             signs[leaf.units, column] = leaf.signs
             multipliers[leaf.units, column] = leaf.multipliers
-        with_slopes = np.flatnonzero([len(leaf.slopes) > 0 for leaf in leaves])
-        slopes = np.array([leaf.slopes for leaf in leaves if len(leaf.slopes)]).T / 255
+            if len(leaf.slopes):
+                with_slopes.append(column)
+                bytes_of_slopes.append(leaf.slopes)
+        slopes = np.array(bytes_of_slopes).T / 255
 
         for layer, units, places in self._units_by_layer(count):
             shape = (*self.low[layer].shape, len(leaves))
@@ -293,9 +297,9 @@ class Bounds(Intervals):
                 if signs[units].any():
                     raise Refused("the certificate splits by the sign of a unit that is no ReLU")
                 continue
-            if len(with_slopes):
+            if with_slopes:
                 values = np.repeat(self.lines[layer].below.reshape(-1, 1), len(leaves), axis=1)
-                values[np.ix_(places, with_slopes)] = slopes[units]
+                values[np.ix_(places, np.array(with_slopes))] = slopes[units]
                 choices.slopes[layer] = values.reshape(shape)
             if signs[units].any():
                 for target, source in ((choices.signs, signs), (choices.multipliers, multipliers)):

@@ -50,7 +50,7 @@ class Affine(ABC):
     @property
     @abstractmethod
     def operations(self) -> int:
-        """Roundings that an entry of W, b, or of a product with the transpose of W has gone through at most."""
+        """Most roundings behind an entry of W or b, or of a product with the transpose of W."""
 
     @abstractmethod
     def forward(self, *inputs: Tensor) -> Tensor:
@@ -86,13 +86,13 @@ class Lines:
 
 
 class Activation(ABC):
-    """A function of single numbers that does not decrease.
+    """A non-decreasing function of one number, applied to each entry of a tensor.
 
     Attributes
     ----------
     splits : bool
-        Whether it is linear on either side of 0, with slopes 0 and 1, so that branches may split on the sign; the slope
-        of its lower line may then be any number from 0 to 1.
+        Whether it is piecewise linear with slopes 0 below 0 and 1 above: branches may split on the sign of its input,
+        and the slope of its lower line may be any number from 0 to 1.
     """
 
     splits: bool

@@ -9,12 +9,13 @@ from pkgutil import iter_modules
 
 from gfscore.audit.findings.words import SENTENCES
 from gfscore.core.discovery import required_declarations
+from gfscore.core.mappings import by_name
 from gfscore.show.charts.declaration import Chart
 
 _declared = required_declarations(__name__, iter_modules(__path__), Chart)
 _declared.sort(key=lambda chart: chart.place)
 
-CHARTS: dict[str, Chart] = {chart.name: chart for chart in _declared}
+CHARTS: dict[str, Chart] = by_name(_declared)
 """Every chart by its name, section after section of the page."""
 
 for _chart in CHARTS.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
@@ -46,7 +47,7 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     frame = pd.concat(frames, ignore_index=True)
     frame["mean"] = frame.groupby("class")["cfps"].transform("mean")
     listed = frame.drop_duplicates("class").sort_values("mean", ascending=False, kind="stable")["class"][:MOST]
-    rank_of_class = {name: index for index, name in enumerate(listed)}
+    rank_of_class = positions(listed)
     frame = frame[frame["class"].isin(rank_of_class)]
     return frame.sort_values("class", key=lambda names: names.map(rank_of_class), kind="stable", ignore_index=True)
 

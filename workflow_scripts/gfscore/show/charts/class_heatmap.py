@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 
@@ -58,7 +59,7 @@ def class_values(subject: Subject) -> pd.DataFrame | None:
     order = rows["class"].drop_duplicates()
     if len(order) > MOST_IN_ORDER:
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
-    position_of_class = {name: position for position, name in enumerate(order)}
+    position_of_class = positions(order)
     rows = rows.assign(
         negative_total=-rows["total"],
         negative_total_most=-rows["total_most"],

@@ -12,7 +12,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable
-from gfscore.measures import NamedMeasure
+from gfscore.measures import NamedMeasure, names_of_kind
 from gfscore.measures.declaration import Measure
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Subject:
     @property
     def scored(self) -> bool:
         """Whether the audit is about this measure: an attack-free score, or any measure of an audit without one."""
-        scores = [name for name, measure in self.measures.items() if measure.kind.name == SCORE]
+        scores = names_of_kind(self.measures, SCORE)
         return self.measure in (scores or self.measures)
 
     def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
+from gfscore.core.mappings import positions
 from gfscore.core.names import model_labels
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -42,7 +43,7 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     gaps = gaps.assign(model=model_labels(gaps), gap=gaps.get("sampled_gap", math.nan), sure_gap=gaps["gap_low"])
     means = gaps.groupby("model", sort=False)["value"].mean()
     best = means.sort_values(ascending=False, kind="stable").index[:MOST_MODELS]
-    rank_of_model = {name: index for index, name in enumerate(best)}
+    rank_of_model = positions(best)
     frame = rows.drop(columns="model").rename(columns={"label": "model"})
     attributes = widest_attributes(gaps, MOST_ATTRIBUTES)
     drawn = frame["attribute"].isin(attributes) & frame["model"].isin(rank_of_model)

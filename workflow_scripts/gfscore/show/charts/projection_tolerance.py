@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
+from gfscore.core.mappings import positions
 from gfscore.core.numbers import percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -34,7 +35,7 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
 
     summary = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
     summary = summary.drop_duplicates("label").head(MOST_ROWS)
-    rank_of_model = {label: index for index, label in enumerate(summary["label"])}
+    rank_of_model = positions(summary["label"])
     names = {}
     for row in summary.itertuples():
         remark = ", constant" if row.constant else ""

@@ -31,13 +31,13 @@ COLUMN_NAME = 18
 
 MOST_NAMED = 24
 AT_EACH_END = 8
-"""Names beside points; of more, so many at each end of the upright axis."""
+"""Points that all get names; of more points, only those at each end of the vertical axis do."""
 
 NAME_DISTANCE = 14
 """Pixels between names beside a plot."""
 
 TICK_DISTANCE = 60
-"""Pixels between numbers of a level axis."""
+"""Pixels between numbers of a horizontal axis."""
 
 PADDING = 0.03
 """Share of a range of numbers that stays free at its ends."""
@@ -67,13 +67,9 @@ def name_rows(axes: Axes, names: Sequence[str], *, row_height: float, title: str
         write(axes, 0, index, short[index], transform=left_of_plot, ha="right", va="center_baseline", color=INK)
     surround(axes, left=8 + widest_of(short))
     if title:
-        _title_of_rows(axes, title)
-
-
-def _title_of_rows(axes, title):
-    axes.yaxis.set_visible(True)
-    axes.set_yticks([])
-    axes.set_ylabel(title)
+        axes.yaxis.set_visible(True)
+        axes.set_yticks([])
+        axes.set_ylabel(title)
 
 
 def name_columns(axes: Axes, names: Sequence[str], *, width: float, title: str = "") -> None:
@@ -221,7 +217,9 @@ def _logarithmic(axis, values, low, high, *, whole):
     smallest = float(positive.min())
     if low <= 0:
         _set_scale(axis, "symlog", linthresh=smallest)
-        ticks = [0.0, *(10.0**e for e in range(math.floor(math.log10(smallest)), math.ceil(math.log10(high)) + 1))]
+        ticks = [0.0]
+        for exponent in range(math.floor(math.log10(smallest)), math.ceil(math.log10(high)) + 1):
+            ticks.append(10.0**exponent)
         _set_limits(axis, (0.0, high * 1.05))
     else:
         _set_scale(axis, "log")
@@ -239,8 +237,12 @@ def _ticks_between(low, high, *, most):
     elif decades < 2.5:
         factors = (1, 2, 5)
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [factor * 10.0**exponent for exponent in exponents for factor in factors]
-    ticks = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+    ticks = []
+    for exponent in exponents:
+        for factor in factors:
+            tick = factor * 10.0**exponent
+            if low * 0.999 <= tick <= high * 1.001:
+                ticks.append(tick)
     if not ticks:
         # No round number lies in a narrow range.
         return sorted({float(f"{low:.3g}"), float(f"{high:.3g}")})
@@ -273,10 +275,10 @@ def name_points(
     leaders = [[tuple(point), (1.0, text_height)] for point, text_height in zip(inside, text_heights, strict=True)]
     lines = LineCollection(leaders, colors=MUTED, linewidths=0.6, transform=axes.transAxes, zorder=1.5)
     axes.add_collection(lines, autolim=False)
-    behind = right_of(axes, 5)
+    beside_plot = right_of(axes, 5)
     for index, name in enumerate(short):
         colour = CONTRAST if bold is not None and bool(bold[index]) else INK
-        write(axes, 1, text_heights[index], name, transform=behind, size=11, va="center", color=colour)
+        write(axes, 1, text_heights[index], name, transform=beside_plot, size=11, va="center", color=colour)
     surround(axes, right=10 + widest_of(short, 11))
 
 
@@ -305,7 +307,7 @@ def line_ends(frame: DataFrame, x: str, y: str, line: str, *, apart: bool = True
 
 
 def outermost(frame: DataFrame, y: str) -> DataFrame:
-    """The points that have names: all where they are few, else those at both ends of the upright axis."""
+    """The points that have names: all where they are few, else those at both ends of the vertical axis."""
     if len(frame) <= MOST_NAMED:
         return frame
     ordered = frame.sort_values(y, kind="stable")
@@ -342,15 +344,17 @@ def spread_out(
 
 def _ascending(values):
     # The nearest ascending values by least squares (pool adjacent violators).
-    blocks: list[tuple[float, int]] = []
+    means: list[float] = []
+    sizes: list[int] = []
     for value in values:
-        blocks.append((value, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            mean, size = blocks.pop()
-            earlier, earlier_size = blocks.pop()
+        mean, size = value, 1
+        while means and means[-1] > mean:
+            earlier, earlier_size = means.pop(), sizes.pop()
             total = earlier_size + size
-            blocks.append(((earlier * earlier_size + mean * size) / total, total))
-    return np.concatenate([np.full(size, mean) for mean, size in blocks])
+            mean, size = (earlier * earlier_size + mean * size) / total, total
+        means.append(mean)
+        sizes.append(size)
+    return np.repeat(means, sizes)
 
 
 def panel_width(axes: Axes, names: Sequence[str], *, right: float = 10.0, one_row_axis: bool = False) -> float:

@@ -30,6 +30,7 @@ from gfscore.show.drawing.layout import (
     SCALES,
     Scale,
     is_narrow,
+    named_values,
     reserve,
     root_of,
     surround,
@@ -221,7 +222,7 @@ def _paint(axes, grid, palette, norm, names, *, columns):
         image.set_gid("cells")
         return
     # Only cells with a value are shapes.
-    written = [f"{name}: {number(value)}" for name, value in zip(names, grid.ravel(), strict=True)]
+    written = named_values(names, grid.ravel())
     gap = 1 if columns <= 100 else 0
     whole = parts == columns
     mesh = axes.pcolormesh(
@@ -283,9 +284,11 @@ def _mark_cells(axes, chosen, grid, limits, *, differences):
     rows, columns = np.nonzero(chosen)
     if not len(rows):
         return
-    bright = [_is_bright(value, limits, differences=differences) for value in grid[chosen]]
+    colours = []
+    for value in grid[chosen]:
+        is_bright = _is_bright(value, limits, differences=differences)
+        colours.append(ON_BRIGHT if is_bright else ON_DARK)
     raised = axes.transData + ScaledTranslation(0, 8 / INCH, axes.figure.dpi_scale_trans)
-    colours = [ON_BRIGHT if flag else ON_DARK for flag in bright]
     axes.scatter(columns, rows, s=12, c=colours, linewidths=0, transform=raised)
 
 

@@ -25,6 +25,7 @@ from matplotlib.transforms import Transform
 from numpy.typing import NDArray
 
 from gfscore.core.names import shortened
+from gfscore.core.numbers import number
 from gfscore.show.drawing.theme import INK, LINE, MUTED, look
 
 if TYPE_CHECKING:
@@ -155,6 +156,16 @@ def tooltips(axes: Axes, texts: Sequence[str]) -> str:
     return gid
 
 
+def named_values(names: Iterable[str], values: Iterable[float]) -> list[str]:
+    """Tooltips of marks: the name of each, and its value."""
+    return [f"{name}: {number(value)}" for name, value in zip(names, values, strict=True)]
+
+
+def groups_of(frame: DataFrame, column: str) -> list[tuple[str, DataFrame]]:
+    """Values of a column as text, each with its rows, in the order of the rows."""
+    return [(str(value), rows) for value, rows in frame.groupby(column, sort=False, observed=True)]
+
+
 def panels(
     figure: Figure, frame: DataFrame, column: str, *, most: int = 3, least: float = 230, one_row_axis: bool = False
 ) -> list[tuple[Axes, DataFrame]]:
@@ -175,7 +186,7 @@ def panels(
     one_row_axis : bool
         Whether all panels have the same rows, which only the first panel of a line names.
     """
-    groups = [(str(name), rows) for name, rows in frame.groupby(column, sort=False, observed=True)]
+    groups = groups_of(frame, column)
     columns = max(1, min(most, len(groups), int(pixels(figure) // least)))
     lines = math.ceil(len(groups) / columns)
     grid = figure.add_gridspec(lines, columns)
@@ -333,7 +344,7 @@ def fit(axes: Axes) -> None:
     free = place.height * height - above
     # The level title takes two lines at most, as a rule.
     plot.height = free - plot.top - plot.bottom - 2 * TEXT_LINE
-    _wrap_upright_title(axes, plot)
+    _wrap_vertical_title(axes, plot)
     plot_width = max(30.0, place.width * width - plot.left - plot.right)
     axes.yaxis.set_label_coords(-(labels_left + 4) / plot_width, 0.5)
     # The height depends on how many lines the titles take, and their places on the height.
@@ -352,7 +363,7 @@ def _place(figure: Figure, plots: Sequence[Axes], *, top: float, margin: float) 
     # Columns of panels are equally wide and start at one place; returns the figure's height.
     labels_left = [plot_of(axes).left for axes in plots]
     for axes in plots:
-        _wrap_upright_title(axes, plot_of(axes))
+        _wrap_vertical_title(axes, plot_of(axes))
 
     sides = _sizes(plots).groupby("column")[["left", "right"]].max()
     left = sides["left"].to_numpy()
@@ -400,7 +411,7 @@ def _set_place(axes, bounds, width, height):
     axes.set_position(tuple(round(float(edge), 6) for edge in relative))
 
 
-def _wrap_upright_title(axes, plot):
+def _wrap_vertical_title(axes, plot):
     lines = wrapped(axes.yaxis.label.get_text(), max(plot.height + 10, 90))
     axes.yaxis.label.set_text("\n".join(lines))
     if lines:
@@ -408,7 +419,7 @@ def _wrap_upright_title(axes, plot):
 
 
 def _place_titles(axes, plot, width):
-    # The title of the level axis, and above it and all else that of the panel.
+    # The title of the horizontal axis, and above it and all else that of the panel.
     label = axes.xaxis.label
     lines = wrapped(label.get_text(), max(width + 24, 90))
     label.set_text("\n".join(lines))

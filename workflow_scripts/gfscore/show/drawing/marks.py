@@ -20,6 +20,8 @@ from gfscore.show.drawing.axes import categories, name_points, name_rows, outerm
 from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import (
     INCH,
+    groups_of,
+    named_values,
     pixels,
     plot_of,
     plot_width,
@@ -77,7 +79,7 @@ def intervals(
     row, value, low, high : str
         Columns of the frame; rows stand in the order of the frame. A row without a value says that it is undefined.
     tick : str, optional
-        Where an upright tick stands, what chance alone gives.
+        Where a vertical tick stands, what chance alone gives.
     colour : str, optional
         Categories that share a row, each with a colour and a marker.
     hollow : str, optional
@@ -111,7 +113,9 @@ def intervals(
         _draw_intervals(axes, group, paint=paint, marker=marker, width=2 if colour else 4)
     if tick:
         axes.scatter(frame[tick], marks["y"], marker="|", s=200, linewidths=2.5, color=CONTRAST, zorder=4)
-    _say_undefined(axes, marks.loc[marks["value"].isna(), "y"])
+    at_start = axes.get_yaxis_transform() + ScaledTranslation(4 / INCH, 0, axes.figure.dpi_scale_trans)
+    for height in marks.loc[marks["value"].isna(), "y"]:
+        write(axes, 0, height, "undefined", transform=at_start, size=11, color=MUTED, va="center")
 
     if aside:
         behind = right_of(axes, 8)
@@ -141,10 +145,9 @@ def _tell_apart(marks, categories_of_marks, kinds):
     # Categories that share a row lie one below the other.
     names = categories_of_marks.to_numpy()
     kind_index = pd.Index(kinds).get_indexer(names)
-    looks = [_look_of(index) for index in kind_index]
     marks["y"] += (kind_index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
-    marks["paint"] = [colour for colour, _ in looks]
-    marks["marker"] = [marker for _, marker in looks]
+    marks["paint"] = np.take(CATEGORIES, kind_index, mode="wrap")
+    marks["marker"] = np.take(MARKERS, kind_index, mode="wrap")
     marks["name"] += ", " + names
 
 
@@ -164,12 +167,6 @@ def _draw_intervals(axes, marks, *, paint, marker, width):
     for mark in valued.itertuples():
         texts.append(f"{mark.name}: {number(mark.value)} ({interval(mark.low, mark.high)})")
     points.set_gid(tooltips(axes, texts))
-
-
-def _say_undefined(axes, heights):
-    at_start = axes.get_yaxis_transform() + ScaledTranslation(4 / INCH, 0, axes.figure.dpi_scale_trans)
-    for height in heights:
-        write(axes, 0, height, "undefined", transform=at_start, size=11, color=MUTED, va="center")
 
 
 def _legend(axes: Axes, looks: Sequence[tuple[str, str, str]], *, columns: int | None = None) -> None:
@@ -231,7 +228,7 @@ def bars(
             facecolors=paint if paint == CONTRAST else "none", zorder=3,
         )  # fmt: skip
         names = dots_of_paint["model"] if "model" in dots_of_paint else dots_of_paint[row]
-        dots.set_gid(tooltips(axes, [f"{a}: {number(b)}" for a, b in zip(names, dots_of_paint[value], strict=True)]))
+        dots.set_gid(tooltips(axes, named_values(names, dots_of_paint[value])))
         dots.set_clip_on(False)
 
 
@@ -268,17 +265,21 @@ def curves(
     shade : str, optional
         Whether the stretch of x around a point is shaded.
     rule : float, optional
-        Where an upright dashed line stands.
+        Where a vertical dashed line stands.
     points : bool
         Whether every value is a point of its line.
     """
-    lines = [(str(name), rows) for name, rows in frame.groupby(line, sort=False, observed=True)]
+    lines = groups_of(frame, line)
     if bold:
         # Lines that stand out lie over all others.
         lines.sort(key=lambda item: bool(item[1][bold].iloc[0]))
     if shade:
         for _, rows in lines:
-            _shade(axes, rows, x, shade)
+            places = rows[x].to_numpy()
+            for first, last in runs_of(rows[shade].to_numpy(dtype=bool)):
+                axes.axvspan(
+                    places[first], places[last], facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.25, linewidth=1
+                )
     if rule is not None:
         axes.axvline(rule, color=MUTED, linewidth=1, linestyle=DASHES)
 
@@ -297,12 +298,6 @@ def curves(
     if dot:
         marked = frame[frame[dot].astype(bool)]
         axes.scatter(marked[x], marked[y], s=60, color=CONTRAST, zorder=4, clip_on=False)
-
-
-def _shade(axes, part, x, shade):
-    places = part[x].to_numpy()
-    for first, last in runs_of(part[shade].to_numpy(dtype=bool)):
-        axes.axvspan(places[first], places[last], facecolor=CONTRAST, edgecolor=CONTRAST, alpha=0.25, linewidth=1)
 
 
 def runs_of(flags: ArrayLike) -> list[tuple[int, int]]:
@@ -477,8 +472,8 @@ def _directions(spokes):
 def _mark_radars(axes, points, values, names, top):
     valued = np.isfinite(values)
     marks = axes.scatter(*points[valued].T, s=18, color=ACCENT, linewidths=0, zorder=3)
-    texts = [f"{name}: {number(value)}" for name, value in zip(names, top * values.ravel(), strict=True)]
-    marks.set_gid(tooltips(axes, [text for text, flag in zip(texts, valued.ravel(), strict=True) if flag]))
+    names_of_marks = np.array(names)[valued.ravel()]
+    marks.set_gid(tooltips(axes, named_values(names_of_marks, top * values[valued])))
     lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
     axes.scatter(*points[lowest].T, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
 

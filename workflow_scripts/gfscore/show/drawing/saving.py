@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 from matplotlib.figure import Figure
 
 from gfscore.core.files import atomic, write_text
+from gfscore.core.mappings import without
 from gfscore.show.drawing.layout import INCH, TIPS, box_of
 from gfscore.show.drawing.theme import THEMED, look
 
@@ -122,7 +123,10 @@ def svg_of(figure: Figure, *, prefix: str = "") -> Element:
         root.set(dimension, root.get(dimension, "").replace("pt", ""))
 
     tips = TIPS.get(figure, {})
-    used = _referenced(root)
+    used = set()
+    for element in root.iter():
+        for value in element.attrib.values():
+            used.update(REFERENCE.findall(value))
     for element in root.iter():
         _shorten(element)
         name = element.get("id", "")
@@ -202,21 +206,31 @@ def _hoist(element):
         return
     _set_style(element, common | _properties(element.get("style", "")))
     for child, style in zip(element, styles, strict=True):
-        _set_style(child, {name: value for name, value in style.items() if name not in common})
+        _set_style(child, without(style, common))
 
 
 def _drop_inherited(element, inherited):
     # What an element says of itself as its parents do.
     style = _properties(element.get("style", ""))
-    _set_style(element, {name: value for name, value in style.items() if inherited.get(name) != value})
-    inherited = inherited | {name: value for name, value in style.items() if name in INHERITED}
+    own_style = {}
+    passed_on = dict(inherited)
+    for name, value in style.items():
+        if inherited.get(name) != value:
+            own_style[name] = value
+        if name in INHERITED:
+            passed_on[name] = value
+    _set_style(element, own_style)
     for child in element:
-        _drop_inherited(child, inherited)
+        _drop_inherited(child, passed_on)
 
 
 def _properties(style):
-    pairs = (declaration.partition(":") for declaration in style.split(";") if declaration.strip())
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    properties = {}
+    for declaration in style.split(";"):
+        name, colon, value = declaration.partition(":")
+        if colon:
+            properties[name.strip()] = value.strip()
+    return properties
 
 
 def _set_style(element, properties):
@@ -239,14 +253,6 @@ def _remove_empty(element):
         element.text = None
 
 
-def _referenced(root):
-    names = set()
-    for element in root.iter():
-        for value in element.attrib.values():
-            names.update(REFERENCE.findall(value))
-    return names
-
-
 def _shorten(element):
     for name, value in list(element.attrib.items()):
         if name in ("d", "x", "y", "transform", "width", "height", "points"):
@@ -266,15 +272,16 @@ def _classify(element, gid, tips):
         texts = tips.get(word)
         if texts is None:
             continue
-        marks = [mark for mark in _marks(element) if mark.tag in SHAPES]
-        for mark, text in zip(marks, texts, strict=False):
+        for mark, text in zip(_shapes(element), texts, strict=False):
             title = ElementTree.SubElement(mark, f"{SVG}title")
             title.text = text
 
 
-def _marks(element):
+def _shapes(element):
+    # Below an element, outside of definitions.
     for child in element:
         if child.tag == f"{SVG}defs":
             continue
-        yield child
-        yield from _marks(child)
+        if child.tag in SHAPES:
+            yield child
+        yield from _shapes(child)

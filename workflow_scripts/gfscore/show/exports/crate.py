@@ -400,8 +400,13 @@ def _add_steps(
     executions, calls = [], []
     for step in steps:
         script = crate.get(f"{published_code}{step.script}")
-        objects = [entity for path in step.inputs if path not in code for entity in _data_entities(crate, path)]
-        results = [entity for path in step.outputs for entity in _data_entities(crate, path)]
+        objects: list[Entity] = []
+        for path in step.inputs:
+            if path not in code:
+                objects += _data_entities(crate, path)
+        results: list[Entity] = []
+        for path in step.outputs:
+            results += _data_entities(crate, path)
         if step.script not in positions:
             source = crate.get(step.script).source
             positions[step.script] = _add_how_to_step(crate, script, source, position=len(positions) + 1)
@@ -450,7 +455,10 @@ def _add_how_to_step(crate: ROCrate, script: Entity, source: Path, *, position: 
 
 def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
     # A file, or the files of a folder. What is not in the crate is named; a file of the user by its last part alone.
-    in_crate = [entity for entity in crate.data_entities if entity.id == path or entity.id.startswith(f"{path}/")]
+    in_crate = []
+    for entity in crate.data_entities:
+        if entity.id == path or entity.id.startswith(f"{path}/"):
+            in_crate.append(entity)
     if in_crate:
         return in_crate
     name = path if Path(path).parts[0] == "results" else Path(path).name

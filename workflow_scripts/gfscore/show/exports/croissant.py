@@ -68,7 +68,10 @@ def write_croissant(
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": manifest.dataset,
-        "description": _description(manifest),
+        "description": (
+            f"{manifest.samples} samples of {len(manifest.classes)} classes, as an audit by gfscore read them. "
+            f"SHA-256 of their {manifest.digest_covers}: {manifest.digest}."
+        ),
     }
     if stated.hub:
         description["url"] = f"https://huggingface.co/datasets/{stated.hub}"
@@ -77,13 +80,6 @@ def write_croissant(
     description["distribution"] = _files(folder, manifest)
     description["recordSet"] = [_classes(manifest.classes), _samples(columns)]
     write_text(folder / METADATA, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
-
-
-def _description(manifest: DatasetManifest) -> str:
-    return (
-        f"{manifest.samples} samples of {len(manifest.classes)} classes, as an audit by gfscore read them. "
-        f"SHA-256 of their {manifest.digest_covers}: {manifest.digest}."
-    )
 
 
 def _files(folder: Path, manifest: DatasetManifest) -> list[Node]:

@@ -13,7 +13,8 @@ from gfscore.audit.verdicts.gate_rules import DECLINE
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.labels import readable_classes
-from gfscore.core.names import class_phrase, enumeration, model_labels, printable, shortened_all
+from gfscore.core.mappings import only
+from gfscore.core.names import class_phrase, enumeration, model_labels, printable, printable_all, shortened_all
 from gfscore.measures import NamedMeasure
 from gfscore.show.page.elements import (
     LONGEST_CLASS,
@@ -98,9 +99,10 @@ def render_comparison(
         Of the bounds of all classes of a model and measure together.
     """
     rows = _named_rows(classes)
-    compared = {name: measures[name] for name in rows["measure"].unique()}
+    compared = only(measures, rows["measure"].unique())
     shown = _shown(rows, later.verdict.judged_measure(compared))
     of_shown = rows[(rows["label"] == shown["label"]) & (rows["measure"] == shown["measure"])]
+    declined_most = of_shown.sort_values("change", kind="stable").head(MOST_CLASSES)
     worst = _worst_of_models(rows, str(shown["measure"]))
     limit = _limit(later.verdict, str(shown["measure"]))
     title = f"{printable(earlier.title)}, then {printable(later.title)}"
@@ -120,12 +122,12 @@ def render_comparison(
             shown=shown,
             title_of_measure=printable(measures[str(shown["measure"])].description.title),
             unit=printable(measures[str(shown["measure"])].description.unit),
-            tracks=_class_tracks(of_shown),
-            bands=bool((of_shown["change_most"] > of_shown["change_least"]).any()),
+            tracks=_tracks(declined_most, declined_most["class"], shortened_all(declined_most["class"], LONGEST_CLASS)),
+            bands=bool(of_shown["undecided"].any()),
             left_out=max(0, len(of_shown) - MOST_CLASSES),
             scale=_scale(of_shown, "Change"),
             limit=limit,
-            strip=_model_tracks(worst),
+            strip=_tracks(worst, worst["label"] + ": " + worst["class"], shortened_all(worst["label"], LONGEST_MODEL)),
             strip_scale=_scale(worst, "Largest decline of a class"),
             confidence=numbers.percent(confidence),
             findings=_findings(rows, shown, earlier.verdict, later.verdict, statistics),
@@ -140,13 +142,14 @@ def render_comparison(
 
 
 def _named_rows(classes: pd.DataFrame) -> pd.DataFrame:
-    # Classes with samples, and printable names of models, classes and measures.
+    # Classes with samples, printable names of models and classes, and whether the samples leave their change undecided.
     by_index = classes.drop_duplicates("class_index")
     names = readable_classes(list(by_index["class_name"]))
     readable = dict(zip(by_index["class_index"], names, strict=True))
     rows = classes[classes["n"] > 0].copy()
-    rows["label"] = [printable(label) for label in model_labels(rows.assign(dataset=""))]
+    rows["label"] = printable_all(model_labels(rows.assign(dataset="")))
     rows["class"] = rows["class_index"].map(readable).map(printable)
+    rows["undecided"] = rows["change_most"] > rows["change_least"]
     return rows
 
 
@@ -171,7 +174,7 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
     after = numbers.span(shown["second"], shown["second_most"])
     change = f"{_name(shown)}: {before}, then {after}"
     of_class = numbers.interval(shown["low"], shown["high"])
-    if shown["change_most"] > shown["change_least"]:
+    if shown["undecided"]:
         of_samples = numbers.interval(shown["change_least"], shown["change_most"])
         bounds = f"a change of {of_samples} of these samples, {of_class} of the class"
     else:
@@ -213,17 +216,15 @@ def _limit(verdict: Verdict, measure: str) -> float | None:
 # ---- pictures ----
 
 
-def _class_tracks(rows: pd.DataFrame) -> list[Track]:
-    ordered = rows.sort_values("change", kind="stable").head(MOST_CLASSES)
-    short = shortened_all(list(ordered["class"]), LONGEST_CLASS)
-    return [_track(row, str(row["class"]), name) for (_, row), name in zip(ordered.iterrows(), short, strict=True)]
-
-
-def _track(row: pd.Series, name: str, short: str) -> Track:
-    track = Track(name, short, finite(row["change"]), finite(row["low"]), finite(row["high"]))
-    if row["change_most"] > row["change_least"]:
-        return replace(track, band=(row["change_least"], row["change_most"]), proven=True)
-    return track
+def _tracks(rows: pd.DataFrame, names: pd.Series, short: list[str]) -> list[Track]:
+    # Changes of the rows, with their whole and their short names.
+    tracks = []
+    for (_, row), name, short_name in zip(rows.iterrows(), names, short, strict=True):
+        track = Track(name, short_name, finite(row["change"]), finite(row["low"]), finite(row["high"]))
+        if row["undecided"]:
+            track = replace(track, band=(row["change_least"], row["change_most"]), proven=True)
+        tracks.append(track)
+    return tracks
 
 
 def _worst_of_models(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -231,14 +232,6 @@ def _worst_of_models(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     of_measure = rows[rows["measure"] == measure]
     worst = of_measure.loc[of_measure.groupby("label", sort=False)["change"].idxmin()]
     return worst.sort_values("change", kind="stable").head(MOST_MODELS)
-
-
-def _model_tracks(worst: pd.DataFrame) -> list[Track]:
-    short = shortened_all(list(worst["label"]), LONGEST_MODEL)
-    tracks = []
-    for (_, row), name in zip(worst.iterrows(), short, strict=True):
-        tracks.append(_track(row, f"{row['label']}: {row['class']}", name))
-    return tracks
 
 
 def _scale(rows: pd.DataFrame, title: str) -> Scale:
@@ -296,7 +289,7 @@ def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
 
 def _class_table(rows: pd.DataFrame) -> TableView:
     ordered = rows.sort_values("change", kind="stable")
-    undecided = bool((rows["change_most"] > rows["change_least"]).any())
+    undecided = bool(rows["undecided"].any())
     columns = [
         named("Class", "class"),
         named("Model", "label"),

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.core import numbers
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
-from gfscore.core.names import model_labels, printable, shortened_all
+from gfscore.core.mappings import positions
+from gfscore.core.names import model_labels, printable, printable_all, shortened_all
 
 # ---- names ----
 
@@ -48,19 +49,19 @@ class ModelsAndClasses:
         rows = class_scores[class_scores["calibration"] == UNCALIBRATED]
         identities = rows[["dataset", "threat", "model"]].drop_duplicates(ignore_index=True)
         self.models: list[tuple[str, str]] = list(identities[["threat", "model"]].itertuples(index=False, name=None))
-        self.position = {model: index for index, model in enumerate(self.models)}
-        self.labels = [printable(label) for label in model_labels(identities)]
+        self.position = positions(self.models)
+        self.labels = printable_all(model_labels(identities))
         self.short = shortened_all(self.labels, LONGEST_MODEL)
 
         classes = rows.drop_duplicates("class_index").sort_values("class_index")
-        self.class_places: dict[int, int] = {k: index for index, k in enumerate(classes["class_index"])}
-        self.classes = [printable(name) for name in readable_classes(list(classes["class_name"]))]
+        self.class_places: dict[int, int] = positions(classes["class_index"])
+        self.classes = printable_all(readable_classes(list(classes["class_name"])))
         self.class_short = shortened_all(self.classes, LONGEST_CLASS)
 
     def grid(self, rows: pd.DataFrame, column: str) -> NDArray[np.float64]:
         """One column of class rows as (M, K), NaN where a model lacks a class."""
         models = [self.position[model] for model in zip(rows["threat"], rows["model"], strict=True)]
-        classes = [self.class_places[index] for index in rows["class_index"]]
+        classes = rows["class_index"].map(self.class_places).to_numpy(dtype=np.intp)
         result = np.full((len(self.models), len(self.classes)), np.nan)
         result[models, classes] = rows[column]
         return result

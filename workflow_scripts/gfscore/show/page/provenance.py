@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
 from gfscore.core import numbers
-from gfscore.core.names import printable
+from gfscore.core.names import printable, printable_all
 from gfscore.core.software import software, version_in_words
 from gfscore.show.page.elements import MODEL, Detail, TableView, named, table_of
 from gfscore.tables.parquet_tables import read_identity
@@ -101,7 +101,7 @@ def data_of(verdict: Verdict) -> str:
 
 def remarks_of(verdict: Verdict) -> list[str]:
     """Sentences on samples that no class has, that have no value, or that repeat an image; each once."""
-    return [printable(remark) for remark in verdict.remarks]
+    return printable_all(verdict.remarks)
 
 
 def basis_of(verdict: Verdict) -> Detail:

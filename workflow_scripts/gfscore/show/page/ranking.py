@@ -291,7 +291,7 @@ def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasse
     for pair in overall[PAIR].itertuples(index=False, name=None):
         order.setdefault(pair, len(order))
     positions = [order[pair] for pair in rows[PAIR].itertuples(index=False, name=None)]
-    classes = [index.class_places[item] for item in rows["class_index"]]
+    classes = rows["class_index"].map(index.class_places).to_numpy(dtype=np.intp)
     grids = {}
     for column in ("difference", "low", "high"):
         grid = np.full((len(order), len(index.classes)), np.nan)
@@ -339,7 +339,8 @@ def pair_view(
 
     ends = np.abs(np.concatenate([low[widest_first], high[widest_first]]))
     ends = ends[np.isfinite(ends)]
-    width = _rounded_up(ends.max() if len(ends) else 1.0)
+    # The next tenth; 1 where no difference has an end, or all are 0.
+    width = float(np.ceil(ends.max(initial=0.0) * 10) / 10) or 1.0
     overall, overall_low, overall_high = differences.overall[position]
     classes = f"the {len(rows)} classes that differ most"
     if len(present) > len(rows):
@@ -355,10 +356,3 @@ def pair_view(
         "better. Intervals hold for all pairs and classes together with "
         f"{numbers.percent(differences.confidence)} confidence.",
     )
-
-
-def _rounded_up(width: float) -> float:
-    # To the next tenth.
-    if width > 0:
-        return float(np.ceil(width * 10) / 10)
-    return 1.0

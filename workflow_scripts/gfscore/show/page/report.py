@@ -21,7 +21,7 @@ from gfscore.show.page.first_screen import WORST_CLASS, FirstScreen, first_scree
 from gfscore.show.page.html import compressed, environment, style_and_script, width_of
 from gfscore.show.page.provenance import provenance_of
 from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
-from gfscore.show.page.sections.contents import DrawnChart, drawn_charts
+from gfscore.show.page.sections.contents import drawn_charts
 from gfscore.statistics.curves import ScoreCurves
 
 VERBS = {
@@ -128,7 +128,8 @@ def render_page(
     subject = Subject(tables, measures, settings.fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
     charts, undrawn = drawn_charts(subject)
 
-    by_worst_class = _worst_class_judged(verdict, screen.measure)
+    judged = {(rule.measure, rule.statistic) for rule in verdict.rules}
+    by_worst_class = (screen.measure, WORST_CLASS) in judged
     metrics = ranking.ranking_data(tables, index, measures, settings.fp_lambda)
     ranked = ranking.ranking_view(metrics, index, screen.measure, by_worst_class=by_worst_class)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
@@ -164,7 +165,7 @@ def render_page(
     data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures}
     data["temperatures"] = temperatures
     data["pairs"] = _packed_differences(differences)
-    data["cells"] = _cells(charts)
+    data["cells"] = {chart.id: chart.cells for chart in charts if chart.cells}
     data["values"] = _class_values(tables, index, measures)
     return (
         environment()
@@ -186,10 +187,6 @@ def render_page(
             width_of=width_of,
         )
     )
-
-
-def _worst_class_judged(verdict: Verdict, measure: str) -> bool:
-    return any(rule.measure == measure and rule.statistic == WORST_CLASS for rule in verdict.rules)
 
 
 # ---- numbers from which the page's script makes others ----
@@ -230,10 +227,6 @@ def _packed_differences(differences: Mapping[str, ranking.PairedDifferences | No
     for measure, of_measure in differences.items():
         result[measure] = None if of_measure is None else of_measure.packed()
     return result
-
-
-def _cells(charts: Sequence[DrawnChart]) -> Mapping[str, object]:
-    return {chart.id: chart.cells for chart in charts if chart.cells}
 
 
 def _class_values(

@@ -77,7 +77,9 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
         adversarial = setup.diverge(network, images, radius=radius.to(labels.device)[labels])
         clean = network(images)
         perturbed = network(adversarial)
-        _count(gradient_ascent.correct(perturbed.detach(), labels), labels, robust=robust, seen=seen)
+        correct = gradient_ascent.correct(perturbed.detach(), labels)
+        robust.add_(torch.bincount(labels[correct], minlength=classes).to(robust.device))
+        seen.add_(torch.bincount(labels, minlength=classes).to(seen.device))
 
         class_beta = beta.to(labels.device)[labels]
         losses = gradient_ascent.cross_entropy(clean, labels)
@@ -113,12 +115,6 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
         held_out=coefficients.held_out,
         finish=take_average,
     )
-
-
-def _count(correct: Tensor, labels: Tensor, *, robust: Tensor, seen: Tensor) -> None:
-    # Correct and all images of each class, added in place.
-    robust.add_(torch.bincount(labels[correct], minlength=len(robust)).to(robust.device))
-    seen.add_(torch.bincount(labels, minlength=len(seen)).to(seen.device))
 
 
 def _move(average: dict[str, Tensor], network: Module, *, decay: float) -> None:

@@ -354,10 +354,10 @@ def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) 
 
 def _adjust_logits(arguments: argparse.Namespace) -> int:
     from gfscore.networks.adjusted_files.logits import write_adjusted_logits
-    from gfscore.tables.logit_files import FORMATS
+    from gfscore.tables.logit_files import FORMATS, format_of
 
     path = Path(arguments.files[0]) if arguments.files else Path()
-    suffix = next((suffix for suffix in FORMATS if path.name.endswith(suffix)), None)
+    suffix = format_of(path)
     if suffix is None:
         raise InputError(
             f"--offsets {arguments.offsets}: is for files of logits ({', '.join(FORMATS)}); leave it out, and offsets "

@@ -15,7 +15,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
@@ -24,6 +24,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_text
 from gfscore.core.identity import label_of
+from gfscore.core.mappings import only
 from gfscore.core.names import harmless, printable
 from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
@@ -67,6 +68,11 @@ def name_of(path: str) -> str:
     return path.removeprefix(RESULTS)
 
 
+def named_files(paths: Iterable[str]) -> Files:
+    """Paths below results/ by their names below a bundle."""
+    return {name_of(path): path for path in paths}
+
+
 # ---- files ----
 
 
@@ -76,7 +82,7 @@ def files_of_audit(audit: PlannedAudit) -> Files:
     paths += audit.sample_files(audit.measures.values())
     for inputs in inputs_of_tables(audit).values():
         paths += [inputs] if isinstance(inputs, str) else inputs
-    return {name_of(path): path for path in paths}
+    return named_files(paths)
 
 
 def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
@@ -103,8 +109,7 @@ def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
 
 def cost_files(audit: PlannedAudit) -> Files:
     """Records of what its jobs cost; records that are missing are missing in the table as well."""
-    paths = [record.path for record in audit.job_records()]
-    return {name_of(path): path for path in paths}
+    return named_files(record.path for record in audit.job_records())
 
 
 def logit_files(audit: PlannedAudit) -> Files:
@@ -283,7 +288,7 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
         rules.append({"words": judged["words"], **rule.model_dump(by_alias=True)})
     question = {
         "title": audit.title,
-        "dataset": {name: manifest[name] for name in ("dataset", "digest", "samples", "classes")},
+        "dataset": only(manifest, ["dataset", "digest", "samples", "classes"]),
         "models": audit.settings.models,
         "rules": rules,
     }

@@ -417,8 +417,8 @@ class EvidenceCheck:
         is_proven = status == "proven"
         is_refuted = status in REFUTED
         if is_proven != (evidence.certificate is not None) or is_proven != (evidence.value == 1):
-            presence = _presence(evidence.certificate, "certificate")
-            raise InputError(f"it is {status} with the value {evidence.value:g}, {presence}")
+            presence = "without" if evidence.certificate is None else "with"
+            raise InputError(f"it is {status} with the value {evidence.value:g}, {presence} a certificate")
         if evidence.counterexample is not None and not is_refuted:
             raise InputError(f"it is {status}, with a counterexample")
         if evidence.image is None:
@@ -473,10 +473,6 @@ class EvidenceCheck:
         self.points += 1
         self._count_one()
         return length
-
-
-def _presence(content: bytes | None, what: str) -> str:
-    return f"without a {what}" if content is None else f"with a {what}"
 
 
 def _certainly_not_predicted(margins: tuple[NDArray[np.float64], NDArray[np.float64]]) -> bool:

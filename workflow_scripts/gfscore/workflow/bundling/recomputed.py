@@ -12,7 +12,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import without_checksums
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.mappings import without
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.core.software import software, version_in_words
@@ -150,11 +151,6 @@ class Recomputed:
         samples = read_table(path, DATASET, expect={"dataset_digest": manifest["digest"]})
         labels = samples["label"].to_numpy()
         classes = len(manifest["classes"])
-        if labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
-            yield f"{path.name}: a label is none of the {classes} classes"
-            return
-        if samples["sample_id"].duplicated().any():
-            yield f"{path.name}: a sample stands there twice"
         expected = {
             "dataset": dataset.name,
             "samples": len(samples),
@@ -405,11 +401,6 @@ def _with_numbers(data: object) -> object:
 
 
 # ---- differences ----
-
-
-def without(data: Mapping[str, T], names: Collection[str]) -> dict[str, T]:
-    """Mapping without some names."""
-    return {name: value for name, value in data.items() if name not in names}
 
 
 def plain(data: object) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.mappings import by_name
 from gfscore.core.settings import PlainSettings
 from gfscore.images.array_files import SIGNED, DeclaredArray, declared_arrays, read_array
 from gfscore.images.sources.npz import IMAGE, LABEL
@@ -93,12 +94,12 @@ def _named_pair(option: str, declared: Sequence[DeclaredArray], path: Path) -> P
     names = [name.strip() for name in option.split(",")]
     if len(names) != 2:
         raise InputError(f"--arrays {option}: name two arrays, images and labels: --arrays x_test,y_test")
-    by_name = {array.name: array for array in declared}
+    arrays = by_name(declared)
     for name in names:
-        if name not in by_name:
-            raise InputError(f"{path}: --arrays {option}: {unknown_name('array', name, list(by_name))}")
+        if name not in arrays:
+            raise InputError(f"{path}: --arrays {option}: {unknown_name('array', name, list(arrays))}")
     image, label = names
-    return Pair(by_name[image], by_name[label])
+    return Pair(arrays[image], arrays[label])
 
 
 def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, str]:

@@ -113,7 +113,10 @@ def _are_of_imagenet(classes: Sequence[str], outputs: int) -> bool:
 def _readings(labels: Sequence[str] | None, option: str | None) -> list[OutputNames]:
     # Every way to read the names of the outputs.
     if option:
-        return [OutputNames(reading.names, f"as --labels says, {reading.words}") for reading in names_of_option(option)]
+        readings = []
+        for reading in names_of_option(option):
+            readings.append(OutputNames(reading.names, f"as --labels says, {reading.words}"))
+        return readings
     if labels is not None:
         return [OutputNames(tuple(labels), "by the names in the model's files")]
     return [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
@@ -222,7 +225,7 @@ def _spellings(name: str) -> list[str]:
         behind = name.strip().removeprefix(wnid)
         meaning = imagenet_names().get(wnid, "")
         names += [wnid, behind, *behind.split(","), meaning, *meaning.split(",")]
-    return [spelling for spelling in map(_folded, names) if spelling]
+    return list(filter(None, map(_folded, names)))
 
 
 def check_order(

@@ -258,7 +258,10 @@ def _words_of_make() -> list[str]:
     for variable, option in MAKE.items():
         value = os.environ.get(variable, "")
         if variable in FLAGS:
-            if _is_on(variable, value):
+            word = value.strip().lower()
+            if word not in (*ON, *OFF):
+                raise InputError(f"{variable}={value}: neither yes nor no; write {variable}=1, or leave it out")
+            if word in ON:
                 words.append(option)
         elif value:
             words.append(f"{option}={value}")
@@ -270,13 +273,6 @@ def _words_of_make() -> list[str]:
     if data:
         words.append(data)
     return words
-
-
-def _is_on(variable: str, value: str) -> bool:
-    word = value.strip().lower()
-    if word not in (*ON, *OFF):
-        raise InputError(f"{variable}={value}: neither yes nor no; write {variable}=1, or leave it out")
-    return word in ON
 
 
 def _typed_words(arguments: argparse.Namespace) -> list[str]:

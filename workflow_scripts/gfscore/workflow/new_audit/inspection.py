@@ -83,7 +83,8 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     data, orientation_lines = in_better_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
-    radii = request.eps or (_usual_radius(data, request.norm),)
+    large, small = FAR[request.norm]
+    radii = request.eps or (large if min(data.images.image_shape[1:]) >= SMALL_SIDE else small,)
     proof = Proven.model_validate(
         {"norm": request.norm, "eps": float(as_number(radii[0])), "budget": audit_file.BUDGET}
     )
@@ -114,25 +115,20 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     else:
         lines += _measure_lines(radii, request, sizes, proof_words)
 
+    entries = []
+    for shown_model in shown_models:
+        # Without the line on its answers, which are others at every look.
+        entries.append(audit_file.ModelEntry(shown_model.model.name, shown_model.entry, shown_model.lines[:-1]))
+    name_source = models[0].name if len(models) == 1 else Path(request.data).stem
     audit = audit_file.NewAudit(
-        name=request.name or _name_of(models, request.data),
+        name=request.name or name_from(name_source),
         data=audit_file.with_subset(data.entry, sizes.clean),
-        models=[
-            # Without the line on its answers, which are others at every look.
-            audit_file.ModelEntry(shown_model.model.name, shown_model.entry, shown_model.lines[:-1])
-            for shown_model in shown_models
-        ],
+        models=entries,
         measures=measures,
         norm=request.norm,
         device=request.device,
     )
     return audit.inspection(lines, copies)
-
-
-def _name_of(models: Sequence[NewModel], data: str) -> str:
-    if len(models) == 1:
-        return name_from(models[0].name)
-    return name_from(Path(data).stem)
 
 
 # ---- images ----
@@ -176,11 +172,6 @@ def _size_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
         names = [f"{width}x{height}" for height, width in sorted(sides)]
         raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
     return next(iter(sides), None)
-
-
-def _usual_radius(data: NewData, norm: str) -> str:
-    large, small = FAR[norm]
-    return large if min(data.images.image_shape[1:]) >= SMALL_SIDE else small
 
 
 def _data_words(data: NewData, counts: Sequence[int]) -> str:

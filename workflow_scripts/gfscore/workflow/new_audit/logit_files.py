@@ -96,7 +96,9 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
         check_logits(logits, labels, where=model.path)
         remedy = "order the columns as the classes, or correct the labels"
         accuracy = check_order(logits, labels, data.classes, where=model.path, remedy=remedy)
-        _require_storable(logits, labels, where=model.path)
+        # Logits that the files of the workflow cannot hold are refused: beyond float32, or too close in it.
+        numbers, classes_of_rows = require_logits(logits, labels, source=model.path, allow_probabilities=True)
+        stored_logits(numbers, classes_of_rows, source=model.path)
         words = model.words
         if transformation:
             words += f", {transformation}"
@@ -137,12 +139,6 @@ def _name_of(models: Sequence[NewModel]) -> str:
     return name_from(paths[0].resolve().parent.name)
 
 
-def _require_storable(logits: NDArray[Any], labels: NDArray[np.int64], *, where: str) -> None:
-    # Logits that the files of the workflow cannot hold are refused: beyond float32, or too close in it.
-    numbers, classes = require_logits(logits, labels, source=where, allow_probabilities=True)
-    stored_logits(numbers, classes, source=where)
-
-
 def _as_logits(model: NewModel, values: NDArray[Any], request: Request) -> tuple[NDArray[Any], Mapping[str, Any], str]:
     # Logits (N, K) of the values in a file, the settings of their model, and what they are made of in words.
     one_column = is_one_column(values)
@@ -177,7 +173,12 @@ def _logits_and_labels(models: Sequence[NewModel], request: Request) -> tuple[Ne
         elif not option_names:
             names = _class_names(Path(model.path), member)
         if option_names:
-            _require_a_name_each(option_names, _class_names(Path(model.path), member), model.path, request)
+            columns = _class_names(Path(model.path), member)
+            if len(option_names) != len(columns):
+                raise InputError(
+                    f"{model.path}: logits of {len(columns)} classes, but --labels {request.labels} has "
+                    f"{len(option_names)} names; give one for each class, in the order of the columns"
+                )
         logits, labels, _ = read_logits_file(model.path, classes=names, member=member)
         if data is None:
             data = labels_of(request.data or models[0].path, names)
@@ -202,14 +203,6 @@ def _require_samples_of(data: NewData, logits: NDArray[Any], labels: NDArray[Any
         )
 
 
-def _require_a_name_each(names: Sequence[str], columns: Sequence[str], path: str, request: Request) -> None:
-    if len(names) != len(columns):
-        raise InputError(
-            f"{path}: logits of {len(columns)} classes, but --labels {request.labels} has {len(names)} names; give one "
-            "for each class, in the order of the columns"
-        )
-
-
 def _class_names(path: Path, member: str | None) -> list[str]:
     # Names of the columns, or numbers where these are numbered or there is one array.
     columns = _columns(path)
@@ -230,7 +223,7 @@ def _class_names(path: Path, member: str | None) -> list[str]:
 
 
 def _numbers(count: int) -> list[str]:
-    return [str(number) for number in range(count)]
+    return list(map(str, range(count)))
 
 
 def _columns(path: Path) -> list[str]:

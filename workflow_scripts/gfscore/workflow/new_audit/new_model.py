@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.model_source import Settings
-from gfscore.networks.onnx_graphs import input_type
+from gfscore.networks.onnx_graphs import constant_of, input_type
 from gfscore.workflow.new_audit.preprocessing import WHITE, Numbers, Preprocessing
 
 if TYPE_CHECKING:
@@ -206,7 +206,10 @@ def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
 def _square_side(size: object) -> int | None:
     # One number, or a mapping with equal height and width, or with the shortest edge.
     if isinstance(size, Mapping):
-        sides = {size[key] for key in ("height", "width", "shortest_edge") if isinstance(size.get(key), int)}
+        sides = set()
+        for key in ("height", "width", "shortest_edge"):
+            if isinstance(size.get(key), int):
+                sides.add(size[key])
         return sides.pop() if len(sides) == 1 else None
     if isinstance(size, int) and not isinstance(size, bool):
         return size
@@ -267,7 +270,7 @@ def _constants(model: onnx.ModelProto) -> dict[str, NDArray[np.generic]]:
         if len(tensor.dims) < 5:
             constants[tensor.name] = numpy_helper.to_array(tensor)
     for node in model.graph.node:
-        values = [attribute.t for attribute in node.attribute if attribute.name == "value"]
-        if node.op_type == "Constant" and values:
-            constants[node.output[0]] = numpy_helper.to_array(values[0])
+        constant = constant_of(node)
+        if constant is not None:
+            constants[node.output[0]] = numpy_helper.to_array(constant)
     return constants

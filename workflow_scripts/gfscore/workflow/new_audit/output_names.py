@@ -201,7 +201,7 @@ def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
         if not _agrees(content[key], names, f"{where}: {key}", key):
             raise InputError(
                 f"{where}: {first} and {key} name the outputs differently ({few(names)}; "
-                f"{few([str(item) for item in content[key]])}); remove the wrong one"
+                f"{few(list(map(str, content[key])))}); remove the wrong one"
             )
     return readings
 
@@ -235,7 +235,7 @@ def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputN
     if candidates:
         return _numbered_readings(candidates, f"by their numbers{suffix}", where)
     raise InputError(
-        f"{where}: its keys {few([str(name) for name in content])} and their values are not numbers and names of "
+        f"{where}: its keys {few(list(map(str, content)))} and their values are not numbers and names of "
         "outputs; write a name in a line"
     )
 

@@ -47,7 +47,7 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]
     """
     separator = _separator(path)
     frame = _table(path, separator)
-    columns = [str(name) for name in frame.columns]
+    columns = list(map(str, frame.columns))
     words = ""
     if _counts_rows(frame):
         columns = columns[1:]

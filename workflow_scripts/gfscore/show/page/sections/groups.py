@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from gfscore.audit.groups.scores import group_gaps
-from gfscore.core.names import model_labels, printable
+from gfscore.core.names import model_labels, printable, printable_all
 from gfscore.show.page.elements import CLASS, MEASURE, MODEL, VALUE, Detail, N, bounded, counted, named, valued, yes
 from gfscore.show.page.sections.contents import Contents
 
@@ -138,7 +138,7 @@ def _projected_models(contents: Contents) -> Detail | None:
     tasks = []
     for _, rows in models.groupby(["mapper", "dataset"], sort=False):
         tasks.append(rows.sort_values("tolerance", ascending=False))
-    mappers = ", ".join(printable(mapper) for mapper in models["mapper"].unique())
+    mappers = ", ".join(printable_all(models["mapper"].unique()))
     summary = f"Projection on the latent dimensions of {mappers}"
     return contents.listed(summary, pd.concat(tasks), "projection_models", "Projection", columns)
 

@@ -124,10 +124,12 @@ def _meanings_of_metrics(contents: Contents) -> Detail:
 
 
 def _downloads(contents: Contents) -> Detail:
-    tables = [name for name in DOWNLOADS if getattr(contents.tables, name) is not None]
-    tables += contents.tables.measures
     links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
-    links += [(f"{name}.csv", f"{name}.csv") for name in tables]
+    for name in DOWNLOADS:
+        if getattr(contents.tables, name) is not None:
+            links.append((f"{name}.csv", f"{name}.csv"))
+    for name in contents.tables.measures:
+        links.append((f"{name}.csv", f"{name}.csv"))
     return Detail("Downloads: every table of this audit", links=links)
 
 

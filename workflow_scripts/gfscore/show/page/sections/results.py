@@ -47,7 +47,9 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
     if ranks is not None:
         places = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
         columns = [MODEL]
-        columns += [valued(METRICS[name].title, name) for name in places.columns if name in METRICS]
+        for name in places.columns:
+            if name in METRICS:
+                columns.append(valued(METRICS[name].title, name))
         summary = f"Place of each model by every metric of {contents.measure}"
         yield contents.listed(summary, places, "metric_ranks", "Places", columns)
 

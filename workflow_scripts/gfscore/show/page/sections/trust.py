@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
-from gfscore.audit.calibration_results import Calibration
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import p_value, signed, temperature
@@ -140,7 +139,25 @@ def _calibration(contents: Contents) -> Detail | None:
     results = contents.tables.calibration_results
     if not results:
         return None
-    rows = pd.DataFrame([_calibration_row(objective, result) for objective, result in results.items()])
+    rows = []
+    for objective, calibration in results.items():
+        first, last = calibration.interval or (None, None)
+        agreement = calibration.agreement_with(ROBUST)
+        rows.append(
+            {
+                "title": OBJECTIVES.get(objective, objective.replace("_", " ")),
+                "t_star": calibration.t_star,
+                "first": first,
+                "last": last,
+                "edge": bool(calibration.edge),
+                "best": calibration.best,
+                "at_one": calibration.at_one,
+                "before": agreement.before,
+                "after": agreement.after,
+                "p": calibration.permutation and calibration.permutation.p,
+                "search": calibration.search,
+            }
+        )
     columns = [
         named("Objective", "title"),
         valued("T*", "t_star", temperature),
@@ -156,25 +173,7 @@ def _calibration(contents: Contents) -> Detail | None:
     ]
     summary = "Calibration: temperatures that each objective chooses, and what they gain"
     text = [TEMPERATURE, CALIBRATION]
-    return contents.listed(summary, rows, "calibration", "Calibration", columns, text=text)
-
-
-def _calibration_row(objective: str, calibration: Calibration) -> dict[str, object]:
-    first, last = calibration.interval or (None, None)
-    agreement = calibration.agreement_with(ROBUST)
-    return {
-        "title": OBJECTIVES.get(objective, objective.replace("_", " ")),
-        "t_star": calibration.t_star,
-        "first": first,
-        "last": last,
-        "edge": bool(calibration.edge),
-        "best": calibration.best,
-        "at_one": calibration.at_one,
-        "before": agreement.before,
-        "after": agreement.after,
-        "p": calibration.permutation and calibration.permutation.p,
-        "search": calibration.search,
-    }
+    return contents.listed(summary, pd.DataFrame(rows), "calibration", "Calibration", columns, text=text)
 
 
 def _sensitivity(contents: Contents) -> Detail | None:

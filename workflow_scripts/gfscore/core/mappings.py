@@ -1,0 +1,39 @@
+"""Mappings: parts of them, and what is made of things and of places by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+
+class HasName(Protocol):
+    """Anything with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+Name = TypeVar("Name", bound=Hashable)
+Value = TypeVar("Value")
+Named = TypeVar("Named", bound=HasName)
+
+
+def only(mapping: Mapping[Name, Value], names: Iterable[Name]) -> dict[Name, Value]:
+    """Entries of these names, in their order; KeyError for a name that the mapping does not have."""
+    return {name: mapping[name] for name in names}
+
+
+def without(mapping: Mapping[Name, Value], names: Collection[object]) -> dict[Name, Value]:
+    """All entries but those of some names."""
+    return {name: value for name, value in mapping.items() if name not in names}
+
+
+def positions(names: Iterable[Name]) -> dict[Name, int]:
+    """Place of each name in a sequence, from 0; of one that is repeated, the last."""
+    return {name: place for place, name in enumerate(names)}
+
+
+def by_name(things: Iterable[Named]) -> dict[str, Named]:
+    """Things that have a name, by it."""
+    return {thing.name: thing for thing in things}
