@@ -37,7 +37,6 @@ def cost_table(costs):
         raise InputError("the table holds no recorded cost; run the audit again from nothing, then write this table")
     named = known.assign(what=known["measure"].fillna("logits, which clean and great need"))
     per_model = named.groupby(["what", "threat", "model"], sort=False).agg(
-        wall_s=("wall_s", "sum"),
         cpu_s=("cpu_s", "sum"),
         peak_memory_mib=("peak_memory_mib", "max"),
         samples=("samples", "max"),
@@ -48,7 +47,6 @@ def cost_table(costs):
         "measure",
         "models",
         "samples",
-        "seconds per model",
         "core-seconds per model",
         "core-ms per sample",
         "MiB",
@@ -59,7 +57,7 @@ def cost_table(costs):
         middle = rows.median()
         each = "" if middle.isna()["samples"] else f"{1000 * middle['cpu_s'] / middle['samples']:.3g}"
         samples = "" if middle.isna()["samples"] else f"{middle['samples']:.0f}"
-        seconds = f"{middle['wall_s']:.3g} | {middle['cpu_s']:.3g} | {each} | {middle['peak_memory_mib']:.0f}"
+        seconds = f"{middle['cpu_s']:.3g} | {each} | {middle['peak_memory_mib']:.0f}"
         passes = " | ".join("" if pd.isna(middle[name]) else f"{middle[name]:,.0f}" for name in PASSES)
         lines.append(f"| {what} | {len(rows)} | {samples} | {seconds} | {passes} |\n")
     return "".join(lines)

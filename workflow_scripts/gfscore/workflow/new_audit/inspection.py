@@ -211,7 +211,7 @@ def _sizes(
     seconds = [model.proofs.seconds for model in shown_models]
     tried = sum(model.proofs.tried for model in shown_models)
     proven = sum(model.proofs.proven for model in shown_models)
-    words = f"{proven} of {tried} images proven at the look, {sum(seconds):.2g} s each"
+    words = f"{proven} of {tried} images proven at the look, {sum(seconds) / len(seconds):.2g} s each"
     with_proofs = audit_file.sizes(forward, counts, radii=radii, minutes=minutes, proofs=seconds)
     share = f"{audit_file.PROVEN_SHARE:.0%} of the time"
     if not audit_file.reaches(with_proofs, without, counts):
