@@ -190,6 +190,14 @@ def test_the_terminal_says_it_in_at_most_twelve_lines():
     assert sum("model_0 passes" in line for line in lines) == 1
 
 
+def test_the_terminal_says_what_the_verdict_rests_on_once():
+    tables, verdict = disagreeing(judged=ATTACK)
+    complete = with_findings(verdict, tables, MEASURES)
+    words = " ".join(" ".join(last_words("digits", complete)).split())
+    sentences = qualifying_sentences(complete.findings)
+    assert sentences and all(words.count(sentence[1:]) == 1 for sentence in sentences)
+
+
 def test_every_kind_has_a_rank_a_section_and_words():
     assert RANKED.keys() == TEMPLATES.keys()
     assert {rank for rank, _ in RANKED.values()} == {REFUTES, WEAKEST, DIFFERS, OPEN, REMEDY}
