@@ -1,15 +1,20 @@
-"""What a piece of work takes and what jobs load, and a stand-in for conda for them to run under."""
+"""What a piece of work takes and what jobs load, a Snakemake that starts quickly, and a stand-in for conda."""
 
 import asyncio
+import atexit
 import io
 import json
+import multiprocessing
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tarfile
+import tempfile
 import tracemalloc
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 
@@ -23,6 +28,51 @@ def most_memory():
         found.append(tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()
+
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "snakemake.cli",
+        "snakemake_executor_plugin_slurm",
+        "snakemake_logger_plugin_rich",
+        "snakemake.report.html_reporter",
+    ]
+)
+
+
+def forked_snakemake(options, *, folder, environment):
+    """Run Snakemake in a fork of a process that has imported it, and nothing of gfscore; a CompletedProcess.
+
+    Its import takes longer than a plan, of which the tests make hundreds.
+    """
+    descriptor, name = tempfile.mkstemp(prefix="snakemake-")
+    os.close(descriptor)
+    process = FORKS.Process(target=_run_snakemake, args=(list(map(str, options)), str(folder), dict(environment), name))
+    process.start()
+    process.join()
+    said = Path(name).read_text(encoding="utf-8", errors="replace")
+    Path(name).unlink()
+    return subprocess.CompletedProcess(options, process.exitcode, stdout=said)
+
+
+def _run_snakemake(options, folder, environment, output):
+    descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    # As `python -m snakemake` has it: the folder, PYTHONPATH, and what Python comes with; nothing of these tests.
+    installed = [path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix))]
+    sys.path[:] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)), *installed]
+    sys.argv = ["snakemake", *options]
+    try:
+        import_module("snakemake.cli").main()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 OBSERVER = Path(__file__).parent / "observer"

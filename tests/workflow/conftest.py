@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from gfscore.workflow.configuration import configured
 from helpers.configurations import place_small_audit
+from helpers.processes import forked_snakemake
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow_scripts"
@@ -26,8 +27,11 @@ class Repository:
 
     def snakemake(self, *arguments, check=True, environment=(), within=()):
         """Run Snakemake there, by the command `within` (unshare, say); its output is `.text` of what is returned."""
-        command = [*within, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-        done = self._run(command, environment)
+        options = ["--cores", "2", *arguments]
+        if within:
+            done = self._run([*within, sys.executable, "-m", "snakemake", *options], environment)
+        else:
+            done = forked_snakemake(options, folder=self.path, environment=os.environ | dict(environment))
         done.text = done.stdout
         assert not check or done.returncode == 0, done.text[-4000:]
         return done
