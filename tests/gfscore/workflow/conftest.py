@@ -12,7 +12,7 @@ import gfscore
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.show.page.sections.contents import DrawnChart
-from gfscore.workflow.new_audit import command, inspection
+from gfscore.workflow.new_audit import command, inspection, shown_images, tried_proofs
 from gfscore.workflow.new_audit.request import Inspection
 from helpers import own_files
 from helpers.configurations import shipped_configuration
@@ -70,7 +70,14 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def in_this_process(monkeypatch):
+def quick_look(monkeypatch):
+    """A look in this process gives passes and proofs little time."""
+    monkeypatch.setattr(shown_images, "MEASURING", 0.02)
+    monkeypatch.setattr(tried_proofs, "TRIED", 1)
+
+
+@pytest.fixture
+def in_this_process(quick_look, monkeypatch):
     """The look runs in this process, whose libraries are loaded already."""
 
     def inspected(request):

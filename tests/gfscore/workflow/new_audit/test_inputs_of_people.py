@@ -15,11 +15,10 @@ from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.configuration import configured
-from gfscore.workflow.new_audit import shown_images
 from gfscore.workflow.plan import Run
 from helpers import inputs_of_people as people
 
-pytestmark = pytest.mark.seconds(40)
+pytestmark = pytest.mark.seconds(120)
 
 IMAGE_FOLDER = "--image-folder"
 """Option that says where the files of a list are."""
@@ -294,11 +293,9 @@ def real(tmp_path_factory, real_data):
 
 
 @pytest.fixture
-def folder(real, project, monkeypatch):
+def folder(real, project):
     """The working folder, an empty project with images/ and images.npz."""
     people.place_material(real, project)
-    # Times of a pass are no matter here.
-    monkeypatch.setattr(shown_images, "MEASURING", 0.02)
     return project
 
 
