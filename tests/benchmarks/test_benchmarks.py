@@ -12,7 +12,7 @@ from torch import nn
 
 from workflow.conftest import ROOT
 
-pytestmark = pytest.mark.seconds(25)
+pytestmark = pytest.mark.seconds(50)
 
 BENCHMARKS = ROOT / "benchmarks"
 

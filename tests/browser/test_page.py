@@ -16,7 +16,7 @@ from helpers.finished_audits import finished_audit
 from helpers.pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 from helpers.synthetic_audits import LAM
 
-pytestmark = pytest.mark.seconds(110)
+pytestmark = pytest.mark.seconds(90)
 
 LONG = [f"residual-network-trained-with-adversarial-examples-of-kind-{word}" for word in ("alpha", "beta", "gamma")]
 LONG_CLASSES = [f"class-of-very-similar-things-that-differ-in-the-last-word-{index}" for index in range(10)]

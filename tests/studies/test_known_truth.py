@@ -23,7 +23,7 @@ from studies.known_truth.planted import (
 )
 from studies.known_truth.suite import run_suite
 
-pytestmark = pytest.mark.seconds(30)
+pytestmark = pytest.mark.seconds(10)
 
 PAGE = Path(__file__).parents[2] / "docs" / "known-truth.md"
 CLASSES = (2, 3, 10)

@@ -13,7 +13,7 @@ import yaml
 
 from gfscore.audit.verdicts.verdict import read_verdict
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(90)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(50)]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs/examples/another-workflow"

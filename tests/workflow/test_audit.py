@@ -14,7 +14,7 @@ from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.workflow.audit_check import faults_of_audit
 from gfscore.workflow.catalogue import CATALOGUE
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(180)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(440)]
 
 GOLDEN = Path(__file__).with_name("golden.json")
 

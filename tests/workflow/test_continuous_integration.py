@@ -15,7 +15,7 @@ from junitparser import JUnitXml
 from gfscore.audit.verdicts.verdict import read_verdict
 from helpers.configurations import laid_over
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(120)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(100)]
 
 ROOT = Path(__file__).resolve().parents[2]
 

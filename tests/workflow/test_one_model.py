@@ -15,7 +15,7 @@ from gfscore.tables.parquet_tables import read_identity
 from helpers.configurations import place_logits, place_network
 from workflow.conftest import OVERLAY, SMALL, rules_in
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(150)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(110)]
 
 TABLES = (*SMALL, "--omit-from", "plot_figures")
 """Leaves out figures, the costliest of what is made of an audit, and the report that shows them."""

@@ -17,13 +17,14 @@ from gfscore.workflow.catalogue import CATALOGUE
 from helpers import own_files
 from workflow.conftest import rules_in
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(130)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(200)]
 
 
 @pytest.fixture(scope="module")
 def repository(fresh_copy, real_data):
-    """A copy with files of a user in it, and the environment of these tests."""
+    """A copy with files of a user in it, and the environment of these tests; its audits make no figures as files."""
     made = fresh_copy()
+    made.leave_out_figures()
     own_files.write_data(made.path / "mine", real_data, count=200)
     own_files.write_models(made.path / "mine", real_data)
     return made
@@ -112,11 +113,7 @@ def test_a_refusal_writes_nothing(repository):
 
 @pytest.fixture(scope="module")
 def others(repository, real_data):
-    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities.
-
-    Their audits make no figures as files, as that of the first test does.
-    """
-    repository.leave_out_figures()
+    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities."""
     folder = repository.path / "mine"
     network, binary = own_files.network(real_data), own_files.binary_network(real_data)
     own_files.write_onnx(binary, folder / "sigmoid.onnx", head="Sigmoid")

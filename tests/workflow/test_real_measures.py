@@ -10,7 +10,7 @@ from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.real_audits import ARCHITECTURES, LARGEST_DISTANCE, MEASURES, every_measure
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(120)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(80)]
 
 IMAGES = 60
 MODELS = ("cnn_a_adv", "kw_wide_2_255", "eran_conv_small_pgd")

@@ -9,6 +9,8 @@ import pytest
 from gfscore.core.errors import InputError
 from gfscore.networks import compatibility
 
+pytestmark = pytest.mark.seconds(10)
+
 PACKAGE = Path(__file__).resolve().parents[3] / "workflow_scripts"
 
 OFFLINE = """

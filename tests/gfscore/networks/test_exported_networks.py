@@ -21,7 +21,7 @@ from torchvision.models.resnet import BasicBlock  # noqa: E402
 from gfscore.networks.checkpoint_files import describe_checkpoint  # noqa: E402
 from gfscore.networks.classifier import open_classifier  # noqa: E402
 
-pytestmark = pytest.mark.seconds(25)
+pytestmark = pytest.mark.seconds(40)
 
 SIDE, CLASSES = 32, 7
 PIXELS = {"image_shape": [3, SIDE, SIDE], "channel_order": "rgb", "value_range": 1, "mean": None, "std": None}

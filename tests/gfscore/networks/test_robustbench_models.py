@@ -15,6 +15,8 @@ from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.compatibility import import_robustbench
 
+pytestmark = pytest.mark.seconds(25)
+
 ROOT = Path(__file__).resolve().parents[3]
 TOOL = ROOT / "studies/survey_robustbench.py"
 

@@ -13,6 +13,8 @@ from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import extract_logits
 from helpers.real_audits import ARCHITECTURES, NETWORKS, torch_entry
 
+pytestmark = pytest.mark.seconds(15)
+
 
 def manifest_of(name, facts, folder):
     settings = torch_entry(name, facts, folder)

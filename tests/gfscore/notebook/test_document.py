@@ -1,13 +1,10 @@
 """docs/notebook.md: its code runs, prints what stands below it, and draws its pictures."""
 
 import matplotlib
-import pytest
 import torch
 from matplotlib import pyplot
 
 from run_notebook import DOCUMENT, PART, run
-
-pytestmark = pytest.mark.seconds(20)
 
 
 def test_the_document_shows_what_its_code_prints_and_draws(tmp_path):

@@ -18,6 +18,8 @@ from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
 from helpers.proofs import points_in, random_network
 
+pytestmark = pytest.mark.seconds(10)
+
 
 class Case:
     """A proof with splits of one image of a small convolutional network."""

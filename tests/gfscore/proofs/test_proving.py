@@ -12,6 +12,8 @@ from gfscore.proofs.proving import prove
 from helpers.networks import margins
 from helpers.proofs import random_network
 
+pytestmark = pytest.mark.seconds(10)
+
 
 def proofs_of(network, images, labels, **settings):
     layers = layered(graph_of(network, tuple(images.shape[1:])))

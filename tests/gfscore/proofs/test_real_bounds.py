@@ -9,6 +9,8 @@ import pytest
 from helpers.real_bounds import EPS, LARGEST, RADII, SAMPLES, STEPS, bounds_table, compare_bounds
 from studies.known_truth.page import bounds_of
 
+pytestmark = pytest.mark.seconds(25)
+
 PAGE = Path(__file__).parents[3] / "docs" / "known-truth.md"
 
 

@@ -18,7 +18,7 @@ from gfscore.remedies.offsets import choose_offsets, search_offsets
 from gfscore.remedies.seen_points import SeenPoints
 from helpers.networks import curved, grey, linear, one_thread  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.seconds(20)]
 
 PGD = KINDS["adversarial"].parse(
     {"kind": "adversarial", "eps": 0.02, "attacks": [{"name": "pgd", "steps": 10, "step_size": 0.005}]}

@@ -9,6 +9,8 @@ from gfscore.networks.training_settings import Attack
 from gfscore.training.loop import describe_training, train_classifier, training_settings
 from helpers.configurations import shipped_configuration
 
+pytestmark = pytest.mark.seconds(20)
+
 CONFIG = shipped_configuration()
 ENTRIES = {
     name: CONFIG["models"]["cifar10-training"][threat][name]

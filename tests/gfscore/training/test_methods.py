@@ -13,7 +13,7 @@ from gfscore.training.objectives import Setup, make_objective, threat_of
 from gfscore.training.recipe import Trainer
 from helpers.trainings import small_training
 
-pytestmark = pytest.mark.seconds(20)
+pytestmark = pytest.mark.seconds(10)
 
 METHODS = training_methods()
 EVERY_METHOD = pytest.mark.parametrize("method", METHODS)

@@ -14,8 +14,6 @@ from gfscore.workflow.bundling.bundles import write_bundle
 from gfscore.workflow.command import main
 from helpers.finished_audits import finished_audit
 
-pytestmark = pytest.mark.seconds(12)
-
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory):

@@ -13,7 +13,6 @@ import gfscore
 from gfscore.workflow import prepared
 
 pytestmark = [
-    pytest.mark.seconds(15),
     pytest.mark.skipif(sys.platform != "linux", reason="other systems do not fork what torch was imported in"),
 ]
 

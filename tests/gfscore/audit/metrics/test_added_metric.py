@@ -17,6 +17,8 @@ import gfscore.audit.metrics
 from gfscore.audit.model_summary import MODEL_SUMMARY
 from gfscore.workflow.sources import sources_of
 
+pytestmark = pytest.mark.seconds(15)
+
 ROOT = Path(__file__).resolve().parents[4]
 METRICS_FOLDER = Path(gfscore.audit.metrics.__file__).parent.relative_to(ROOT / "workflow_scripts")
 EXAMPLE = ROOT / "docs/examples/theil.py"

@@ -19,6 +19,8 @@ from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.margins import SCALE
 
+pytestmark = pytest.mark.seconds(10)
+
 FOLDER = Path(gfscore.audit.metrics.__file__).parent
 PACKAGE = Path(gfscore.__file__).parent
 LAM = 0.5

@@ -16,6 +16,8 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
+pytestmark = pytest.mark.seconds(40)
+
 ALPHA = 0.05
 INTERVALS = IntervalSettings()
 CLASSES = 10

@@ -15,8 +15,6 @@ from gfscore.statistics.betting import lower_bounds
 from gfscore.statistics.error_rates import SequentialTest
 from helpers.simulated_releases import differences_of, paired_outcomes, shares_of_verdicts, verdict_on
 
-pytestmark = pytest.mark.seconds(20)
-
 D = 0.02
 REPEATS = 250
 ALPHA = 0.05

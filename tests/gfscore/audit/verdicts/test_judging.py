@@ -27,6 +27,8 @@ from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import hoeffding_half_width
 from helpers.configurations import gate_rule
 
+pytestmark = pytest.mark.seconds(10)
+
 RULE = gate_rule("great", at_least=0.5)
 
 

@@ -12,6 +12,8 @@ from gfscore.projection.mappers.description import describe_mapper, effects_of, 
 from gfscore.projection.mappers.fitting import Mapper, build_mapper, fit_mapper, of_network, open_mapper, save_mapper
 from gfscore.projection.mappers.pictures import POSITIONS, moved, read_pictures, write_pictures
 
+pytestmark = pytest.mark.seconds(10)
+
 VAE = {"kind": "beta_vae", "latent": 3, "width": 4, "features": 8, "beta": 1.0, "pixel_sd": 0.1}
 GAN = {"kind": "conditional", "latent": 4, "width": 4, "features": 16}
 GAN |= {"adversarial_weight": 0.01, "attribute_weight": 0.5}

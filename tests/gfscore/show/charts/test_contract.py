@@ -18,7 +18,7 @@ from gfscore.show.drawing.layout import PHONE, titles_of
 from gfscore.show.drawing.saving import page_markup, svg_of
 from helpers.synthetic_audits import full_subject
 
-pytestmark = pytest.mark.seconds(25)
+pytestmark = pytest.mark.seconds(60)
 
 HOSTILE_MODELS = [
     "<script>alert(1)</script>",

@@ -11,6 +11,8 @@ from gfscore.show.exports import DatasetStatement
 from gfscore.show.exports.croissant import write_croissant
 from helpers.validators import of_validator
 
+pytestmark = pytest.mark.seconds(10)
+
 CLASSES = ["cat", "<b>dog</b>", '"frog"\n']
 SAMPLES = pd.DataFrame(
     {

@@ -12,7 +12,7 @@ from gfscore.audit.verdicts.verdict import read_verdict
 from helpers.finished_audits import finished_audit
 from helpers.validators import of_validator
 
-pytestmark = pytest.mark.seconds(40)
+pytestmark = pytest.mark.seconds(10)
 
 
 PAGE = Path(__file__).parents[4] / "docs/figures-and-exports.md"

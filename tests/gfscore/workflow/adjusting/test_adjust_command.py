@@ -15,6 +15,8 @@ from gfscore.workflow.adjusting.command import targets_of
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import command as new_audit
 
+pytestmark = pytest.mark.seconds(15)
+
 
 def adjust(*arguments):
     return main(["adjust", *map(str, arguments), "--dry-run"])

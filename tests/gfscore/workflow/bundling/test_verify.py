@@ -18,7 +18,7 @@ from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, 
 from helpers import changed_bundles as bundles
 from helpers.finished_audits import finished_audit
 
-pytestmark = pytest.mark.seconds(60)
+pytestmark = pytest.mark.seconds(110)
 
 
 @pytest.fixture(scope="module", autouse=True)
