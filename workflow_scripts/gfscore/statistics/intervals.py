@@ -279,6 +279,6 @@ def _drawn_means(members, size, draws, rng):
     return means
 
 
-def sample_sizes(largest: int, *, smallest: int = 5, count: int = 8) -> NDArray[np.int64]:
-    """About `count` sample sizes per class up to the largest, evenly spaced on a log scale, ascending."""
-    return np.unique(np.geomspace(min(smallest, largest), largest, count).round().astype(int))
+def sample_sizes(largest: int) -> NDArray[np.int64]:
+    """About eight sample sizes per class from 5 to the largest, evenly spaced on a log scale, ascending."""
+    return np.unique(np.geomspace(min(5, largest), largest, 8).round().astype(int))

@@ -350,7 +350,9 @@ def scatter(
         drawn = axes.scatter(
             points[x], points[y], s=62, marker=marker, color=colour, linewidths=0, zorder=3, clip_on=False
         )
-        tips = [f"{a}: {number(b)}, {number(c)}" for a, b, c in points[[name, x, y]].itertuples(index=False)]
+        tips = []
+        for point, across, up in points[[name, x, y]].itertuples(index=False):
+            tips.append(f"{point}: {number(across)}, {number(up)}")
         drawn.set_gid(tooltips(axes, tips))
     if state:
         _legend(axes, [(key, *LOOKS[look]) for key, look in looks.items()], columns=1)
@@ -437,7 +439,9 @@ def radars(
     highest = lengths_of(most) if most else values
     if (highest > values).any():
         ends = zip(corners_of(values), corners_of(highest), strict=True)
-        bands = [np.concatenate([inner, outer[::-1]]) for inner, outer in ends]
+        bands = []
+        for inner, outer in ends:
+            bands.append(np.concatenate([inner, outer[::-1]]))
         axes.add_collection(PolyCollection(bands, facecolors=ACCENT, alpha=0.3, linewidths=0))
     for bound in (low, high):
         outline(lengths_of(bound), colors=ACCENT, linewidths=0.8, alpha=0.5)

@@ -226,7 +226,7 @@ def _share(share: float) -> str:
 
 def _shown_objective(summary: pd.DataFrame) -> str:
     # Objective whose scores are shown; "" without a calibration.
-    objectives = [name for name in dict.fromkeys(summary["calibration"]) if name != UNCALIBRATED]
+    objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
     if OF_THE_PAPER in objectives:
         return OF_THE_PAPER
     return objectives[0] if objectives else ""

@@ -99,8 +99,11 @@ def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits:
     result: dict[str, Any] = {}
     finite_values = []
     for key, column in columns.items():
-        result[key] = _column(rows, column)
-        finite_values += [value for value in result[key] if value is not None]
+        values = _column(rows, column)
+        for value in values:
+            if value is not None:
+                finite_values.append(value)
+        result[key] = values
 
     low, high = limits
     if not np.isfinite(low) or low < 0:

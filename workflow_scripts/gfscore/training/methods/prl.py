@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from gfscore.training.objectives import Objective, Setup
 
 
+BISECTIONS = 30
+"""Bisections of the search for alpha, which is exact to 2^-30 of the range of an image's losses."""
+
+
 class PrlCoefficients(Closed):
     """Coefficients of PRL."""
 
@@ -70,7 +74,7 @@ def probabilistic(setup: Setup, coefficients: PrlCoefficients) -> Objective:
     return objectives.Objective(loss)
 
 
-def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) -> Tensor:
+def conditional_value_at_risk(losses: Tensor, *, rho: float) -> Tensor:
     """Mean of the largest share rho of each row: min over alpha of alpha + E[(loss - alpha)_+] / rho.
 
     The inner problem is convex in alpha, so it is solved by bisections by the sign of the subgradient
@@ -82,8 +86,6 @@ def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) ->
         M losses of each image.
     rho : float
         Share in (0, 1].
-    steps : int
-        Bisections; alpha is exact to 2^-steps of the row's range.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def conditional_value_at_risk(losses: Tensor, *, rho: float, steps: int = 30) ->
     with torch.no_grad():
         low = losses.amin(1)
         high = losses.amax(1)
-        for _ in range(steps):
+        for _ in range(BISECTIONS):
             alpha = (low + high) / 2
             # The tolerance absorbs rounding of rho * M, such as 0.3 * 10.
             rising = (losses > alpha[:, None]).sum(1) <= count + 1e-9
