@@ -23,7 +23,7 @@ from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP,
 from gfscore.core.identity import ModelName
 from gfscore.core.mappings import by_name, only
 from gfscore.core.settings import Half, PlainSettings
-from gfscore.measures import NamedMeasure, entries_of, named_measures
+from gfscore.measures import NamedMeasure, entries_of, named_measures, names_of_kind
 from gfscore.measures.robust import PROVEN
 from gfscore.networks import leaderboard
 from gfscore.networks.sources.adjusted import Adjusted
@@ -129,10 +129,7 @@ class Run:
     @property
     def searches_proofs(self) -> bool:
         """Whether an audit that is run searches proofs."""
-        kinds = set()
-        for audit in self.selected:
-            kinds.update(measure.kind.name for measure in audit.measures.values())
-        return PROVEN in kinds
+        return any(names_of_kind(audit.measures, PROVEN) for audit in self.selected)
 
     # ---- models ----
 
