@@ -1,6 +1,7 @@
 """The checker accepts certificates of proofs, and refuses those that were changed or claim what is false."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -208,6 +209,19 @@ def with_claim(**changes):
     return change
 
 
+def other_pair(units_of):
+    def change(certificate, number):
+        pairs = certificate.pairs.copy()
+        pairs[number % len(pairs)] = units_of(certificate, number)
+        return replace(certificate, pairs=pairs)
+
+    return change
+
+
+def units_of_two_layers(certificate, number):
+    return number, len(certificate.layers) - 1
+
+
 FAULTS = {
     "negative multiplier": (changed_multiplier(-1e-3), 5),
     "multiplier that is not a number": (changed_multiplier(np.nan), 3),
@@ -222,6 +236,10 @@ FAULTS = {
     "class left out": (tree_left_out, 3),
     "class twice": (other_rival, 3),
     "fewer slopes": (fewer_slopes, 2),
+    "pair of two layers": (other_pair(units_of_two_layers), 2),
+    "unit paired with itself": (other_pair(lambda certificate, number: (number, number)), 2),
+    "pair of an unknown unit": (other_pair(lambda certificate, number: (number, len(certificate.layers))), 2),
+    "pair of a negative number": (other_pair(lambda certificate, number: (-1, number)), 1),
     "other network": (with_claim(network=lambda digest, number: digest[::-1]), 1),
     "other image": (with_claim(image=lambda digest, number: digest[::-1]), 1),
     "swapped label": (with_claim(label=lambda label, number: (label + 1 + number) % 4), 3),
@@ -266,6 +284,23 @@ def test_a_network_with_other_weights_proves_nothing_with_the_certificate(case):
     claim = replace(case.certificate.claim, network=network.digest)
     with pytest.raises(Refused, match="not proven"):
         check(replace(case.certificate, claim=claim), claim, network, case.image)
+
+
+def test_pairs_prove_more_and_the_same_pair_twice_no_more_than_once(case):
+    certificate, claim = case.certificate, case.certificate.claim
+    assert len(certificate.pairs)
+    none, twice = certificate.pairs[:0], np.concatenate([certificate.pairs, certificate.pairs])
+    first_layer = np.flatnonzero(certificate.layers == 0)
+    every = np.array(list(combinations(first_layer.tolist(), 2)))
+    bounds = []
+    for pairs in (none, certificate.pairs, twice, every):
+        bounds.append(smallest_margin(replace(certificate, pairs=pairs), claim, case.network, case.image))
+    assert bounds[0] < bounds[1]
+    assert bounds[2] <= bounds[1] + 1e-9
+    points = points_in(torch.from_numpy(case.image), claim.eps, claim.norm, torch.Generator().manual_seed(0), 2000)
+    logits = case.graph.logits(points).numpy()
+    others = np.delete(logits, claim.label, axis=1)
+    assert max(bounds) <= (logits[:, claim.label] - others.max(1)).min()
 
 
 def test_changed_slopes_stay_valid_but_may_prove_less(case):

@@ -78,6 +78,37 @@ def test_no_point_of_random_networks_violates_a_bound():
             tried += len(lower)
 
 
+def test_lines_above_exceed_paired_units_by_what_bounds_gain():
+    """At corners and points of the ball, for coefficients that are drawn; pairs of every layer have to be among them."""
+    layers_with_pairs = set()
+    for seed in range(1, 40):
+        graph = graph_of(random_network(seed), (2, 4, 4))
+        network = layered(graph)
+        generator = torch.Generator().manual_seed(seed)
+        image = torch.rand(2, 4, 4, generator=generator)
+        eps = 0.03
+        tightening = Tightening(network, ball(image.numpy(), eps, "linf"))
+        for _ in network.layers:
+            tightening.add_layer(2)
+        shares = torch.rand(512, image.numel(), generator=generator, dtype=torch.float64).round()
+        low, high = tightening.relaxation.ball.low.T, tightening.relaxation.ball.high.T
+        points = torch.cat([low + shares * (high - low), points_in(image, eps, "linf", generator, 512).flatten(1)])
+        inputs_by_layer = inputs_of_layers(network, points.reshape(-1, *image.shape))
+        for place, block in enumerate(tightening.relaxation.blocks):
+            if not len(block.pairs.first):
+                continue
+            layers_with_pairs.add(place)
+            inputs = torch.from_numpy(inputs_by_layer[block.layer][block.places])
+            excess = block.upper_slope * inputs + block.upper_intercept - inputs.clamp(min=0)
+            coefficients = -torch.rand(len(inputs), 20, generator=generator, dtype=torch.float64)
+            signs = torch.rand(coefficients.shape, generator=generator) < 0.2
+            gains, _ = block.pairs.gains(coefficients, signs.to(torch.int8))
+            exceeded = (-coefficients * ~signs).T @ excess
+            assert (gains > 0).any()
+            assert (exceeded >= gains[:, None]).all(), seed
+    assert {0, 1} <= layers_with_pairs
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_no_corner_and_no_point_of_a_proven_ball_is_classified_otherwise(seed):
     network = small_dense(seed)

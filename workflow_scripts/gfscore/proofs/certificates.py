@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.proofs.packing import packed, unpacked
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the meaning of an entry changes."""
 
 
@@ -90,7 +90,9 @@ class Certificate:
     ----------
     claim : Claim
     layers, places : ndarray
-        (M,) int64: layer and place of each unit that slopes, multipliers and splits refer to.
+        (M,) int64: layer and place of each unit that pairs, slopes, multipliers and splits refer to.
+    pairs : ndarray
+        (P, 2) int64: units of one layer whose lines above are bounded together.
     proofs : dict of int to LayerProof
         By layer. Bounds of other inputs are those of intervals and of CROWN.
     trees : tuple of TreeProof
@@ -102,6 +104,7 @@ class Certificate:
     claim: Claim
     layers: NDArray[np.int64]
     places: NDArray[np.int64]
+    pairs: NDArray[np.int64]
     proofs: dict[int, LayerProof]
     trees: tuple[TreeProof, ...]
     lower: float
@@ -120,7 +123,9 @@ class Certificate:
             "rivals": [tree.rival for tree in self.trees],
             "proofs": sorted(self.proofs),
         }
-        arrays: dict[str, NDArray[np.generic]] = {"layers": self.layers, "places": self.places}
+        arrays: dict[str, NDArray[np.generic]] = {}
+        for name in ("layers", "places", "pairs"):
+            arrays[name] = getattr(self, name)
         for number, proof in self.proofs.items():
             for name, values in vars(proof).items():
                 arrays[f"proof{number}_{name}"] = values
@@ -157,7 +162,8 @@ class Certificate:
             for number, rival in enumerate(facts["rivals"]):
                 members = [arrays[f"tree{number}_{name}"] for name in ("units", "children", "slopes", "multipliers")]
                 trees.append(TreeProof(rival, *members))
-            return cls(claim, arrays["layers"], arrays["places"], proofs, tuple(trees), facts["lower"])
+            units = [arrays[name] for name in ("layers", "places", "pairs")]
+            return cls(claim, *units, proofs, tuple(trees), facts["lower"])
         except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise InputError(f"the certificate is damaged ({error}); prove the sample again") from error
 

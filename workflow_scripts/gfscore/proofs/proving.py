@@ -294,11 +294,13 @@ class _Search:
         return Proof(proven, float(self.lower.min()), decided_by, parts, evaluations, certificate, self.counterexample)
 
     def _certificate(self, tightening: Tightening) -> Certificate:
-        layers, places = [], []
+        layers, places, pairs = [], [], []
+        relaxation = tightening.relaxation
         # Activations that cannot be split are no units of a certificate: the checker draws their lines.
-        for block in tightening.relaxation.blocks:
+        for block, units in zip(relaxation.blocks, relaxation.slices(), strict=True):
             layers.append(np.full(len(block.places), block.layer))
             places.append(block.places)
+            pairs.append(torch.stack([block.pairs.first, block.pairs.second], dim=1).numpy() + units.start)
         proofs = {}
         for number, slopes in tightening.slopes.items():
             proofs[number] = LayerProof(slopes.places, slopes.lower.T, slopes.upper.T)
@@ -310,6 +312,7 @@ class _Search:
             claim=self.claim,
             layers=np.concatenate([empty, *layers]),
             places=np.concatenate([empty, *places]),
+            pairs=np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs]),
             proofs=proofs,
             trees=tuple(trees),
             lower=float(self.lower.min()),

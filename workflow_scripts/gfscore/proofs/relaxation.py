@@ -26,6 +26,12 @@ COLUMNS = 256
 SPARSE = 0.2
 """Share of entries that are not 0, up to which a matrix is stored by its entries."""
 
+LEAST_WEIGHT = 1e-30
+"""Sums of weights below it are taken for it."""
+
+SHARE_ERROR = 1e-9
+"""More than the relative rounding errors of sums over pairs in float64."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -88,6 +94,64 @@ class Functions:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """P pairs of a block's m units whose inputs are not far from their middles at the same time.
+
+    For an input z between l and h, with the middle c and half the width w, the line above exceeds the unit by at least
+    reach (1 - |z - c| / w). In a pair, |z - c| / w of both units add up to at most 2 - slack anywhere in the ball, so
+    that not both lines touch their units at any point.
+
+    Attributes
+    ----------
+    first, second : Tensor
+        (P,) places of the units in the block.
+    slack : Tensor
+        (P, 1), above 0.
+    reach : Tensor
+        (m, 1).
+    """
+
+    first: Tensor
+    second: Tensor
+    slack: Tensor
+    reach: Tensor
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """No pairs."""
+        places, numbers = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 1, dtype=torch.float64)
+        return cls(places, places, numbers, numbers)
+
+    def gains(self, outputs: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
+        """By how much lines above make n bounds too low, (n,), and what of it a unit's coefficient adds, (m, n).
+
+        Parameters
+        ----------
+        outputs : Tensor
+            Coefficients (m, n) of the units' outputs; lines above stand for those that are negative.
+        signs : Tensor
+            (m, n), 0 where a unit is not split.
+        """
+        if not len(self.first):
+            return outputs.new_zeros(outputs.shape[1]), outputs.new_zeros(1, outputs.shape[1])
+        sizes = (-outputs).clamp_(min=0).mul_(self.reach).mul_(signs == 0)
+        first, second = sizes[self.first], sizes[self.second]
+        # A unit is divided among its pairs; a share of it that counts in one of them counts in no other.
+        weights = torch.minimum(first, second).mul_(self.slack).square_()
+        totals = self._sums(sizes, weights, weights).clamp_(min=LEAST_WEIGHT)
+        first_shares, second_shares = weights / totals[self.first], weights / totals[self.second]
+        first, second = first.mul_(first_shares), second.mul_(second_shares)
+        gains = dot(self.slack, torch.minimum(first, second)) * (1 - SHARE_ERROR)
+        smaller = first <= second
+        first_parts, second_parts = self.slack * first_shares * smaller, self.slack * second_shares * ~smaller
+        return gains, self._sums(sizes, first_parts, second_parts).mul_(self.reach)
+
+    def _sums(self, like: Tensor, of_first: Tensor, of_second: Tensor) -> Tensor:
+        # Sums by unit of what its pairs have for it.
+        return torch.zeros_like(like).index_add_(0, self.first, of_first).index_add_(0, self.second, of_second)
+
+
+@dataclass(frozen=True)
 class Block:
     """The m unstable units of one layer.
 
@@ -113,6 +177,7 @@ class Block:
         (m, 1): largest sums of the magnitudes of what their inputs are the sum of.
     splits : bool
         Whether branches may split on the signs of their inputs.
+    pairs : Pairs
     """
 
     layer: int
@@ -129,6 +194,7 @@ class Block:
     output_sizes: Tensor
     terms: Tensor
     splits: bool
+    pairs: Pairs
 
 
 @dataclass(frozen=True)
@@ -174,6 +240,8 @@ class Bound:
         Coefficients (m, n) of the outputs of the units of each block, on the way back.
     slopes : tuple of Tensor
         (m, n), of the lines that took the units' places.
+    gains : tuple of Tensor
+        (m, n) or (1, n), by how much lines above are lower by the pairs of a unit.
     image : Tensor
         Coefficients (d, n) of the pixels; empty for bounds with rounding errors, which none is searched from.
     """
@@ -181,6 +249,7 @@ class Bound:
     lower: Tensor
     outputs: tuple[Tensor, ...]
     slopes: tuple[Tensor, ...]
+    gains: tuple[Tensor, ...]
     image: Tensor
 
 
@@ -274,7 +343,7 @@ class Relaxation:
         error = functions.error
         roundings = gamma(self.units + functions.image.shape[0] + 4 * len(self.blocks) + 32)
         slices = self.slices()
-        slopes_in_place = []
+        slopes_in_place, gains_in_place = [], []
         for index in reversed(range(len(outputs))):
             block = self.blocks[index]
             multipliers = branches.multipliers[slices[index]]
@@ -286,7 +355,9 @@ class Relaxation:
             summands = _weighted_sum(above[index].intercepts, outputs[index].clamp(max=0))
             if not block.splits:
                 summands = summands + dot(block.lower_intercept, outputs[index].clamp(min=0))
-            constant = constant + summands + dot(block.constant, inputs)
+            gains, gains_by_unit = block.pairs.gains(outputs[index], branches.signs[slices[index]])
+            gains_in_place.append(gains_by_unit)
+            constant = constant + summands + gains + dot(block.constant, inputs)
             image.addmm_(block.image.backward, inputs)
             for earlier, matrix in enumerate(block.units):
                 outputs[earlier].addmm_(matrix.backward, inputs)
@@ -304,7 +375,7 @@ class Relaxation:
             error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY
             image = image[:0]
-        return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), image)
+        return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), tuple(reversed(gains_in_place)), image)
 
     def gradients(self, bound: Bound, above: list[Above], *, gains: bool) -> Gradients:
         """Derivatives of bounds, and where asked for the gains of splits.
@@ -323,7 +394,7 @@ class Relaxation:
                 inputs.addmm_(matrix.forward, values[earlier])
 
             positive = outputs.clamp(min=0)
-            lines = torch.where(outputs > 0, block.lower_intercept, above[index].intercepts)
+            lines = torch.where(outputs > 0, block.lower_intercept, above[index].intercepts - bound.gains[index])
             lines = lines.addcmul_(bound.slopes[index], inputs)
             values.append(lines)
             slope_gradients.append(positive * inputs)
@@ -365,6 +436,7 @@ def _joined(bounds: list[Bound]) -> Bound:
         torch.cat([bound.lower for bound in bounds]),
         tuple(torch.cat(outputs, dim=1) for outputs in blocks),
         tuple(torch.cat(slopes, dim=1) for slopes in zip(*[bound.slopes for bound in bounds], strict=True)),
+        tuple(torch.cat(gains, dim=1) for gains in zip(*[bound.gains for bound in bounds], strict=True)),
         torch.cat([bound.image for bound in bounds], dim=1),
     )
 
@@ -373,9 +445,9 @@ T = TypeVar("T")
 
 
 def _converted(value: T, dtype: torch.dtype, device: str) -> T:
-    # A dataclass with its tensors in another number type, at any depth.
+    # A dataclass with its tensors in another number type, at any depth; places stay integers.
     if isinstance(value, Tensor):
-        return value.to(device, dtype)  # type: ignore[return-value]
+        return value.to(device, dtype if value.is_floating_point() else value.dtype)  # type: ignore[return-value]
     if isinstance(value, tuple):
         return tuple(_converted(member, dtype, device) for member in value)  # type: ignore[return-value]
     if not is_dataclass(value):

@@ -10,16 +10,26 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from gfscore.proofs.balls import Ball
+from gfscore.proofs.balls import Ball, dot
 from gfscore.proofs.layers import IMAGE, AffineMap, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
-from gfscore.proofs.relaxation import SPARSE, Block, Bound, Branches, Functions, Matrix, Relaxation
+from gfscore.proofs.relaxation import SPARSE, Block, Bound, Branches, Functions, Matrix, Pairs, Relaxation
+from gfscore.proofs.rounding import gamma
 from gfscore.proofs.slopes import as_numbers, improved, rounded
 
 Indices = NDArray[np.int64]
 
 CPU = "cpu"
 """Bounds on inputs are made there; branches may be on another device."""
+
+PARTNERS = 6
+"""Units that a unit may be paired with at first: those whose inputs depend most on the same pixels."""
+
+LEAST_SLACK = 0.3
+"""Pairs with less slack gain nothing and take time."""
+
+SLACK_ERROR = 1e-9
+"""More than the rounding errors of middles and half widths, in half widths."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +205,9 @@ class Tightening:
         if self.ball.norm == "linf" and set(rows.weights) == {IMAGE}:
             # Intervals are exact, and linear bounds would give the same.
             error = rows.error(self.magnitudes())[:, 0]
-            self._append(number, inputs, places, _UnitRows(rows.weights[IMAGE], (), rows.bias, error))
+            unit_rows = _UnitRows(rows.weights[IMAGE], (), rows.bias, error)
+            pairs = self._pairs(inputs, places, self.functions(rows)) if steps else Pairs.none()
+            self._append(number, inputs, places, unit_rows, pairs)
             return
         functions = self.functions(rows)
         if len(places):
@@ -205,7 +217,52 @@ class Tightening:
         if len(places) and self.relaxation.units and steps:
             inputs.narrow(places, self._optimised(number, places, functions, steps))
             places, functions = inputs.still_in_need(places, functions)
-        self._append(number, inputs, places, _UnitRows.of(functions))
+        pairs = self._pairs(inputs, places, functions) if steps else Pairs.none()
+        self._append(number, inputs, places, _UnitRows.of(functions), pairs)
+
+    def _pairs(self, inputs: _Inputs, places: Indices, functions: Functions) -> Pairs:
+        # Pairs of a layer's units, whose inputs are these functions, with their slack by CROWN.
+        if not inputs.splits or len(places) < 2:
+            return Pairs.none()
+        low, high = torch.from_numpy(inputs.low[places]), torch.from_numpy(inputs.high[places])
+        middle, width = (low + high) / 2, (high - low) / 2
+        ball = self.relaxation.ball
+        terms = dot(torch.maximum(ball.low.abs(), ball.high.abs()), functions.image.abs())
+        reached = [functions.image.abs() * (ball.high - ball.low) / 2]
+        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
+            terms = terms + dot(block.output_sizes, coefficients.abs())
+            reached.append(coefficients.abs() * block.output_sizes / 2)
+        error = functions.error + gamma(8) * (terms + functions.constant.abs() + middle.abs())
+        scaled = Functions(
+            functions.image / width,
+            tuple(coefficients / width for coefficients in functions.units),
+            (functions.constant - middle) / width,
+            error / width,
+        )
+
+        shares = torch.cat(reached)
+        shares = shares / shares.norm(dim=0)
+        shared = shares.T @ shares
+        shared.fill_diagonal_(0)
+        partners = shared.topk(min(PARTNERS, len(low) - 1), dim=1).indices
+        units = torch.arange(len(low))[:, None].expand_as(partners)
+        ordered = torch.minimum(units, partners), torch.maximum(units, partners)
+        first, second = torch.unique(torch.stack(ordered).flatten(1), dim=1)
+
+        largest = torch.zeros(len(first), dtype=torch.float64)
+        branches = self.relaxation.branches(len(first))
+        if self.relaxation.units:
+            # Those of the pixels alone take as little as intervals, which are not counted either.
+            self.evaluations += 4 * len(first)
+        for sign in (1, -1):
+            sums = _sums(scaled.columns(first), scaled.columns(second), sign)
+            for function in (sums, negated(sums)):
+                bound = self.relaxation.lower(function, branches, exact=True)
+                largest = torch.maximum(largest, -bound.lower)
+        slack = 2 - largest - SLACK_ERROR
+        chosen = slack > LEAST_SLACK
+        reach = torch.minimum(high, -low) / 2
+        return Pairs(first[chosen], second[chosen], slack[chosen][:, None], reach[:, None])
 
     def _bounds(self, functions: Functions, lower: Branches, upper: Branches) -> tuple[Bound, Bound]:
         # Of functions and of their negatives.
@@ -228,7 +285,7 @@ class Tightening:
         self.slopes[number] = LayerSlopes(places, *counting)
         return bounds
 
-    def _append(self, number: int, inputs: _Inputs, units: Indices, rows: _UnitRows) -> None:
+    def _append(self, number: int, inputs: _Inputs, units: Indices, rows: _UnitRows, pairs: Pairs) -> None:
         layer = self.network.layers[number]
         low, high = inputs.low, inputs.high
         state = LayerState(
@@ -240,10 +297,10 @@ class Tightening:
             error=layer.before.error(self.magnitudes())[:, 0],
         )
         if len(units):
-            self.relaxation = self.relaxation.with_block(self._block(number, state, rows))
+            self.relaxation = self.relaxation.with_block(self._block(number, state, rows, pairs))
         self.states.append(state)
 
-    def _block(self, number: int, state: LayerState, rows: _UnitRows) -> Block:
+    def _block(self, number: int, state: LayerState, rows: _UnitRows, pairs: Pairs) -> Block:
         units = state.units
         layer = self.network.layers[number]
         low, high = state.low[units], state.high[units]
@@ -272,6 +329,7 @@ class Tightening:
             output_sizes=torch.from_numpy(state.magnitude[units]),
             terms=_column(terms),
             splits=layer.activation.splits,
+            pairs=pairs,
         )
 
 
@@ -296,6 +354,13 @@ def as_branches(slopes: Tensor) -> Branches:
     """The whole ball with slopes (M, n) uint8, in float64."""
     numbers = as_numbers(slopes)
     return Branches(numbers, torch.zeros_like(slopes, dtype=torch.int8), torch.zeros_like(numbers))
+
+
+def _sums(first: Functions, second: Functions, sign: int) -> Functions:
+    # Functions of the first ones plus, or minus, the second ones.
+    units = tuple(one + sign * other for one, other in zip(first.units, second.units, strict=True))
+    image, constant = first.image + sign * second.image, first.constant + sign * second.constant
+    return Functions(image, units, constant, first.error + second.error)
 
 
 def negated(functions: Functions) -> Functions:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.proofs.certificates import Certificate
 from gfscore.proofs.checking.activations import Lines, interval, lines
+from gfscore.proofs.checking.pairs import ERROR, Pairs
 from gfscore.proofs.checking.plain_network import (
     CURVES,
     Affine,
@@ -186,6 +187,7 @@ class Bounds(Intervals):
     def __init__(self, network: PlainNetwork, ball: Ball, certificate: Certificate, *, float32: bool = False) -> None:
         self.ball, self.certificate = ball, certificate
         self.lines: dict[int, Lines] = {}
+        self.pairs: dict[int, Pairs] = {}
         self.activations = [index for index in range(1, len(network.nodes)) if index not in network.operators]
         super().__init__(network, ball.low, ball.high, float32=float32)
 
@@ -194,7 +196,51 @@ class Bounds(Intervals):
     def _inputs(self, index: int) -> tuple[Array, Array]:
         low, high = self._tightened(index, *super()._inputs(index))
         self.lines[index] = lines(self.network.nodes[index].kind, low, high)
+        self._add_pairs(index, low, high)
         return low, high
+
+    def _add_pairs(self, index: int, low: Array, high: Array) -> None:
+        # Pairs of an activation's units, with their slack in the ball.
+        pairs = self.certificate.pairs
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs < 0).any() or (pairs >= len(self.certificate.layers)).any():
+            raise Refused("the certificate pairs units that it does not list")
+        here = self.certificate.layers[pairs] == self.activations.index(index)
+        if not here.any():
+            return
+        if (here[:, 0] != here[:, 1]).any() or self._is_curve(index):
+            raise Refused("the certificate pairs units that are not ReLUs of one layer")
+        first, second = self.certificate.places[pairs[here[:, 0]]].T
+        if min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= low.size:
+            raise Refused("the certificate names units that the network does not have")
+        unstable = (low < 0) & (high > 0)
+        reach = np.where(unstable, np.minimum(high, -low) / 2, 0).reshape(-1)
+        if (first == second).any() or not (reach[first] > 0).all() or not (reach[second] > 0).all():
+            raise Refused("the certificate pairs a unit with itself, or one that keeps its sign")
+        slack = np.zeros(len(first))
+        flat_low, flat_high = low.reshape(-1), high.reshape(-1)
+        pairs_at_once = max(1, self._functions_at_once() // 4)
+        for tile in _tiles(first, low.shape):
+            members = np.flatnonzero(np.isin(first, tile))
+            for start in range(0, len(members), pairs_at_once):
+                chosen = members[start : start + pairs_at_once]
+                places = np.concatenate([first[chosen], second[chosen]])
+                slack[chosen] = self._slack(index, places, flat_low[places], flat_high[places])
+        self.pairs[index] = Pairs(first, second, np.maximum(slack, 0), reach, low.shape)
+
+    def _slack(self, index: int, places: Indices, low: Array, high: Array) -> Array:
+        # 2 less the largest sum of the distances of two inputs from their middles, in half widths; `places` has the
+        # first units of all pairs, then the second ones.
+        scale = 2 / (high - low)
+        middles = np.split((low + high) / 2 * scale, 2)
+        (source,) = self.network.nodes[index].inputs
+        rows, window = _unit_vectors(places, self.network.nodes[index].shape)
+        first, second = np.split(rows * scale, 2, axis=-1)
+        functions, middle = [], []
+        for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            functions.append(signs[0] * first + signs[1] * second)
+            middle.append(signs[0] * middles[0] + signs[1] * middles[1])
+        bounds = self._lower_bounds(source, np.concatenate(functions, axis=-1), window, _Choices())
+        return 2 + (bounds - np.concatenate(middle)).reshape(4, -1).min(0) - ERROR
 
     def _tightened(self, index: int, low: Array, high: Array) -> tuple[Array, Array]:
         # Narrower bounds of inputs that need two lines, from functions carried to the image.
@@ -383,6 +429,8 @@ class Bounds(Intervals):
         positive = np.maximum(rows, 0)
         negative = rows - positive
         constant = _dot(below_at_0, positive) + _dot(above_at_0, negative)
+        if index in self.pairs:
+            constant = constant + self.pairs[index].gains(negative, window)
         sizes = _dot(np.abs(below_at_0), positive) - _dot(np.abs(above_at_0), negative)
         rounding = 8 * UNIT * _dot(self.sizes[index][window], magnitudes) + gamma(below.size) * sizes + TINY
         if self._is_curve(index):
