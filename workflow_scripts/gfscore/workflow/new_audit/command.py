@@ -164,7 +164,7 @@ def _print_what_may_help(path: Path, arguments: argparse.Namespace) -> None:
         if "remedy" in sections["audits"][name]:
             continue
         if read_verdict(f"results/audits/{name}/verdict.json").verdict == "FAIL":
-            print(f"\nWhat would help? {' '.join(typed_command(arguments, name='adjust'))}")
+            print(f"\nWhat would help? .venv/bin/{' '.join(typed_command(arguments, name='adjust'))}")
 
 
 def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
