@@ -240,7 +240,9 @@ def _bundle(options: argparse.Namespace) -> int:
     target = options.to or BUNDLES / options.audit
     for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign, report=_report):
         print(message)
-    print(f"{printable(target)}: written and checked; check it again with: .venv/bin/gfscore verify {printable(target)}")
+    print(
+        f"{printable(target)}: written and checked; check it again with: .venv/bin/gfscore verify {printable(target)}"
+    )
     return 0
 
 

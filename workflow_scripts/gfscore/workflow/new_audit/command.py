@@ -349,8 +349,8 @@ def _require_no_change(path: Path, text: str) -> None:
     lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0)
     print(harmless("\n".join(lines)))
     raise InputError(
-        f"{path}: stands already, and would change as shown; gfscore audit --force (make: FORCE=1) replaces it, and "
-        "--name gives another name"
+        f"{path}: stands already, and would change as shown; make audit CONFIG={shell_word(str(path))} runs it as it "
+        "stands, gfscore audit --force (make: FORCE=1) replaces it, and --name gives another name"
     )
 
 
