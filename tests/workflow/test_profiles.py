@@ -3,16 +3,15 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
 import yaml
 
+from helpers.processes import forked_snakemake
 from workflow.conftest import ROOT, TWO_MODELS
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(60)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(40)]
 
 PROFILES = sorted(path.parent.name for path in (ROOT / "profiles").glob("*/config.yaml"))
 LETTERS = "abcdefghij"
@@ -37,16 +36,8 @@ def asked_for(fresh_copy, tmp_path_factory):
     place_results(repository.path)
 
     def planned(*options, gpus=0, **torch):
-        command = [sys.executable, "-m", "snakemake", "--dry-run", *options]
-        done = subprocess.run(
-            command,
-            cwd=repository.path,
-            env=os.environ | pretended_gpus(machine, gpus, **torch),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        environment = os.environ | pretended_gpus(machine, gpus, **torch)
+        done = forked_snakemake(["--dry-run", *options], folder=repository.path, environment=environment)
         assert done.returncode == 0, done.stdout[-3000:]
         planned.said = done.stdout
         jobs = defaultdict(list)
