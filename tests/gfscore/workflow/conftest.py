@@ -69,7 +69,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def quick_look(monkeypatch):
     """A look in this process gives passes and proofs little time."""
     monkeypatch.setattr(shown_images, "MEASURING", 0.02)
@@ -77,7 +77,7 @@ def quick_look(monkeypatch):
 
 
 @pytest.fixture
-def in_this_process(quick_look, monkeypatch):
+def in_this_process(monkeypatch):
     """The look runs in this process, whose libraries are loaded already."""
 
     def inspected(request):

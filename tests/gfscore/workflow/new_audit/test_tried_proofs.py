@@ -12,6 +12,11 @@ from gfscore.workflow.new_audit.request import Request
 pytestmark = pytest.mark.usefixtures("project")
 
 
+@pytest.fixture
+def quick_look():
+    """How many proofs are tried, and what follows from them, is tested here."""
+
+
 def network(activation):
     """Logits are 10 times the mean of a channel; with ReLU the margin within eps of an image is exactly known."""
     convolution = nn.Conv2d(3, 3, 1)
