@@ -162,8 +162,8 @@ class Certificate:
             for number, rival in enumerate(facts["rivals"]):
                 members = [arrays[f"tree{number}_{name}"] for name in ("units", "children", "slopes", "multipliers")]
                 trees.append(TreeProof(rival, *members))
-            units = [arrays[name] for name in ("layers", "places", "pairs")]
-            return cls(claim, *units, proofs, tuple(trees), facts["lower"])
+            layers, places, pairs = arrays["layers"], arrays["places"], arrays["pairs"]
+            return cls(claim, layers, places, pairs, proofs, tuple(trees), facts["lower"])
         except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise InputError(f"the certificate is damaged ({error}); prove the sample again") from error
 
