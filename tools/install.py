@@ -137,8 +137,9 @@ def installer(more: tuple[str, ...]) -> list[str | Path]:
     uv = shutil.which("uv")
     if uv is None or "--find-links" in more:
         # -I: packages of PYTHONPATH, or of the user outside this environment, do not count as installed.
+        # Not compiled: most modules are never imported, and those that are compile themselves the first time.
         command = [sys.executable, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
-        return [*command, "--progress-bar", "off", *more]
+        return [*command, "--no-compile", "--progress-bar", "off", *more]
     of_uv = ["--no-cache" if option == "--no-cache-dir" else option for option in more]
     # No settings of the folder or the user, which could name other places.
     command = [uv, "pip", "install", "--no-config", "--no-progress", "--python", sys.executable]
