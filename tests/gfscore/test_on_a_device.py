@@ -241,7 +241,7 @@ def test_bisection_waits_at_its_end_alone(network, pixels):
     def bisected(network, images, labels, steps):
         refine(network, images, images.flip(0), labels, steps=steps)
 
-    assert waits_of(bisected, network, pixels, steps=5) == 3 * [("number", "minimal_norm.py:_assert_adversarial")]
+    assert waits_of(bisected, network, pixels, steps=5) == 3 * [("number", "minimal_norm.py:refine")]
 
 
 @pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 1.0)])

@@ -103,8 +103,6 @@ def plain(small_once, tmp_path_factory):
 def under_conda(plain, conda):
     """The options of --use-conda, with both environments made."""
     environment, prefixes = conda
-    # Not compiling every module halves the time of pip (which wants "no" for "yes" here).
-    environment["PIP_NO_COMPILE"] = "no"
     options = (*SMALL, "--use-conda", "--conda-prefix", str(prefixes))
     everything = ("--forceall", "--conda-create-envs-only")
     plain.snakemake(*options, *everything, environment=environment)

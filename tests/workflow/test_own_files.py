@@ -22,9 +22,8 @@ pytestmark = [pytest.mark.workflow, pytest.mark.seconds(200)]
 
 @pytest.fixture(scope="module")
 def repository(fresh_copy, real_data):
-    """A copy with files of a user in it, and the environment of these tests; its audits make no figures as files."""
+    """A copy with files of a user in it, and the environment of these tests."""
     made = fresh_copy()
-    made.leave_out_figures()
     own_files.write_data(made.path / "mine", real_data, count=200)
     own_files.write_models(made.path / "mine", real_data)
     return made
