@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.core.dataset_manifest import DatasetManifest
@@ -178,22 +179,42 @@ def export_crate(
     )
 
 
+def export_audit(
+    audit: ExportedAudit,
+    *,
+    latex: Path,
+    cards: Path,
+    croissant: Path,
+    crate: Path,
+    datasets: Sequence[str],
+    samples: Sequence[str],
+    **run: Any,
+) -> None:
+    """Write all forms of an audit, each into a folder of its own; `run` are the keywords of `export_crate`."""
+    export_tables(audit, latex)
+    export_cards(audit, cards)
+    export_datasets(audit, croissant, manifests=datasets, samples=samples)
+    export_crate(audit, crate, **run)
+
+
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         inputs, outputs, params = snakemake.input, snakemake.output, snakemake.params
-        audit = ExportedAudit(
+        exported = ExportedAudit(
             folder=AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit),
             title=params.title,
             measures=named_measures(params.measures),
             fp_lambda=params.fp_lambda,
             stated=ExportSettings(**params.config["exports"]),
         )
-        export_tables(audit, Path(outputs.latex))
-        export_cards(audit, Path(outputs.cards))
-        export_datasets(audit, Path(outputs.croissant), manifests=inputs.datasets, samples=inputs.samples)
-        export_crate(
-            audit,
-            Path(outputs.crate),
+        export_audit(
+            exported,
+            latex=Path(outputs.latex),
+            cards=Path(outputs.cards),
+            croissant=Path(outputs.croissant),
+            crate=Path(outputs.crate),
+            datasets=inputs.datasets,
+            samples=inputs.samples,
             config=params.config,
             workflow=[os.path.relpath(path, params.workflow_folder) for path in inputs.workflow],
             workflow_folder=Path(params.workflow_folder),

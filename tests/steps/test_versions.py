@@ -174,7 +174,9 @@ def measured(kind, **changed):
         )
     words = ("attack", "state", "corruption", "status", "decided_by", "certificate", "counterexample")
     numeric = {name: np.asarray(values) for name, values in columns.items() if name not in words}
-    return [float(np.nanmean(values.astype(float))) for _, values in sorted(numeric.items())]
+    columns = [values.astype(float) for _, values in sorted(numeric.items())]
+    # The drift of votes in float32 is no number.
+    return [float(np.nanmean(values)) for values in columns if not np.isnan(values).all()]
 
 
 def mapped():
