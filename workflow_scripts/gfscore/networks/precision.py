@@ -170,17 +170,22 @@ def search_precision(setting: str, classifier: Classifier, *, device: str) -> st
     if classifier.network is None or classifier.number_type != FULL:
         return FULL
     if setting == "auto":
-        return TF32 if has_tf32(device) else FULL
-    if setting == TF32 and not has_tf32(device):
-        raise InputError(
-            f"inference: search: tf32, but this model runs on a device without TF32 ({device}); write search: auto, "
-            "which takes TF32 where there is some, or device: cuda beside it on a machine with a GPU that has TF32"
-        )
+        return TF32 if _has_tf32(device) else FULL
+    remedy = (
+        "write search: auto, which takes TF32 where there is some, or device: cuda beside it on a machine with a GPU "
+        "that has TF32"
+    )
+    require_tf32(setting, device, where="inference: search", remedy=remedy)
     return setting
 
 
-def has_tf32(device: str) -> bool:
-    """Whether networks on a device, "cpu" or "cuda", can compute in TF32."""
+def require_tf32(precision: str, device: str, *, where: str, remedy: str) -> None:
+    """Raise InputError, which names the setting `where`, for tf32 on a device ("cpu" or "cuda") without it."""
+    if precision == TF32 and not _has_tf32(device):
+        raise InputError(f"{where}: tf32, but this model runs on a device without TF32 ({device}); {remedy}")
+
+
+def _has_tf32(device: str) -> bool:
     if device == "cpu" or not torch.cuda.is_available():
         return False
     return torch.cuda.get_device_capability()[0] >= TF32_CAPABILITY

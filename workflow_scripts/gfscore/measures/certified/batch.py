@@ -22,7 +22,7 @@ from gfscore.measures.certified.smoothing import SELECTION, certify, count_votes
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.precision import FULL, TF32, has_tf32, network_in
+from gfscore.networks.precision import FULL, network_in, require_tf32
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.proportions import lower_shares
 
@@ -131,11 +131,9 @@ def voting_in(classifier: Classifier, precision: str) -> Iterator[Classifier]:
             f"smoothing: precision: {precision} needs a torch network in float32, which this classifier is not; write "
             "precision: float32"
         )
-    if precision == TF32 and not has_tf32(classifier.device):
-        raise InputError(
-            f"smoothing: precision: this model runs on a device without tf32 ({classifier.device}); write precision: "
-            "float32 or bfloat16"
-        )
+    require_tf32(
+        precision, classifier.device, where="smoothing: precision", remedy="write precision: float32 or bfloat16"
+    )
     with network_in(classifier.network, precision) as network:
         yield replace(classifier, network=network)
 
