@@ -168,6 +168,13 @@ def test_the_light_reader_finds_nothing_in_other_bytes(tmp_path_factory, content
         assert "net.onnx" in str(error)
 
 
+def test_a_file_of_zeros_is_given_up_at_once(tmp_path):
+    path = tmp_path / "net.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**33)
+    assert data_files(path) == []
+
+
 # ---- what identifies a model ----
 
 

@@ -126,11 +126,15 @@ def _locations_in(content: mmap.mmap) -> Iterator[str]:
 
 
 def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    # Number, start and end of the fields of a message that have a length; others are passed over.
+    # Number, start and end of each field of a message; of a number, which has no length, both are where it ends.
     position = start
     while position < end:
         tag, position = _varint(content, position, end)
         number, wire_type = tag >> 3, tag & 7
+        if number == 0:
+            # As in the zeros that a full disk or a download that broke off leaves.
+            raise ValueError("no field has this number")
+        length = 0
         if wire_type == 0:
             _, position = _varint(content, position, end)
         elif wire_type == 1:
@@ -141,10 +145,10 @@ def _fields(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int
             length, position = _varint(content, position, end)
             if position + length > end:
                 raise ValueError("a field ends behind its message")
-            yield number, position, position + length
-            position += length
         else:
             raise ValueError("no field has this type")
+        yield number, position, position + length
+        position += length
 
 
 def _varint(content: mmap.mmap, position: int, end: int) -> tuple[int, int]:
