@@ -294,23 +294,19 @@ class EvidenceCheck:
 
     def faults(self) -> Iterator[str]:
         """Yield what is wrong, each sentence with the table and the sample."""
-        images = self._images()
-        yield from self._pixel_faults(images)
+        yield from self._pixel_faults()
         for table, frame in self.tables:
-            network = self._network(table)
-            yield from self._network_faults(table, frame, network, images)
-            yield from self._row_faults(table, frame, network, images)
-            self._note_unchecked(table, frame, network, images)
+            yield from self._network_faults(table, frame)
+            yield from self._row_faults(table, frame)
+            self._note_unchecked(table, frame)
 
-    def _row_faults(
-        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
-    ) -> Iterator[str]:
+    def _row_faults(self, table: EvidenceTable, frame: pd.DataFrame) -> Iterator[str]:
         name = name_of(table.path)
+        network = self._network(table)
         check_sample = self._check_proven if table.measure.kind.name == "proven" else self._check_attacked
         faulty_rows = 0
         for row in frame.to_dict("records"):
-            image = images.get(row["sample_id"])
-            evidence = SampleEvidence.of(row, table, network, image)
+            evidence = SampleEvidence.of(row, table, network, self._images.get(row["sample_id"]))
             try:
                 check_sample(evidence)
             except InputError as error:
@@ -329,18 +325,16 @@ class EvidenceCheck:
     def _number_to_check(self) -> int:
         return sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
 
-    def _note_unchecked(
-        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
-    ) -> None:
+    def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame) -> None:
         name = name_of(table.path)
         evidence = frame[[column for column, _, _ in table_of(table.measure.kind.name).evidence]]
-        without_pixels = evidence.notna().any(axis=1) & ~frame["sample_id"].isin(images.keys())
+        without_pixels = evidence.notna().any(axis=1) & ~frame["sample_id"].isin(self._images.keys())
         if without_pixels.any():
             self.unchecked.append(
                 f"{name}: certificates or counterexamples of {counted(int(without_pixels.sum()), 'sample')} whose "
                 "pixels the bundle does not hold; ask for one of an audit of a smaller subset"
             )
-        if network is None:
+        if self._network(table) is None:
             self.unchecked.append(
                 f"{name}: what the counterexamples are classified as, since the bundle holds no network that the check "
                 "can compute; run the model on them"
@@ -353,6 +347,7 @@ class EvidenceCheck:
 
     # ---- files ----
 
+    @cached_property
     def _images(self) -> dict[str, Image]:
         path = self.bundle.path(PIXELS)
         shape = self._manifest["image_shape"]
@@ -384,17 +379,16 @@ class EvidenceCheck:
             raise InputError(f"{table.network}: {error}") from error
         return self._networks[table.network]
 
-    def _pixel_faults(self, images: dict[str, Image]) -> Iterator[str]:
+    def _pixel_faults(self) -> Iterator[str]:
         dataset = read_table(self.bundle.path(self.audit.dataset.samples), DATASET)
         expected = dict(zip(dataset["sample_id"], dataset["pixel_digest"], strict=True))
-        for name, pixels in images.items():
+        for name, pixels in self._images.items():
             if expected.get(name) not in _pixel_digests(pixels):
                 yield f"{PIXELS}: {printable(name)}: other pixels than datasets/{self.audit.dataset.name}.parquet says"
 
-    def _network_faults(
-        self, table: EvidenceTable, frame: pd.DataFrame, network: PlainNetwork | None, images: dict[str, Image]
-    ) -> Iterator[str]:
+    def _network_faults(self, table: EvidenceTable, frame: pd.DataFrame) -> Iterator[str]:
         # The plain network must predict, for the samples themselves, what the measured network predicted.
+        network = self._network(table)
         if network is None:
             return
         shape = tuple(self._manifest["image_shape"])
@@ -403,7 +397,11 @@ class EvidenceCheck:
             return
         rows = frame[["sample_id", "clean_prediction"]].dropna().itertuples(index=False)
         for name, prediction in rows:
-            if name in images and _certainly_not_predicted(margins_at(images[name], int(prediction), network)):
+            if name not in self._images:
+                continue
+            # Whether another class is above the predicted one by more than float32 arithmetic may err.
+            _, upper = margins_at(self._images[name], int(prediction), network)
+            if upper.min() < -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
                 yield (
                     f"{table.network}: another network than the one that was measured: it predicts another class for "
                     f"{printable(name)}"
@@ -473,12 +471,6 @@ class EvidenceCheck:
         self.points += 1
         self._count_one()
         return length
-
-
-def _certainly_not_predicted(margins: tuple[NDArray[np.float64], NDArray[np.float64]]) -> bool:
-    # Whether the class of these margins is below another one by more than float32 arithmetic may err.
-    _, upper = margins
-    return bool(upper.min() < -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()))
 
 
 def _pixel_digests(pixels: Image) -> set[str]:
