@@ -1,7 +1,7 @@
 """Mistakes in a configuration, in words: with the value and the remedy, and those that pydantic finds."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -48,19 +48,15 @@ def message_of(mistakes: list[ConfigMistake], written: Marked) -> str:
     """Message that lists mistakes with file and line."""
     lines = []
     for key_path, message in mistakes:
-        words = [*map(str, _displayed_key_path(key_path)), message]
+        words = [*map(str, key_path), message]
+        if key_path[:1] == ("models",) and len(key_path) > 3:
+            # A model as zoo/threat/name, the form that audits use.
+            words[1:4] = ["/".join(words[1:4])]
         mark = mark_of(written, key_path)
         if mark:
             words.insert(0, str(mark))
         lines.append(": ".join(words))
     return listed(lines)
-
-
-def _displayed_key_path(key_path: KeyPath) -> KeyPath:
-    # Models as zoo/threat/name, the form that audits use.
-    if key_path[:1] == ("models",) and len(key_path) > 3:
-        return ("models", "/".join(map(str, key_path[1:4])), *key_path[4:])
-    return key_path
 
 
 # ---- mistakes that pydantic finds ----
@@ -131,14 +127,38 @@ def holds(value: object, step: str | int) -> bool:
 def _message(errors: list[ErrorDetails], model: type[BaseModel], entry: object, key_path: KeyPath) -> str:
     error = errors[0]
     kind = error["type"]
-    if kind == "extra_forbidden":
-        return unknown_name("key", key_path[-1], _keys_at(model, entry, key_path[:-1]))
     if kind in BOUNDS:
         return _outside_bound(error, key_path)
     if kind in EXPECTED_TYPES:
         return _wrong_type(errors)
-    sentence = SENTENCES.get(kind, _other_mistake)
-    return sentence(error, key_path)
+
+    value = error["input"]
+    details = error.get("ctx", {})
+    message = f"{shown(value)}: {error['msg']}; correct it"
+    match kind:
+        case "extra_forbidden":
+            message = unknown_name("key", key_path[-1], _keys_at(model, entry, key_path[:-1]))
+        case "refused":
+            message = details["text"]
+        case "value_error":
+            message = str(details["error"])
+        case "missing" | "union_tag_not_found":
+            message = "is missing; give it"
+        case "union_tag_invalid":
+            choice = re.findall("'([^']*)'", details["expected_tags"])
+            message = unknown_name(str(key_path[-1]), details["tag"], choice)
+        case "literal_error":
+            choice = [name or number for name, number in re.findall(r"'([^']*)'|(\d+)", details["expected"])]
+            message = unknown_name("value", value, choice)
+        case "string_pattern_mismatch":
+            message = _wrong_pattern(value, details["pattern"])
+        case "no_number":
+            message = f"{shown(value)} does not fit; give {error['msg']}"
+        case "too_short" | "string_too_short":
+            message = f"{shown(value)} is too short; give at least {details['min_length']}"
+        case "too_long" | "string_too_long":
+            message = f"{shown(value)} is too long; give at most {details['max_length']}"
+    return message
 
 
 def _outside_bound(error: ErrorDetails, key_path: KeyPath) -> str:
@@ -159,52 +179,12 @@ def _wrong_type(errors: list[ErrorDetails]) -> str:
     return f"{shown(value)} does not fit; give {' or '.join(dict.fromkeys(expected))}"
 
 
-def _wrong_pattern(error: ErrorDetails, _key_path: KeyPath) -> str:
-    value, pattern = error["input"], error["ctx"]["pattern"]
+def _wrong_pattern(value: object, pattern: str) -> str:
     if pattern == NAME:
         return f"name {value!r} {NAMES_MAY}; rename it"
     if "{64}" in pattern:
         return f"{value!r} is not a SHA-256 digest of 64 hexadecimal digits; copy it again"
     return f"{value!r} does not match {pattern}; correct it"
-
-
-def _unknown_literal(error: ErrorDetails, _key_path: KeyPath) -> str:
-    choice = [name or number for name, number in re.findall(r"'([^']*)'|(\d+)", error["ctx"]["expected"])]
-    return unknown_name("value", error["input"], choice)
-
-
-def _unknown_tag(error: ErrorDetails, key_path: KeyPath) -> str:
-    choice = re.findall("'([^']*)'", error["ctx"]["expected_tags"])
-    return unknown_name(str(key_path[-1]), error["ctx"]["tag"], choice)
-
-
-def _too_short(error: ErrorDetails, _key_path: KeyPath) -> str:
-    return f"{shown(error['input'])} is too short; give at least {error['ctx']['min_length']}"
-
-
-def _too_long(error: ErrorDetails, _key_path: KeyPath) -> str:
-    return f"{shown(error['input'])} is too long; give at most {error['ctx']['max_length']}"
-
-
-def _other_mistake(error: ErrorDetails, _key_path: KeyPath) -> str:
-    return f"{shown(error['input'])}: {error['msg']}; correct it"
-
-
-SENTENCES: dict[str, Callable[[ErrorDetails, KeyPath], str]] = {
-    "refused": lambda error, key_path: error["ctx"]["text"],
-    "value_error": lambda error, key_path: str(error["ctx"]["error"]),
-    "missing": lambda error, key_path: "is missing; give it",
-    "union_tag_not_found": lambda error, key_path: "is missing; give it",
-    "union_tag_invalid": _unknown_tag,
-    "literal_error": _unknown_literal,
-    "string_pattern_mismatch": _wrong_pattern,
-    "no_number": lambda error, key_path: f"{shown(error['input'])} does not fit; give {error['msg']}",
-    "too_short": _too_short,
-    "string_too_short": _too_short,
-    "too_long": _too_long,
-    "string_too_long": _too_long,
-}
-"""Message for the other errors of pydantic, by their type."""
 
 
 # ---- keys that settings have at a path ----
@@ -216,22 +196,18 @@ def _keys_at(model: type[BaseModel], entry: object, key_path: KeyPath) -> list[s
     for step in key_path:
         value = value[step]
         if isinstance(step, str):
-            models = _models_of_key(models, step)
+            models_of_key: list[type[BaseModel]] = []
+            for inner in models:
+                fields = _fields(inner)
+                if step in fields:
+                    models_of_key += _models_in(fields[step].annotation)
+            models = models_of_key
         selected = [inner for inner in models if _selected_by(inner, value)]
         models = selected or models
     keys: list[str] = []
     for inner in models:
         keys += _fields(inner)
     return list(dict.fromkeys(keys))
-
-
-def _models_of_key(models: list[type[BaseModel]], key: str) -> list[type[BaseModel]]:
-    inner_models: list[type[BaseModel]] = []
-    for model in models:
-        fields = _fields(model)
-        if key in fields:
-            inner_models += _models_in(fields[key].annotation)
-    return inner_models
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
