@@ -171,17 +171,14 @@ class AuditInMemory:
         if not COMPARISONS.isdisjoint(names):
             tables = dict(self.comparisons)
         if self.predictions and "confusions" in names:
-            tables["confusions"], tables["class_errors"] = self._confusions()
+            predictions = []
+            for values in self.sample_values:
+                samples = pd.DataFrame({"label": self.labels, "prediction": values.predicted})
+                predictions.append(Predictions(values.model, self.measure.name, samples))
+            tables["confusions"], tables["class_errors"] = confusion_tables(predictions, self.class_names)
         return AuditTables(
             class_scores=self.class_scores,
             model_summary=self.summary_with_chance if against_chance else self.model_summary,
             vulnerability=vulnerability_table(self.class_scores),
             **tables,
         )
-
-    def _confusions(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        predictions = []
-        for values in self.sample_values:
-            samples = pd.DataFrame({"label": self.labels, "prediction": values.predicted})
-            predictions.append(Predictions(values.model, self.measure.name, samples))
-        return confusion_tables(predictions, self.class_names)

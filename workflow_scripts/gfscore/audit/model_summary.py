@@ -129,7 +129,11 @@ def model_summary_table(
         floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
         for row, item, frame, floor in zip(rows, values, classes, floors, strict=True):
             row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, frame, intervals)
-            row.update(_columns_of_floor(item, floor))
+            row["between_class_sd"] = floor.between_class_sd
+            for metric in AGAINST_CHANCE:
+                row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
+                # Undecided values are not known, so that shuffling them tests nothing.
+                row[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
     return typed_frame(MODEL_SUMMARY, rows)
 
 
@@ -180,15 +184,6 @@ def _summary_row(item, classes, *, lam):
     row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
     row["rdi_detectable"] = detectable_rdi(low, high)
     return row
-
-
-def _columns_of_floor(item, floor):
-    columns = {"between_class_sd": floor.between_class_sd}
-    for metric in AGAINST_CHANCE:
-        columns[f"{metric.name}_permuted"] = floor.permuted[metric.name]
-        # Undecided values are not known, so that shuffling them tests nothing.
-        columns[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
-    return columns
 
 
 def _aggregate_interval(item, classes, intervals):

@@ -20,7 +20,6 @@ from gfscore.images.attribute_source import (
     SOURCES,
     AttributeColumn,
     Cut,
-    Quantiles,
     attribute_settings,
     column_name,
 )
@@ -185,23 +184,19 @@ def _categorised(
         thresholds = column.cut
     else:
         assert reference is not None  # the settings name it
-        thresholds = _quantiles(reference, column, where_reference)
+        reference_values = _numbers(reference, column.column, where_reference)
+        present = reference_values[~np.isnan(reference_values)]
+        if not len(present):
+            raise InputError(
+                f"{where_reference}: column {column.column} has no value in any of {len(reference_values):,} samples, "
+                "so it has no quantiles; correct the data, or leave it out of `columns`"
+            )
+        thresholds = np.quantile(present, column.quantiles).tolist()
     numbers = _numbers(raw, name, where)
     names = np.array([*column.names, None], dtype=object)
     groups = np.digitize(numbers, thresholds)
     position_of_none = len(column.names)
     return names[np.where(np.isnan(numbers), position_of_none, groups)], list(column.names)
-
-
-def _quantiles(reference: pd.DataFrame, column: Quantiles, where: str) -> list[float]:
-    values = _numbers(reference, column.column, where)
-    present = values[~np.isnan(values)]
-    if not len(present):
-        raise InputError(
-            f"{where}: column {column.column} has no value in any of {len(values):,} samples, so it has no "
-            "quantiles; correct the data, or leave it out of `columns`"
-        )
-    return np.quantile(present, column.quantiles).tolist()
 
 
 def _categories_of_values(column: pd.Series, where: str) -> tuple[NDArray[np.object_], list[str]]:

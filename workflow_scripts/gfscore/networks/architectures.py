@@ -160,9 +160,11 @@ def patch_mixer(
     columns = math.ceil(image_width / patch)
     padding = (0, columns * patch - image_width, 0, rows * patch - image_height)
     # The blocks are made before the other layers: the weights that a seed gives depend on this order.
-    blocks = []
+    blocks: list[nn.Module] = []
     for _ in range(depth):
-        blocks += _mixer_block(rows * columns, width)
+        over_positions = nn.Sequential(nn.LayerNorm(width), _Transpose(), *_mlp(rows * columns), _Transpose())
+        over_channels = nn.Sequential(nn.LayerNorm(width), *_mlp(width))
+        blocks += [_Residual(over_positions), _Residual(over_channels)]
     return nn.Sequential(
         nn.ZeroPad2d(padding),
         nn.Conv2d(in_channels, width, patch, stride=patch),
@@ -285,12 +287,6 @@ def _basic_block(in_channels: int, channels: int, stride: int) -> list[nn.Module
     if in_channels != channels:
         shortcut = nn.Sequential(*_convolution(in_channels, channels, 1, stride=stride))
     return [_Residual(branch, shortcut), _rectifier()]
-
-
-def _mixer_block(patches: int, width: int) -> list[nn.Module]:
-    over_positions = nn.Sequential(nn.LayerNorm(width), _Transpose(), *_mlp(patches), _Transpose())
-    over_channels = nn.Sequential(nn.LayerNorm(width), *_mlp(width))
-    return [_Residual(over_positions), _Residual(over_channels)]
 
 
 def _mlp(size: int) -> list[nn.Module]:

@@ -148,17 +148,14 @@ def onnx_head(graph: onnx.ModelProto, output: str) -> tuple[str, str] | None:
     tensor = output
     while tensor in makers:
         node = makers[tensor]
-        if node.op_type in HEAD_OPERATORS and _over_classes(node):
+        # A head normalises the values of an image, not over the images of a batch, which are axis 0.
+        axes = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+        if node.op_type in HEAD_OPERATORS and 0 not in axes:
             return HEAD_OPERATORS[node.op_type], node.input[0]
         if node.op_type not in SAME_VALUES:
             return None
         tensor = node.input[0]
     return None
-
-
-def _over_classes(node: onnx.NodeProto) -> bool:
-    # Whether it normalises the values of an image, not over the images of a batch.
-    return all(attribute.i != 0 for attribute in node.attribute if attribute.name == "axis")
 
 
 def graph_before_head(graph: onnx.ModelProto, output: str, head: str, *, where: object) -> tuple[onnx.ModelProto, str]:

@@ -165,7 +165,10 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
             f"there are no bounds for the operator {name}; replace it by one of those in docs/proven.md, or leave this "
             "model out of the measure `proven` and of certified training"
         )
-    call = Call(name, _bound(target, arguments, keywords), _shape(step), target)
+    output = step.meta["val"]
+    if isinstance(output, tuple | list):
+        output = output[0]
+    call = Call(name, _bound(target, arguments, keywords), tuple(output.shape), target)
     return READERS[target].read(builder, call)
 
 
@@ -187,12 +190,6 @@ def _bound(target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) ->
         else:
             result[argument.name] = keywords.get(argument.name, argument.default_value)
     return result
-
-
-def _shape(step: fx.Node) -> Shape:
-    value = step.meta["val"]
-    first = value[0] if isinstance(value, tuple | list) else value
-    return tuple(first.shape)
 
 
 def _require_same(graph: Graph, network: nn.Module, image: Tensor, device: str) -> None:

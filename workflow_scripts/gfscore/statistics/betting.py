@@ -95,20 +95,17 @@ def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: 
     """
     low = np.zeros(len(n))
     starts = np.cumsum(n) - n
-    for members in _blocks_by_size(n):
+    # In blocks of classes whose sizes differ by a factor below two, so that padding wastes little.
+    present = np.flatnonzero(n > 0)
+    octave = np.frexp(n[present])[1]
+    for block in np.unique(octave):
+        members = present[octave == block]
         columns = np.arange(n[members].max())
         valid = columns < n[members][:, None]
         positions = np.where(valid, starts[members][:, None] + columns, 0)
         rows = np.where(valid, values[positions], 0.0)
         low[members] = _refuted_means(rows, valid, n[members], math.log(1 / alpha))
     return low
-
-
-def _blocks_by_size(n):
-    # Indices of classes in blocks whose sizes differ by a factor below two, so that padding wastes little.
-    present = np.flatnonzero(n > 0)
-    octave = np.frexp(n[present])[1]
-    return [present[octave == value] for value in np.unique(octave)]
 
 
 def _refuted_means(rows, valid, n, target):

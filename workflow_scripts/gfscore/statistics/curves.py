@@ -99,7 +99,9 @@ class ScoreCurves:
         temperatures = np.asarray(temperatures, dtype=np.float64)
         if temperatures.size and (temperatures.min() < low * (1 - 1e-9) or temperatures.max() > high * (1 + 1e-9)):
             raise InputError(f"temperatures must lie in the swept range [{low:g}, {high:g}]")
-        position = _to_unit(temperatures, low, high)
+        # In log T, from -1 at the first point to 1 at the last.
+        share = (np.log(temperatures) - np.log(low)) / (np.log(high) - np.log(low))
+        position = np.clip(2 * share - 1, -1, 1)
         present = self.n > 0
         result = np.full((len(temperatures), len(self.n)), np.nan)
         result[:, present] = _basis(position.tobytes(), len(self.values) - 1) @ self._present_coefficients
@@ -181,10 +183,6 @@ def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64
     temperatures = np.exp(np.log(low) + (position + 1) / 2 * (np.log(high) - np.log(low)))
     temperatures[[0, -1]] = low, high
     return temperatures
-
-
-def _to_unit(temperatures, low, high):
-    return np.clip(2 * (np.log(temperatures) - np.log(low)) / (np.log(high) - np.log(low)) - 1, -1, 1)
 
 
 def _coefficients(values):

@@ -112,7 +112,11 @@ class Draws:
 
     def uniform(self, shape: Sequence[int]) -> Tensor:
         """Uniform numbers in [-1, 1], (n, *shape) float32: multiples of 2^-31 rounded to float32."""
-        return self._filled(shape, _fill_uniform)
+
+        def fill(out: Tensor, numbers: Tensor) -> None:
+            out.copy_(numbers.view(torch.int32)).mul_(2.0**-31)
+
+        return self._filled(shape, fill)
 
     def normal(self, shape: Sequence[int], *, std: float = 1.0) -> Tensor:
         """Normal numbers with mean 0, (n, *shape) float32, none beyond 6.6 deviations.
@@ -147,10 +151,6 @@ class Draws:
         for keys, block in zip(self.keys.split(rows), out.split(rows), strict=True):
             fill(block, _mixed(keys[:, None] + steps))
         return out[:, :size].reshape(-1, *shape)
-
-
-def _fill_uniform(out: Tensor, numbers: Tensor) -> None:
-    out.copy_(numbers.view(torch.int32)).mul_(2.0**-31)
 
 
 class RowGenerators:

@@ -83,7 +83,9 @@ def require_logits(
     labels = whole_labels(labels, f"{source}: labels")
     if classes == 2 and is_one_column(logits):
         if logits.size and not allow_probabilities:
-            _refuse_one_probability(logits, source)
+            low, high = logits.min(), logits.max()
+            if 0 <= low < high <= 1:
+                raise ProbabilitiesGiven(source, ONE_SIGMOID)
         logits = both_classes(logits, probabilities=allow_probabilities == LOGARITHMS)
 
     _require_shape(logits, labels, classes, source)
@@ -93,7 +95,9 @@ def require_logits(
     if allow_probabilities == LOGARITHMS:
         logits = log_probabilities(logits, source=source)
     elif not allow_probabilities:
-        _refuse_probabilities(logits, source)
+        kind = probabilities_in(logits)
+        if kind is not None:
+            raise ProbabilitiesGiven(source, kind)
     return logits, labels.astype(np.int32)
 
 
@@ -355,14 +359,3 @@ def _faults(kind: str) -> tuple[str, str]:
     if total == 1:
         remedy += ", or take their logarithms by allow_probabilities: logarithms"
     return f"every row is non-negative and sums to {total}, so these are {kind}, not logits", remedy
-
-
-def _refuse_probabilities(logits, source):
-    kind = probabilities_in(logits)
-    if kind is not None:
-        raise ProbabilitiesGiven(source, kind)
-
-
-def _refuse_one_probability(values, source):
-    if values.min() >= 0 and values.max() <= 1 and values.min() < values.max():
-        raise ProbabilitiesGiven(source, ONE_SIGMOID)

@@ -100,20 +100,18 @@ def write_logits(
     """
     n, k = logits.shape
     rows = max(1, GROUP_ELEMENTS // max(1, k))
-    lists = [_list_array(logits[start : start + rows]) for start in range(0, n, rows)]
+    lists = []
+    for start in range(0, n, rows):
+        block = logits[start : start + rows]
+        flat = pa.array(np.ascontiguousarray(block, dtype=np.float32).ravel())
+        offsets = pa.array(np.arange(0, (len(block) + 1) * k, k, dtype=np.int32))
+        lists.append(pa.ListArray.from_arrays(offsets, flat))
     arrays = [
         pa.array(np.asarray(sample_id).astype(str).tolist(), type=pa.string()),
         pa.array(np.asarray(label), type=pa.int32()),
         pa.chunked_array(lists, type=pa.list_(pa.float32())),
     ]
     _write(path, LOGITS, LOGITS.schema, [arrays], identity, rows_per_group=rows)
-
-
-def _list_array(rows):
-    n, k = rows.shape
-    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
-    offsets = pa.array(np.arange(0, (n + 1) * k, k, dtype=np.int32))
-    return pa.ListArray.from_arrays(offsets, flat)
 
 
 def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Identity) -> None:

@@ -1,6 +1,6 @@
 """Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -174,8 +174,17 @@ def train_classifier(
         )
 
         def outcomes() -> HeldOut:
+            # The random starts are drawn from the generator of the training, whose state is saved after the epoch.
+            network.eval()
             batches = np.array_split(held_out, -(-len(held_out) // settings.batch_size))
-            return _outcomes(setup, network, images, targets, batches=batches, device=device)
+            clean = []
+            robust = []
+            for rows, batch in zip(batches, in_batches(images, batches), strict=True):
+                right, survived = setup.outcomes(network, _pixels(batch).to(device), targets[rows].to(device))
+                clean.append(right.cpu())
+                robust.append(survived.cpu())
+            network.train()
+            return HeldOut(targets[np.concatenate(batches)], torch.cat(clean), torch.cat(robust))
 
         first_epoch = 0
         if progress is not None:
@@ -213,27 +222,6 @@ def _held_out_rows(labels: NDArray[np.int64], share: float, *, classes: int, see
                 "images of this class"
             )
     return rows[mask]
-
-
-def _outcomes(
-    setup: Setup,
-    network: Module,
-    images: Images,
-    targets: Tensor,
-    *,
-    batches: Sequence[NDArray[np.int64]],
-    device: str,
-) -> HeldOut:
-    # The random starts are drawn from the generator of the training, whose state is saved after the epoch.
-    network.eval()
-    clean = []
-    robust = []
-    for rows, batch in zip(batches, in_batches(images, batches), strict=True):
-        right, survived = setup.outcomes(network, _pixels(batch).to(device), targets[rows].to(device))
-        clean.append(right.cpu())
-        robust.append(survived.cpu())
-    network.train()
-    return HeldOut(targets[np.concatenate(batches)], torch.cat(clean), torch.cat(robust))
 
 
 def describe_training(

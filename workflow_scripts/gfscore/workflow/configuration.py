@@ -140,15 +140,16 @@ def _dataset_names(run: Run, key_path: KeyPath, entry: PlainSettings, *keys: str
 
 def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
     """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
-    sections: dict[KeyPath, Iterable[str]] = {}
-    sections["audits",] = run.audits
-    sections["datasets",] = run.datasets
-    sections["measures",] = run.measures
-    sections["mappers",] = run.mappers
-    models = run.config["models"]
     # With RobustBench's models, which need no entry.
-    sections["models",] = dict.fromkeys([*models, *(listing.dataset for listing in leaderboard.listings())])
-    for zoo, threats in models.items():
+    zoos = [*run.config["models"], *(listing.dataset for listing in leaderboard.listings())]
+    sections: dict[KeyPath, Iterable[str]] = {
+        ("audits",): run.audits,
+        ("datasets",): run.datasets,
+        ("measures",): run.measures,
+        ("mappers",): run.mappers,
+        ("models",): dict.fromkeys(zoos),
+    }
+    for zoo, threats in run.config["models"].items():
         for threat in threats:
             sections["models", zoo, threat] = run.zoo_models(zoo, threat)
 

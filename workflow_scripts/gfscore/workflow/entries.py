@@ -35,9 +35,9 @@ VALUES = ("logits", "samples")
 """Sources of models that users bring as values, which cannot classify images."""
 
 NOT_OF_IMAGES = (
-    *("classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path"),
-    *("attributes", "digest"),
-)
+    "classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path", "attributes",
+    "digest",
+)  # fmt: skip
 """Settings of a dataset that do not determine its images."""
 
 NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_accuracy", "attributes", "corrupted")
@@ -189,10 +189,7 @@ class PlannedModel:
 
     def checkpoint_settings(self) -> PlainSettings:
         """Settings that determine a fetched classifier: its entry without published figures."""
-        settings = dict(self.entry)
-        for key in PUBLISHED:
-            settings.pop(key, None)
-        return settings
+        return without(self.entry, PUBLISHED)
 
     def placed_files(self) -> list[str]:
         """Files of an entry without url, as inputs, so that their replacement is noticed; empty for other entries.
@@ -383,10 +380,7 @@ class PlannedDataset:
 
     def image_settings(self) -> PlainSettings:
         """Settings that determine the images: the source and the keys of that source."""
-        settings = dict(self.entry)
-        for key in NOT_OF_IMAGES:
-            settings.pop(key, None)
-        return settings
+        return without(self.entry, NOT_OF_IMAGES)
 
     @property
     def path(self) -> str | None:
@@ -455,14 +449,11 @@ def _whole_of(entry: PlainSettings, entries: Mapping[str, PlainSettings]) -> str
     # Samples of a generator are drawn once, not anew for each half.
     if "half" not in entry or not dataset_sources()[entry["source"]].drawn:
         return ""
+    drawn_by = without(entry, NOT_OF_DRAWS)
     for name, candidate in entries.items():
-        if "half" not in candidate and _drawn_by(candidate) == _drawn_by(entry):
+        if "half" not in candidate and without(candidate, NOT_OF_DRAWS) == drawn_by:
             return name
     return ""
-
-
-def _drawn_by(entry: PlainSettings) -> PlainSettings:
-    return without(entry, NOT_OF_DRAWS)
 
 
 @dataclass(frozen=True)
@@ -511,9 +502,7 @@ class PlannedMapper:
 
     def training_settings(self) -> PlainSettings:
         """Settings that determine the mapper: its entry without `search`, which affects projections only."""
-        settings = dict(self.entry)
-        del settings["search"]
-        return settings
+        return without(self.entry, ["search"])
 
     def attributes_of(self, dataset: str) -> OptionalFile:
         """Table of a dataset's attributes, for a mapper with conditions; empty for other mappers."""

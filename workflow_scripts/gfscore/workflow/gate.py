@@ -59,7 +59,10 @@ def current_verdict(audit: str) -> Verdict:
     _require_networks(planned, verdict)
     _require_images(planned)
     _require_attributes(planned)
-    _require_release(planned, verdict)
+    if verdict.last_release is not None and planned.settings.last_release is not None:
+        # The statement of its bundle names all other files; values were taken from them when they were verified.
+        statement = f"{planned.settings.last_release.bundle}/{STATEMENT}"
+        _require_digest(statement, verdict.last_release.statement_sha256, planned)
     return verdict
 
 
@@ -228,13 +231,6 @@ def _require_attributes(audit: PlannedAudit) -> None:
     if not frame.equals(stored[list(frame.columns)].astype(object)):
         path = settings.get("path") or table
         raise InputError(f"{path}: not the attributes that {audit.name} was judged on; {judge_anew(audit.name)}")
-
-
-def _require_release(audit: PlannedAudit, verdict: Verdict) -> None:
-    # The statement of the bundle names all its other files; values were taken from them when they were verified.
-    if verdict.last_release is not None and audit.settings.last_release is not None:
-        statement = f"{audit.settings.last_release.bundle}/{STATEMENT}"
-        _require_digest(statement, verdict.last_release.statement_sha256, audit)
 
 
 def _require_digest(path: str, digest: str, audit: PlannedAudit, *, remedy: str = "", missing: str = "") -> None:

@@ -171,10 +171,12 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
     if path is None:
         return
     wall = time.monotonic() - started
+    torch = sys.modules.get("torch")
+    used_gpus = int(torch is not None and torch.cuda.is_initialized())
     cost = {
         "wall_s": wall,
         "cpu_s": _cpu_seconds() - cpu_before,
-        "gpu_s": wall * _gpus(),
+        "gpu_s": wall * used_gpus,
         "peak_memory_mib": _peak_memory_mib(),
         **passes.counts_since(passes_before),
     }
@@ -207,8 +209,3 @@ def _peak_memory_mib() -> float:
     # In bytes on macOS, in KiB on other systems.
     units_per_mib = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / units_per_mib
-
-
-def _gpus() -> int:
-    torch = sys.modules.get("torch")
-    return int(torch is not None and torch.cuda.is_initialized())

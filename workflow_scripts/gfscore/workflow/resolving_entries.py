@@ -65,20 +65,16 @@ def _dataset(draft: Draft, name: str, entry: Marked, zoos: list[str]) -> PlainSe
     if explicit["classes"] is None:
         explicit["classes"] = source.class_names(settings)
     if explicit["attributes"] is not None:
-        explicit["attributes"] = _attributes(draft, name)
+        path_of_attributes = (*key_path, "attributes")
+        draft.require_mapping(*path_of_attributes)
+        written = draft.written["datasets"][name]["attributes"]
+        explicit["attributes"] = draft.explicit("source", written, attribute_sources(), path_of_attributes)
     if "models_of" not in settings.model_fields_set:
         explicit["models_of"] = name if name in zoos else None
     elif explicit["models_of"] not in (None, *zoos):
         draft.add_mistake(unknown_name("zoo", explicit["models_of"], zoos), *key_path, "models_of")
         return None
     return explicit
-
-
-def _attributes(draft: Draft, dataset: str) -> PlainSettings | None:
-    key_path = ("datasets", dataset, "attributes")
-    draft.require_mapping(*key_path)
-    entry = draft.written["datasets"][dataset]["attributes"]
-    return draft.explicit("source", entry, attribute_sources(), key_path)
 
 
 # ---- models ----

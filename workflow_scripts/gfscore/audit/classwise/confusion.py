@@ -259,7 +259,15 @@ def confusion_tables(
             true, predictions_of_true = np.nonzero(matrix)
             cells = {"true_index": true, "predicted_index": predictions_of_true}
             confusions.append(pd.DataFrame({**key, **cells, "count": matrix[true, predictions_of_true]}))
-            errors.append(pd.DataFrame(key | _error_columns(matrix, n, class_names)))
+            rates = class_errors(matrix, n)
+            columns = {
+                **asdict(rates),
+                "class_index": np.arange(len(class_names)),
+                "class_name": list(class_names),
+                "n": n,
+                "group": strong_and_weak(rates.recall, np.trace(matrix) / n.sum()),
+            }
+            errors.append(pd.DataFrame({**key, **columns}))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
 
 
@@ -269,17 +277,6 @@ def conditions_of(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tup
     for columns in conditions:
         for values, rows in samples.groupby(columns, sort=False):
             yield dict(zip(columns, values, strict=True)), rows
-
-
-def _error_columns(matrix: NDArray[np.int64], n: NDArray[np.int64], class_names: Sequence[str]) -> dict[str, object]:
-    errors = class_errors(matrix, n)
-    return {
-        **asdict(errors),
-        "class_index": np.arange(len(class_names)),
-        "class_name": list(class_names),
-        "n": n,
-        "group": strong_and_weak(errors.recall, np.trace(matrix) / n.sum()),
-    }
 
 
 def confusion_matrices(confusions: pd.DataFrame, classes: int) -> dict[str, NDArray[np.float64]]:

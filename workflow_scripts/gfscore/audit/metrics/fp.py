@@ -39,28 +39,22 @@ def fp(values: np.ndarray, *, lam: float) -> np.ndarray:
 
 def over_box(low: np.ndarray, high: np.ndarray, *, lam: float) -> Interval:
     """Smallest and largest FP over a box of class values (K,)."""
-    return _lowest(low, high, lam), _highest(low, high, lam)
-
-
-def _lowest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # FP is concave, so its minimum is at a vertex: all classes low, except perhaps the largest one, i.
     # Raising class i to its upper end changes the mean by +w/K and the penalised range by -lam * w.
-    k = len(low)
     range_penalty = lam * (high[:, None] - low[None, :])
-    mean_with_i_high = (low.sum() + high - low)[:, None] / k
-    candidate = mean_with_i_high - range_penalty
-    np.fill_diagonal(candidate, np.inf)
+    mean_with_i_high = (low.sum() + high - low)[:, None] / len(low)
+    with_i_high = mean_with_i_high - range_penalty
+    np.fill_diagonal(with_i_high, np.inf)
     both_low = low.mean() - lam * (low[:, None] - low[None, :])
     np.fill_diagonal(both_low, np.inf)
-    return float(min(candidate.min(), both_low.min()))
+    smallest = float(min(with_i_high.min(), both_low.min()))
 
-
-def _highest(low: np.ndarray, high: np.ndarray, lam: float) -> float:
     # For a given largest value u, FP is largest if every class is raised to min(U, u).
     floor = low.max()
-    candidates = np.unique(np.append(high[high >= floor], floor))
-    points = np.minimum(high[None, :], candidates[:, None])
-    return float((points.mean(axis=1) - lam * (points.max(axis=1) - points.min(axis=1))).max())
+    largest_values = np.unique(np.append(high[high >= floor], floor))
+    points = np.minimum(high[None, :], largest_values[:, None])
+    penalties = lam * (points.max(axis=1) - points.min(axis=1))
+    return smallest, float((points.mean(axis=1) - penalties).max())
 
 
 METRIC = Metric(

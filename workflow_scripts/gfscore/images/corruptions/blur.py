@@ -27,7 +27,12 @@ def defocus_blur(
     """
     del rng
     radius, softness = parameters
-    kernel = _disk(radius, softness)
+    reach = max(1, int(np.ceil(radius + 3 * softness)))
+    squares = np.arange(-reach, reach + 1) ** 2
+    disk = (squares[:, None] + squares[None, :] <= radius**2).astype(float)
+    kernel_radius = 1 if radius <= 8 else 2
+    kernel = ndimage.gaussian_filter(disk, softness, mode="constant", radius=kernel_radius)
+    kernel /= kernel.sum()
     if kernel.max() > IDENTITY_WEIGHT:
         pixels = min(images.shape[2:])
         raise InputError(
@@ -182,12 +187,3 @@ def _resolved_chains(origins: NDArray[np.int32]) -> NDArray[np.int64]:
         links[unresolved] = links[links[unresolved]]
         unresolved = unresolved[links[unresolved] < size]
     return (links - size).reshape(number, pixels) - first
-
-
-def _disk(radius: float, softness: float) -> NDArray[np.float64]:
-    reach = max(1, int(np.ceil(radius + 3 * softness)))
-    squares = np.arange(-reach, reach + 1) ** 2
-    disk = (squares[:, None] + squares[None, :] <= radius**2).astype(float)
-    kernel_radius = 1 if radius <= 8 else 2
-    kernel = ndimage.gaussian_filter(disk, softness, mode="constant", radius=kernel_radius)
-    return kernel / kernel.sum()

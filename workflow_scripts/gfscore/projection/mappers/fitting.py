@@ -17,7 +17,6 @@ from safetensors.torch import load_file, save
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import atomic
 from gfscore.core.mappings import only
-from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import Manifest, open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import require_device
@@ -70,18 +69,15 @@ def conditioned_images(
         # Random, since many datasets are sorted by class.
         drawn = np.random.default_rng(seed).choice(len(images), most, replace=False)
         images = images.select(np.sort(drawn))
-    of_samples = conditions_by_sample(path_to_attributes, categories, dataset=manifest["dataset"])
-    return _pixels(images), of_samples(images.sample_id).get("conditions"), manifest
 
-
-def _pixels(images: ImageSet) -> NDArray[np.float32]:
     # Filled batch by batch, since concatenation would need the memory twice.
     pixels = np.empty((len(images), *images.image_shape), dtype=np.float32)
     start = 0
     for batch in images.batches(BATCH):
         pixels[start : start + len(batch)] = batch
         start += len(batch)
-    return pixels
+    of_samples = conditions_by_sample(path_to_attributes, categories, dataset=manifest["dataset"])
+    return pixels, of_samples(images.sample_id).get("conditions"), manifest
 
 
 def build_mapper(

@@ -113,19 +113,16 @@ class Intervals:
         self.high: list[Array] = [high]
         self.sizes: list[Array] = [np.maximum(np.abs(low), np.abs(high))]
         for index in range(1, len(network.nodes)):
-            self._add(index)
-
-    def _add(self, index: int) -> None:
-        operator = self.network.operators.get(index)
-        if operator is not None:
-            low, high, sizes = self._affine_interval(operator, self.network.nodes[index].inputs)
-        else:
-            low, high = self._inputs(index)
-            sizes = np.maximum(np.abs(low), np.abs(high))
-            low, high = interval(self.network.nodes[index].kind, low, high, error=16 * self.unit)
-        self.low.append(low)
-        self.high.append(high)
-        self.sizes.append(sizes)
+            operator = network.operators.get(index)
+            if operator is not None:
+                low, high, sizes = self._affine_interval(operator, network.nodes[index].inputs)
+            else:
+                low, high = self._inputs(index)
+                sizes = np.maximum(np.abs(low), np.abs(high))
+                low, high = interval(network.nodes[index].kind, low, high, error=16 * self.unit)
+            self.low.append(low)
+            self.high.append(high)
+            self.sizes.append(sizes)
 
     def _inputs(self, index: int) -> tuple[Array, Array]:
         # Bounds of the inputs of an activation.

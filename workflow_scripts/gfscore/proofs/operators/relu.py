@@ -80,14 +80,11 @@ def _max_pool2d(builder: Builder, call: Call) -> Symbol:
     while len(members) > 1:
         pairs = []
         for first, second in zip(members[::2], members[1::2], strict=False):
-            pairs.append(_larger(builder, first, second))
+            # max(a, b) = b + relu(a - b).
+            difference = builder.add(Sum((1.0, -1.0)), [first, second], first.shape)
+            pairs.append(builder.add(Sum((1.0, 1.0)), [second, relu(builder, difference)], first.shape))
         members = pairs + members[2 * len(pairs) :]
     return members[0]
-
-
-def _larger(builder: Builder, first: Symbol, second: Symbol) -> Symbol:
-    difference = builder.add(Sum((1.0, -1.0)), [first, second], first.shape)
-    return builder.add(Sum((1.0, 1.0)), [second, relu(builder, difference)], first.shape)
 
 
 def _two(value: int | list[int]) -> tuple[int, int]:

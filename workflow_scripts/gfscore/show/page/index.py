@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import number
 from gfscore.show.page.first_screen import WORST_CLASS
@@ -50,7 +50,11 @@ def _row(name: str, title: str, verdict: Verdict) -> AuditRow:
         rule = verdict.rules[0]
         models = len(rule.models)
         (shown_model,) = (model for model in rule.models if model.key == verdict.shown_model)
-        best = f"{_statistic(rule, shown_model)} {number(shown_model.value)} ({printable(shown_model.model)})"
+        statistic = f"{rule.title}:"
+        if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
+            # By its name, since the number of the worst class alone says little.
+            statistic = f"worst class {printable(shown_model.worst_class)},"
+        best = f"{statistic} {number(shown_model.value)} ({printable(shown_model.model)})"
     return AuditRow(
         name=name,
         title=title,
@@ -62,10 +66,3 @@ def _row(name: str, title: str, verdict: Verdict) -> AuditRow:
         remarks=remarks_of(verdict),
         finding=verdict.findings[0].sentence if verdict.findings else "",
     )
-
-
-def _statistic(rule: RuleVerdict, model: ModelVerdict) -> str:
-    # The worst class by its name, since its number alone says little.
-    if rule.statistic == WORST_CLASS and model.worst_class is not None:
-        return f"worst class {printable(model.worst_class)},"
-    return f"{rule.title}:"

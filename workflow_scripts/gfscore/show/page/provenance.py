@@ -1,13 +1,12 @@
 """Where the numbers of a page come from: digests and versions of its files and of its verdict."""
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 import pandas as pd
 
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.audit.verdicts.verdict import JudgedModel, Verdict
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.names import printable, printable_all
 from gfscore.core.software import software, version_in_words
@@ -47,19 +46,14 @@ def provenance_of(folder: AuditFolder) -> dict[str, dict[str, str]]:
         audited[f"{name} (report)"] = words
 
     headings = {"Data and versions": audited}
-    architectures = _architectures(identities)
+    # Of code, by model; those of checkpoints are in verdict.json.
+    architectures = {}
+    for identity in identities:
+        if "architecture_sha256" in identity:
+            architectures[f"{identity['threat']}/{identity['model']}"] = identity["architecture_sha256"]
     if architectures:
         headings["Code of networks in architectures/, SHA-256"] = architectures
     return headings
-
-
-def _architectures(identities: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    # Digests of code by model; those of checkpoints are in verdict.json.
-    digests = {}
-    for identity in identities:
-        if "architecture_sha256" in identity:
-            digests[f"{identity['threat']}/{identity['model']}"] = identity["architecture_sha256"]
-    return digests
 
 
 def versions() -> dict[str, str]:
@@ -123,13 +117,27 @@ def basis_of(verdict: Verdict) -> Detail:
 
 
 def _models(verdict: Verdict) -> TableView:
-    expected = _expected_samples(verdict)
+    expected_samples = {}
+    for rule in verdict.rules:
+        for judged in rule.models:
+            if judged.samples:
+                expected_samples[judged.label, rule.measure] = judged.samples.expected
+
     rows = []
     for label, model in verdict.models.items():
+        samples = []
+        settings = []
+        for name, measure in model.measures.items():
+            count = f"{printable(name)}: {numbers.count(measure.samples)}"
+            expected = expected_samples.get((label, name), measure.samples)
+            if expected != measure.samples:
+                count += f" of {numbers.count(expected)}"
+            samples.append(count)
+            settings.append(f"{printable(name)}: {measure.settings_sha256[:DIGEST_LETTERS]}")
         row = {
             "label": label,
-            "samples": _samples(label, model, expected),
-            "settings": _settings(model),
+            "samples": ", ".join(samples),
+            "settings": ", ".join(settings),
             "checkpoint": model.checkpoint_sha256,
         }
         rows.append(row)
@@ -141,32 +149,3 @@ def _models(verdict: Verdict) -> TableView:
     ]
     frame = pd.DataFrame(rows, columns=["label", "samples", "settings", "checkpoint"])
     return table_of(frame, "Models judged", "verdict", columns, most=max(1, len(frame)))
-
-
-def _expected_samples(verdict: Verdict) -> dict[tuple[str, str], int]:
-    # By model and measure, of every measure that a rule judges.
-    expected = {}
-    for rule in verdict.rules:
-        for model in rule.models:
-            if model.samples:
-                expected[model.label, rule.measure] = model.samples.expected
-    return expected
-
-
-def _samples(label: str, model: JudgedModel, expected: Mapping[tuple[str, str], int]) -> str:
-    # Samples with a value, and of how many where these are fewer.
-    words = []
-    for name, measure in model.measures.items():
-        count = f"{printable(name)}: {numbers.count(measure.samples)}"
-        all_samples = expected.get((label, name), measure.samples)
-        if all_samples != measure.samples:
-            count += f" of {numbers.count(all_samples)}"
-        words.append(count)
-    return ", ".join(words)
-
-
-def _settings(model: JudgedModel) -> str:
-    words = []
-    for name, measure in model.measures.items():
-        words.append(f"{printable(name)}: {measure.settings_sha256[:DIGEST_LETTERS]}")
-    return ", ".join(words)

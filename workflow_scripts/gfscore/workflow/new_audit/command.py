@@ -193,7 +193,16 @@ def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
 
 def typed_command(arguments: argparse.Namespace, *, name: str = "audit") -> list[str]:
     """Words of a command as they were typed, for a shell, without what changes nothing in the file of the audit."""
-    words = ["gfscore", name, *_typed_words(arguments)]
+    words = ["gfscore", name, *arguments.files]
+    for option, value in vars(arguments).items():
+        # The others change nothing in the file of the audit, or stand elsewhere in the command.
+        if option not in DEFAULTS or value in (None, False, DEFAULTS[option]):
+            continue
+        words.append(f"--{option.replace('_', '-')}")
+        if option == "minutes":
+            words.append(f"{value:g}")
+        elif value is not True:
+            words.append(str(value))
     return [shell_word(word) for word in words]
 
 
@@ -272,21 +281,6 @@ def _words_of_make() -> list[str]:
     data = os.environ.get("DATA", "")
     if data:
         words.append(data)
-    return words
-
-
-def _typed_words(arguments: argparse.Namespace) -> list[str]:
-    # The command as it was typed, without what changes nothing in the file.
-    words = list(arguments.files)
-    for option, value in vars(arguments).items():
-        # The others change nothing in the file of the audit, or stand elsewhere in the command.
-        if option not in DEFAULTS or value in (None, False, DEFAULTS[option]):
-            continue
-        words.append(f"--{option.replace('_', '-')}")
-        if option == "minutes":
-            words.append(f"{value:g}")
-        elif value is not True:
-            words.append(str(value))
     return words
 
 
