@@ -203,15 +203,17 @@ def _in_batches(images: NDArray[np.float32]) -> Iterator[NDArray[np.float64]]:
 
 
 def _shrunk(images: NDArray[np.float32]) -> NDArray[np.float64]:
-    # Means over blocks of pixels, (n, P); incomplete blocks at the border are cut off.
-    _, channels, height, width = images.shape
+    return np.concatenate([_block_means(batch) for batch in _in_batches(images)])
+
+
+def _block_means(images: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Means over blocks of pixels, (n, P); incomplete blocks at the border are cut off. A function of its own, so that
+    # one batch in float64 is released before the next is made.
+    number, channels, height, width = images.shape
     block_height = -(-height // SHRUNK_SIDE)
     block_width = -(-width // SHRUNK_SIDE)
     rows = height // block_height
     columns = width // block_width
-    means = []
-    for batch in _in_batches(images):
-        whole_blocks = batch[..., : rows * block_height, : columns * block_width]
-        blocks = whole_blocks.reshape(len(batch), channels, rows, block_height, columns, block_width)
-        means.append(blocks.mean(axis=(3, 5)).reshape(len(batch), -1))
-    return np.concatenate(means)
+    whole_blocks = images[..., : rows * block_height, : columns * block_width]
+    blocks = whole_blocks.reshape(number, channels, rows, block_height, columns, block_width)
+    return blocks.mean(axis=(3, 5)).reshape(number, -1)
