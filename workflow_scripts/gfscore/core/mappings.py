@@ -34,6 +34,16 @@ def positions(names: Iterable[Name]) -> dict[Name, int]:
     return {name: place for place, name in enumerate(names)}
 
 
+def of_distinct_keys(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Mapping of the pairs of a JSON object, for `object_pairs_hook`; ValueError for a key that stands twice."""
+    mapping: dict[str, object] = {}
+    for key, value in pairs:
+        if key in mapping:
+            raise ValueError(f"the key {key!r} stands twice")
+        mapping[key] = value
+    return mapping
+
+
 def by_name(things: Iterable[Named]) -> dict[str, Named]:
     """Things that have a name, by it."""
     return {thing.name: thing for thing in things}

@@ -24,7 +24,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_text
 from gfscore.core.identity import label_of
-from gfscore.core.mappings import only
+from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
 from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
@@ -317,19 +317,12 @@ def read_statement(path: Path) -> Json:
         if path.stat().st_size > LARGEST_STATEMENT:
             raise InputError(f"{path}: larger than {LARGEST_STATEMENT:,} bytes; no statement is")
         content = path.read_text(encoding="utf-8")
-        statement: Json = json.loads(content, object_pairs_hook=_once, parse_constant=_no_number)
+        statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=_no_number)
         return statement
     except InputError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key stands twice in a mapping")
-    return mapping
 
 
 def _no_number(text: str) -> NoReturn:

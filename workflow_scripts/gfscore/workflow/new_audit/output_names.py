@@ -15,6 +15,7 @@ import yaml
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import regular_bytes
 from gfscore.core.labels import is_number
+from gfscore.core.mappings import of_distinct_keys
 
 MOST_TEXT = 1 << 22
 """Bytes of the largest file of names that is read."""
@@ -147,18 +148,9 @@ def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
 
 def _json(text: str, path: Path) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats)
+        return json.loads(text, object_pairs_hook=of_distinct_keys)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line") from error
-
-
-def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    mapping = {}
-    for key, value in pairs:
-        if key in mapping:
-            raise ValueError(f"the key {key!r} stands twice")
-        mapping[key] = value
-    return mapping
 
 
 def _yaml(text: str, path: Path | str) -> object:
