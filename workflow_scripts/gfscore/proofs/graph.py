@@ -157,7 +157,10 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
         return target(*arguments, **keywords)
     if target is operator.getitem:
         value, index = arguments
-        return _member(value, index)
+        if isinstance(value, list):
+            return value[index]
+        # Of several outputs, the others (indices of the largest numbers, means of batches) have no bounds.
+        return value if index == 0 else None
 
     name = str(target).removeprefix("aten.").split(".")[0]
     if target not in READERS:
@@ -170,15 +173,6 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
         output = output[0]
     call = Call(name, _bound(target, arguments, keywords), tuple(output.shape), target)
     return READERS[target].read(builder, call)
-
-
-def _member(value: Any, index: int) -> Any:
-    if isinstance(value, list):
-        return value[index]
-    # Of several outputs, the others (indices of the largest numbers, means of batches) have no bounds.
-    if index == 0:
-        return value
-    return None
 
 
 def _bound(target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:

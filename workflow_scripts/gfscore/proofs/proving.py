@@ -213,7 +213,10 @@ class _Search:
         self._bound_by_crown(tightening)
         if not len(self._open()):
             return self._proof("crown", tightening)
-        if self.evaluations + tightening.evaluations + self._evaluations_of_alpha(tightening) > budget:
+        # About as many as optimised slopes will take: both bounds of the units behind the first layer, and the margins.
+        units = sum(len(block.places) for block in tightening.relaxation.blocks[1:])
+        needed = 2 * units * (LAYER_STEPS + 3) + len(self._open()) * (MARGIN_STEPS + 2)
+        if self.evaluations + tightening.evaluations + needed > budget:
             return self._proof("", tightening)
 
         # A certificate holds one set of slopes for layers: with others, CROWN has to prove its margins again.
@@ -227,11 +230,6 @@ class _Search:
         if not relaxation.units:
             return self._proof("crown" if not len(self._open()) else "", tightening)
         return self._branch(tightening, relaxation, budget, device)
-
-    def _evaluations_of_alpha(self, tightening: Tightening) -> int:
-        # About as many as optimised slopes will take: both bounds of the units behind the first layer, and the margins.
-        units = sum(len(block.places) for block in tightening.relaxation.blocks[1:])
-        return 2 * units * (LAYER_STEPS + 3) + len(self._open()) * (MARGIN_STEPS + 2)
 
     def _open(self) -> NDArray[np.int64]:
         return np.flatnonzero(~(self.lower > 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -80,9 +79,9 @@ def _convolution(builder: Builder, call: Call) -> Symbol:
     operator = Convolution(
         weight=weight,
         bias=None if bias is None else bias.double().reshape(-1, 1, 1),
-        stride=_pair(call.arguments["stride"]),
-        padding=_pair(call.arguments["padding"]),
-        dilation=_pair(call.arguments["dilation"]),
+        stride=call.pair("stride"),
+        padding=call.pair("padding"),
+        dilation=call.pair("dilation"),
         groups=call.arguments["groups"],
         input_shape=images.shape,
     )
@@ -111,12 +110,12 @@ def average(builder: Builder, images: Symbol, shape: Shape, windows: Windows) ->
 
 
 def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
-    padding = _pair(call.arguments["padding"])
+    padding = call.pair("padding")
     counts_padding = call.arguments["count_include_pad"] or padding == (0, 0)
     plain = counts_padding and not call.arguments["ceil_mode"] and call.arguments["divisor_override"] is None
     call.require(plain, "windows at the edge of an image must not be smaller than others")
-    kernel = _pair(call.arguments["kernel_size"])
-    stride = _pair(call.arguments["stride"] or kernel)
+    kernel = call.pair("kernel_size")
+    stride = call.pair("stride") if call.arguments["stride"] else kernel
     return average(builder, call.symbol("self"), call.shape, Windows(kernel, stride, padding))
 
 
@@ -135,11 +134,6 @@ def _mean(builder: Builder, call: Call) -> Symbol:
     size = (images.shape[2], images.shape[3])
     means = average(builder, images, (*images.shape[:2], 1, 1), Windows(size, size))
     return rearranged(builder, means, numbered(means).reshape(call.shape))
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return (values[0], values[-1])
 
 
 class _Means(nn.Module):

@@ -169,6 +169,12 @@ class Call:
             raise self.refusal(f"its {argument} depends on the image")
         return value
 
+    def pair(self, argument: str) -> tuple[int, int]:
+        """An argument for rows and columns, which may be one number for both."""
+        value = self.arguments[argument]
+        values = [value] if isinstance(value, int) else list(value)
+        return values[0], values[-1]
+
     def require(self, condition: bool, words: str) -> None:
         """Raise InputError unless a condition holds that bounds of this operator need."""
         if not condition:

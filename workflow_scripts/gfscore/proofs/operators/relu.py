@@ -63,12 +63,11 @@ def _leaky_relu(builder: Builder, call: Call) -> Symbol:
 
 def _max_pool2d(builder: Builder, call: Call) -> Symbol:
     # max(a, b) = b + relu(a - b), for windows in pairs.
-    kernel = call.arguments["kernel_size"]
-    stride = call.arguments["stride"] or kernel
-    padding, dilation = call.arguments["padding"], call.arguments["dilation"]
-    call.require(not any(_two(padding)), "it must not be padded")
-    call.require(set(_two(dilation)) == {1} and not call.arguments["ceil_mode"], "dilation must be 1, ceil_mode false")
-    (height, width), (down, right) = _two(kernel), _two(stride)
+    call.require(call.pair("padding") == (0, 0), "it must not be padded")
+    plain = call.pair("dilation") == (1, 1) and not call.arguments["ceil_mode"]
+    call.require(plain, "dilation must be 1, ceil_mode false")
+    height, width = call.pair("kernel_size")
+    down, right = call.pair("stride") if call.arguments["stride"] else (height, width)
 
     images = call.symbol("self")
     places = numbered(images)
@@ -85,11 +84,6 @@ def _max_pool2d(builder: Builder, call: Call) -> Symbol:
             pairs.append(builder.add(Sum((1.0, 1.0)), [second, relu(builder, difference)], first.shape))
         members = pairs + members[2 * len(pairs) :]
     return members[0]
-
-
-def _two(value: int | list[int]) -> tuple[int, int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return values[0], values[-1]
 
 
 def _rectified() -> nn.Module:
