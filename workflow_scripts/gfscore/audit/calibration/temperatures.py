@@ -169,6 +169,9 @@ def _search_piecewise(
         best = optimum(objective.stretches, values)
     except UndefinedObjectiveError as error:
         return SearchResult(measure=search.measure, undefined=str(error)), (np.empty(0), np.empty(0))
+    # The paper's two-phase grid for the same objective: its first best temperature.
+    temperatures, grid_values = two_phase_grid(lambda t: values[objective.stretches.holding(t)], search.settings)
+    best_of_grid = optimum(Stretches.at(temperatures), grid_values)
     resampling = search.resampling
     rng = np.random.default_rng([search.seed, search.stream])
     result = SearchResult(
@@ -180,7 +183,7 @@ def _search_piecewise(
         edge=best.edge,
         best=best.best,
         at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
-        paper_grid=_paper_grid(objective.stretches, values, search.settings),
+        paper_grid=GridOptimum(t_star=best_of_grid.stretches[0][0], best=best_of_grid.best, edge=best_of_grid.edge),
         leave_one_out=_without_each(objective, search.models),
         bootstrap=bootstrap(
             objective,
@@ -192,13 +195,6 @@ def _search_piecewise(
         permutation=permutation_p_value(objective, draws=resampling.permutations, rng=rng),
     )
     return result, _curve_points(objective.stretches, values)
-
-
-def _paper_grid(stretches: Stretches, values: NDArray[np.float64], settings: Temperatures) -> GridOptimum:
-    # Result of the paper's two-phase grid for the same objective: its first best temperature.
-    temperatures, grid_values = two_phase_grid(lambda t: values[stretches.holding(t)], settings)
-    best = optimum(Stretches.at(temperatures), grid_values)
-    return GridOptimum(t_star=best.stretches[0][0], best=best.best, edge=best.edge)
 
 
 def _without_each(

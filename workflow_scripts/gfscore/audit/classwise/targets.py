@@ -211,7 +211,9 @@ def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict
                 len(class_names),
             )  # fmt: skip
             frames["target_success"].append(_success_frame(success, errors, class_names).assign(**key))
-            frames["target_matrix"].append(_matrix_frame(success.matrix).assign(**key))
+            source, target = np.nonzero(~np.eye(len(class_names), dtype=bool))
+            columns = {"source_index": source, "target_index": target, "success": success.matrix[source, target]}
+            frames["target_matrix"].append(pd.DataFrame({**columns, **key}))
             errors_of = clean[0].name if clean else measure.name
             frames["target_predictors"].append(_predictor_frame(success, errors).assign(errors_of=errors_of, **key))
     return stacked_tables((TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS), frames)
@@ -237,11 +239,6 @@ def _success_frame(success: TargetSuccess, errors: ClassErrors, class_names: Seq
             "miss_rate": 1 - errors.recall,
         }
     )
-
-
-def _matrix_frame(matrix: NDArray[np.float64]) -> pd.DataFrame:
-    source, target = np.nonzero(~np.eye(len(matrix), dtype=bool))
-    return pd.DataFrame({"source_index": source, "target_index": target, "success": matrix[source, target]})
 
 
 def _predictor_frame(success: TargetSuccess, errors: ClassErrors) -> pd.DataFrame:

@@ -113,7 +113,10 @@ def read_tasks(
             model = ModelName.from_columns(columns)
             if model.label not in included:
                 continue
-            samples = _read_predictions(path_to_logits, model, listed, manifest.digest)
+            expected = {**model.columns(), "dataset_digest": manifest.digest}
+            sample_id, label, values = read_logits(path_to_logits, expect=expected)
+            samples = pd.DataFrame({"sample_id": sample_id, "label": label, "prediction": predictions(values, label)})
+            samples = listed.once(samples, source=path_to_logits)
             accuracies[model.label] = float((samples["prediction"] == samples["label"]).mean())
             if groups:
                 frame = metrics_of_predictions(
@@ -140,12 +143,6 @@ def _task(
         accuracies=accuracies,
         metrics=stacked(GROUP_METRICS, []) if metrics is None else metrics,
     )
-
-
-def _read_predictions(path: Path | str, model: ModelName, listed: SampleList, digest: str) -> pd.DataFrame:
-    sample_id, label, logits = read_logits(path, expect={**model.columns(), "dataset_digest": digest})
-    frame = pd.DataFrame({"sample_id": sample_id, "label": label, "prediction": predictions(logits, label)})
-    return listed.once(frame, source=path)
 
 
 def _require_same_images(path: Path | str, path_of_audit: Path | str) -> None:

@@ -275,7 +275,10 @@ def _of_masking(tables: AuditTables) -> Iterator[Finding]:
 
 
 def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) -> Iterator[Finding]:
-    class_scores = class_scores.assign(class_name=_readable_names(class_scores), label=model_labels(class_scores))
+    classes = class_scores.drop_duplicates("class_index").sort_values("class_index")
+    names = dict(zip(classes["class_index"], readable_classes(list(classes["class_name"])), strict=True))
+    class_names = class_scores["class_index"].map(names)
+    class_scores = class_scores.assign(class_name=class_names, label=model_labels(class_scores))
     models = {}
     for key, rows in class_scores.groupby(KEY, sort=False):
         if (rows["n"] > 0).any():
@@ -328,12 +331,6 @@ def _has_lowest(rows: pd.DataFrame, class_name: str) -> bool:
     measured = rows[rows["n"] > 0]
     values = measured.loc[measured["class_name"] == class_name, "value"]
     return bool((values <= measured["value"].min() + TIE_TOLERANCE).any())
-
-
-def _readable_names(class_scores: pd.DataFrame) -> pd.Series:
-    classes = class_scores.drop_duplicates("class_index").sort_values("class_index")
-    names = readable_classes(list(classes["class_name"]))
-    return class_scores["class_index"].map(dict(zip(classes["class_index"], names, strict=True)))
 
 
 def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Finding]:
