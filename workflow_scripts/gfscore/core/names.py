@@ -211,6 +211,11 @@ def numbered(prefix: str, rows: int, *, digits: int = 6) -> list[str]:
     return [f"{prefix}{row:0{digits}d}" for row in range(rows)]
 
 
+def upper_first(text: str) -> str:
+    """Text with its first letter in upper case and all others as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def capitalised(sentence: str) -> str:
     """Sentence with "class" at its start in upper case; names keep their spelling."""
     return f"C{sentence[1:]}" if sentence.startswith("class ") else sentence

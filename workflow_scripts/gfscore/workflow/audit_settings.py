@@ -18,6 +18,7 @@ from gfscore.audit.settings import (
     IntervalSettings,
 )
 from gfscore.audit.verdicts.gate_rules import RuleSettings
+from gfscore.core.names import upper_first
 from gfscore.core.settings import Closed, Name, PlainSettings, Text, Unique
 from gfscore.networks.device_choice import InferenceSettings
 from gfscore.show.exports import ExportSettings
@@ -123,7 +124,7 @@ class AuditSettings(Closed):
 def title_of(name: str) -> str:
     """Default title of an audit: "cifar10-l2" becomes "Cifar10 l2"."""
     words = name.replace("-", " ").replace("_", " ").strip() or name
-    return words[:1].upper() + words[1:]
+    return upper_first(words)
 
 
 def default_measures(threats: Sequence[str], *, gradients: bool, logits: bool) -> list[str]:

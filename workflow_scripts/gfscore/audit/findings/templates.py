@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gfscore.audit.metrics import METRICS
-from gfscore.core.names import class_phrase, enumeration, printable, shortened
+from gfscore.core.names import class_phrase, enumeration, printable, shortened, upper_first
 from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed
 
 Subject = Mapping[str, Any]
@@ -190,7 +190,7 @@ def _few_samples(subject: Subject, numbers: Numbers, _confidence: float | None) 
     verb = "rests" if numbers["count"] == 1 and numbers["classes"] > 1 else "rest"
     classes = _number_of(numbers["count"], numbers["classes"], "class")
     return (
-        f"{classes[:1].upper()}{classes[1:]} {verb} on fewer than {numbers['below']} samples "
+        f"{upper_first(classes)} {verb} on fewer than {numbers['below']} samples "
         f"(the fewest: {count(numbers['least'])}, {printable(subject['measure'])})"
     )
 

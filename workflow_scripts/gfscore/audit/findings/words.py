@@ -11,7 +11,7 @@ from typing import Any
 
 from gfscore.audit.findings.templates import TEMPLATES, Template
 from gfscore.core import numbers
-from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened
+from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first
 
 LONGEST = 32
 """Longest name of a model in a sentence made of a format."""
@@ -63,11 +63,6 @@ def _short_name(name: str) -> str:
     return shortened(name, LONGEST)
 
 
-def _as_title(name: str) -> str:
-    text = printable(name)
-    return text[:1].upper() + text[1:]
-
-
 def _counted(noun: str) -> Callable[[int], str]:
     several = numbers.plural(noun)
     return lambda value: f"{int(value):,} {noun if value == 1 else several}"
@@ -81,7 +76,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "count": numbers.count,
     "points": lambda value: f"{100 * value:.0f} points",
     "times": lambda value: f"{numbers.number(value)} times",
-    "title": _as_title,
+    "title": lambda name: upper_first(printable(name)),
     "size": lambda value: numbers.number(abs(value)),
     "percent": lambda value: f"{100 * value:.3g}%",
     "class": lambda value: _names(value, class_phrase),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.core.names import shortened
+from gfscore.core.names import shortened, upper_first
 from gfscore.core.numbers import signed
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -46,7 +46,7 @@ def remedies(subject: Subject) -> pd.DataFrame | None:
             (STRENGTHS, _points(_of_model(curves, row))),
         ):
             title = f"{shortened(row['label'], LONGEST)}: {panel}" if len(short) > 1 else panel
-            parts.append(marks.assign(panel=f"{title[:1].upper()}{title[1:]}", part=panel, **row))
+            parts.append(marks.assign(panel=upper_first(title), part=panel, **row))
     frame = pd.concat(parts, ignore_index=True)
     return frame.rename(columns={"model": "name", "label": "model"})
 

@@ -104,7 +104,10 @@ def intervals(
     marks = _interval_marks(frame, rows, row=row, value=value, low=low, high=high)
     if colour:
         _tell_apart(marks, frame[colour].astype(str), kinds)
-        _legend(axes, [(kind, *_look_of(index)) for index, kind in enumerate(kinds)])
+        entries = []
+        for index, kind in enumerate(kinds):
+            entries.append((kind, CATEGORIES[index % len(CATEGORIES)], MARKERS[index % len(MARKERS)]))
+        _legend(axes, entries)
     if bold:
         marks.loc[frame[bold].to_numpy(dtype=bool), ["paint", "marker"]] = CONTRAST, "D"
     if hollow:
@@ -149,10 +152,6 @@ def _tell_apart(marks, categories_of_marks, kinds):
     marks["paint"] = np.take(CATEGORIES, kind_index, mode="wrap")
     marks["marker"] = np.take(MARKERS, kind_index, mode="wrap")
     marks["name"] += ", " + names
-
-
-def _look_of(index):
-    return CATEGORIES[index % len(CATEGORIES)], MARKERS[index % len(MARKERS)]
 
 
 def _draw_intervals(axes, marks, *, paint, marker, width):

@@ -23,7 +23,7 @@ from gfscore.audit.verdicts.verdict import (
     has_attacks,
 )
 from gfscore.core import numbers
-from gfscore.core.names import enumeration, printable
+from gfscore.core.names import enumeration, printable, upper_first
 from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
 
@@ -346,7 +346,7 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
 def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
     rule = verdict.rules[0]
     words = verdict.model_verdicts
-    title = "Worst class" if rule.statistic == WORST_CLASS else rule.title[:1].upper() + rule.title[1:]
+    title = "Worst class" if rule.statistic == WORST_CLASS else upper_first(rule.title)
     about = f"Intervals of all models together, {numbers.percent(rule.confidence)} confidence"
     if len(verdict.rules) > 1:
         about += f"; values of the first of {len(verdict.rules)} rules, signs of all"
