@@ -6,18 +6,18 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
+from gfscore.measures.samples import table_of
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers import own_files
-from workflow.conftest import rules_in
 
-pytestmark = [pytest.mark.workflow, pytest.mark.seconds(200)]
+pytestmark = [pytest.mark.workflow, pytest.mark.seconds(150)]
 
 
 @pytest.fixture(scope="module")
@@ -47,55 +47,32 @@ def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothin
 
 
 def test_a_larger_subset_measures_only_what_is_new(repository):
-    code, said = repository.make("audit", "MODEL=mine/fixed.onnx", "DATA=mine/images.npz", "ARGS=--dry-run")
-    assert code == 0, said
-    file = repository.path / "audits/fixed.yaml"
-    whole = file.read_text()
-
     def attacked(per_class):
-        text = re.sub(
-            r"(\{kind: adversarial.*)\}$", rf"\1, subset: {{per_class: {per_class}}}}}", whole, flags=re.MULTILINE
+        attack = {
+            "kind": "adversarial",
+            "eps": "8/255",
+            "attacks": [{"name": "fgsm"}],
+            "subset": {"per_class": per_class},
+        }
+        asked = {
+            "datasets": {"fixed": {"source": "npz", "path": "mine/images.npz"}},
+            "models": {"fixed": {"Linf": {"fixed": {"source": "onnx", "path": "mine/fixed.onnx", "gradients": True}}}},
+            "measures": {"attacked": attack},
+            "audits": {"fixed": {"dataset": "fixed", "measures": ["clean", "attacked"]}},
+        }
+        (repository.path / "fixed.yaml").write_text(yaml.safe_dump(asked, sort_keys=False))
+        rules = repository.ran("--configfile", "fixed.yaml", "--", "results/samples/attacked/fixed/Linf/fixed.parquet")
+        log = repository.read("results/logs/measure_model/attacked/fixed/Linf/fixed.log")
+        samples = read_table(
+            repository.path / "results/samples/attacked/fixed/Linf/fixed.parquet", table_of("adversarial")
         )
-        assert text != whole
-        file.write_text(text)
-        rules = repository.snakemake("--configfile", "audits/fixed.yaml", "--", "audit").text
-        log = next((repository.path / "results/logs").rglob("*adversarial*/**/fixed.log"))
-        verdict = json.loads(repository.read("results/audits/fixed/verdict.json"))
-        (model,) = verdict["models"].values()
-        return rules_in(rules), log.read_text(), model["measures"]["adversarial-linf-8of255"]["samples"]
+        return rules, log, len(samples)
 
     rules, _, few = attacked(5)
-    assert rules["measure_model"] == 2 and few == 50
+    assert rules["measure_model"] == 1 and few == 50
     rules, log, more = attacked(10)
     assert rules["measure_model"] == 1 and "extract_logits" not in rules
     assert more == 100 and "50 samples" in log and "50 more measured before" in log
-
-
-def test_two_of_ten_outputs_and_an_empty_class_folder_lead_to_a_verdict_that_does_not_pass(repository):
-    own_files.write_two_classes(repository.path / "mine")
-    (repository.path / "mine/two-classes/deer").mkdir()
-    options = (
-        "MODEL=mine/net.onnx", "DATA=mine/two-classes", "LABELS=mine/names.json", "PREPROCESSING=none", "MINUTES=1",
-        "AUDIT=two",
-    )  # fmt: skip
-    code, said = repository.make("audit", *options, "ARGS=--dry-run")
-    assert code == 0, said
-    assert "3 of 10 outputs" in said and "none in deer" in said
-    file = repository.path / "audits/two.yaml"
-    written = file.read_text()
-    assert "outputs: [0, 1, 4]" in written
-    # Both classes with samples pass this rule for certain.
-    file.write_text(re.sub(r"gate: \[.*\]", "gate: [{measure: clean, at_least: 0.3}]", written))
-    code, said = repository.make("audit", *options)
-    assert code == 0, said
-
-    verdict = json.loads(repository.read("results/audits/two/verdict.json"))
-    assert verdict["verdict"] == "INCONCLUSIVE"
-    assert "no samples of deer" in " ".join(said.split())
-    assert re.search(r"deer[^<]*no samples", repository.read("results/audits/two/report.html"))
-    scores = read_table(repository.path / "results/audits/two/class_scores.parquet", CATALOGUE["class_scores"])
-    empty = scores[(scores["class_name"] == "deer") & (scores["measure"] == "clean")].iloc[0]
-    assert empty["n"] == 0 and np.isnan(empty["value"]) and (empty["low"], empty["high"]) == (0, 1)
 
 
 def test_a_refusal_writes_nothing(repository):
@@ -112,7 +89,10 @@ def test_a_refusal_writes_nothing(repository):
 
 @pytest.fixture(scope="module")
 def others(repository, real_data):
-    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities."""
+    """Networks with one output behind a head and with several, folders of two classes, a file of probabilities.
+
+    Returns logits and labels by the name of the data that they are of.
+    """
     folder = repository.path / "mine"
     network, binary = own_files.network(real_data), own_files.binary_network(real_data)
     own_files.write_onnx(binary, folder / "sigmoid.onnx", head="Sigmoid")
@@ -121,6 +101,8 @@ def others(repository, real_data):
     definition = (folder / "several.py").read_text()
     transform = "TRANSFORM = torchvision.transforms.CenterCrop(32)"
     (folder / "several.py").write_text(f"import torchvision\n{definition}\n\n{transform}\n")
+    own_files.write_two_classes(folder)
+    (folder / "two-classes/deer").mkdir()
     for name in ("airplane", "frog"):
         shutil.copytree(folder / "images" / name, folder / "two" / name)
     x, y = own_files.real_images(real_data, 200)
@@ -129,43 +111,79 @@ def others(repository, real_data):
         logits, z = network(images).numpy(), binary(images).numpy()
         probabilities = network(images).softmax(1).numpy()
     np.savez(folder / "probabilities.npz", logits=probabilities, labels=y)
+
     pair = [own_files.CLASSES.index(name) for name in ("airplane", "frog")]
-    rows = np.concatenate([np.flatnonzero(y == label) for label in pair])
-    of_pair = np.hstack([np.zeros_like(z), z])[rows]
-    by_class = np.argsort(y, kind="stable")
+    pair_rows = np.concatenate([np.flatnonzero(y == label) for label in pair])
+    two_rows = np.concatenate([np.flatnonzero(y == label) for label in (0, 1)])
     return {
-        "images": (logits[by_class], y[by_class]),
-        "two": (of_pair, np.searchsorted(pair, y[rows])),
+        "two": (np.hstack([np.zeros_like(z), z])[pair_rows], np.searchsorted(pair, y[pair_rows])),
+        "two-classes": (logits[np.ix_(two_rows, [0, 1, 4])], y[two_rows]),
         "all": (logits, y),
     }
 
 
-OTHERS = {
-    "sigmoid.onnx": ("two", "logits before the sigmoid", []),
-    "several.pth": ("images", "", ["ARCHITECTURE=mine/several.py:with_features"]),
-}
-
-
-@pytest.mark.parametrize("model", OTHERS)
-def test_logits_of_a_head_of_one_output_and_of_one_among_several_lead_to_a_verdict(repository, others, model):
-    data, words, options = OTHERS[model]
-    files = (f"MODEL=mine/{model}", f"DATA=mine/{data}")
-    code, said = repository.make("audit", *files, "PREPROCESSING=none", "MINUTES=1", *options)
+def asked_for(repository, *words):
+    """What the command says of the audit whose file it writes."""
+    code, said = repository.gfscore("audit", *words, "--dry-run")
     assert code == 0, said
-    name = Path(model).stem
-    logits, labels = others[data]
-    verdict = json.loads(repository.read(f"results/audits/{name}/verdict.json"))
-    (judged,) = verdict["models"].values()
-    assert "adversarial-linf-8of255" in judged["measures"]
-    file = repository.path / f"results/logits/{name}/Linf/{name}.parquet"
+    return said
+
+
+def judged(repository, name):
+    """The verdict of an audit, which is run up to its page; figures, the costliest, are left out."""
+    repository.snakemake("--configfile", f"audits/{name}.yaml", "--", f"results/audits/{name}/report.html")
+    return json.loads(repository.read(f"results/audits/{name}/verdict.json"))
+
+
+def require_logits(repository, name, model, expected):
+    """Logits that a run extracted, and the accuracy that it says, are those of the network; returns their identity."""
+    logits, labels = expected
+    file = repository.path / f"results/logits/{name}/Linf/{model}.parquet"
     _, found_labels, found = read_logits(file)
     np.testing.assert_array_equal(found_labels, labels)
     np.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-3)
+    require_accuracy(repository, name, expected)
+    return read_identity(file)
+
+
+def require_accuracy(repository, name, expected):
+    logits, labels = expected
     accuracy = (logits.argmax(axis=1) == labels).mean()
     models = json.loads(repository.read(f"results/audits/{name}/models.json"))
     assert list(models["clean_accuracy"].values()) == pytest.approx([accuracy], abs=1e-9)
-    assert words in read_identity(file).get("outputs", "")
-    assert words in repository.read(f"results/audits/{name}/report.html")
+
+
+def test_logits_of_a_head_of_one_output_lead_to_a_verdict(repository, others):
+    asked_for(repository, "mine/sigmoid.onnx", "mine/two", "--preprocessing=none", "--minutes=1")
+    (model,) = judged(repository, "sigmoid")["models"].values()
+    assert "adversarial-linf-8of255" in model["measures"]
+    identity = require_logits(repository, "sigmoid", "sigmoid", others["two"])
+    words = "logits before the sigmoid"
+    assert words in identity["outputs"] and words in repository.read("results/audits/sigmoid/report.html")
+
+
+def test_two_classes_of_one_output_among_several_and_an_empty_class_folder_lead_to_a_verdict_that_does_not_pass(
+    repository, others
+):
+    said = asked_for(
+        repository, "mine/several.pth", "mine/two-classes", "--architecture=mine/several.py:with_features",
+        "--labels=mine/names.json", "--preprocessing=none", "--minutes=1", "--name=two",
+    )  # fmt: skip
+    assert "3 of 10 outputs" in said and "none in deer" in said
+    file = repository.path / "audits/two.yaml"
+    written = file.read_text()
+    assert "outputs: [0, 1, 4]" in written
+    # Both classes with samples pass this rule for certain.
+    file.write_text(re.sub(r"gate: \[.*\]", "gate: [{measure: clean, at_least: 0.3}]", written))
+    verdict = judged(repository, "two")
+    assert (repository.path / "results/samples/adversarial-linf-8of255/two/Linf/several.parquet").is_file()
+    require_logits(repository, "two", "several", others["two-classes"])
+
+    assert verdict["verdict"] == "INCONCLUSIVE"
+    assert re.search(r"deer[^<]*no samples", repository.read("results/audits/two/report.html"))
+    scores = read_table(repository.path / "results/audits/two/class_scores.parquet", CATALOGUE["class_scores"])
+    empty = scores[(scores["class_name"] == "deer") & (scores["measure"] == "clean")].iloc[0]
+    assert empty["n"] == 0 and np.isnan(empty["value"]) and (empty["low"], empty["high"]) == (0, 1)
 
 
 def test_every_step_that_opens_a_network_builds_it_where_nothing_else_imported_torchvision(repository, others):
@@ -185,12 +203,9 @@ def test_every_step_that_opens_a_network_builds_it_where_nothing_else_imported_t
 def test_a_file_of_probabilities_leads_to_a_verdict_that_verify_computes_again(repository, others):
     code, said = repository.make("audit", "MODEL=mine/probabilities.npz")
     assert code != 0 and "PROBABILITIES=1" in said and not (repository.path / "audits/probabilities.yaml").exists()
-    code, said = repository.make("audit", "MODEL=mine/probabilities.npz", "PROBABILITIES=1")
-    assert code == 0, said
-    logits, labels = others["all"]
-    models = json.loads(repository.read("results/audits/probabilities/models.json"))
-    accuracy = (logits.argmax(axis=1) == labels).mean()
-    assert list(models["clean_accuracy"].values()) == pytest.approx([accuracy], abs=1e-9)
+    asked_for(repository, "mine/probabilities.npz", "--probabilities")
+    judged(repository, "probabilities")
+    require_accuracy(repository, "probabilities", others["all"])
     page = repository.read("results/audits/probabilities/report.html")
     assert "logarithms of the model&#39;s probabilities" in page and "no score by a sigmoid" in page
     for target in ("bundle", "verify"):
