@@ -78,7 +78,8 @@ def second(first, tmp_path_factory):
     repository.before = repository.ran(*options, "-R", "results/trained/digits/none/ERM.safetensors", "--", *files)
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / "torch.py").write_text("raise ImportError('torch is not for cheap steps')")
-    options = (*options, "--forcerun", "score_models")
+    # Figures are compared byte for byte in the tests of their step.
+    options = (*options, "--forcerun", "score_models", "--omit-from", "plot_figures")
     repository.after = repository.ran(*options, environment={"PYTHONPATH": str(blocked)})
     return repository
 
@@ -115,12 +116,19 @@ def test_every_job_keeps_the_memory_that_it_frees(first):
 # ---- without torch ----
 
 
+def test_steps_of_the_environment_without_torch_load_none(first):
+    environments = first.environments_of_rules()
+    cheap = [one for one in first.seen if environments.get(step_of(one)) == "analysis"]
+    assert {"score_models", "tabulate_audit", "plot_figures"} <= {step_of(one) for one in cheap}
+    assert {step_of(one) for one in cheap if "torch" in one["modules"]} == set()
+
+
 def test_everything_after_the_logits_runs_without_torch(second):
     assert second.before["train_model"] == second.before["extract_logits"] == second.before["project_attributes"] == 1
     assert second.before["measure_model"] == 4
     environments = second.environments_of_rules()
     assert {environments[rule] for rule in second.after} == {"analysis"}
-    cheap = {"tabulate_audit", "judge_audit", "plot_figures", "build_report"}
+    cheap = {"tabulate_audit", "judge_audit", "build_report"}
     assert cheap | {"score_models"} <= set(second.after) and not cheap & set(second.before)
 
 
