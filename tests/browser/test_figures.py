@@ -1,12 +1,13 @@
 """Figures of an audit in a browser: no text of a file for papers lies on another."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
 from gfscore.show.audit_charts import drawings
 from gfscore.show.drawing.layout import PHONE, WIDTH
-from gfscore.show.drawing.saving import page_markup, save_figure
+from gfscore.show.drawing.saving import page_markup, svg_of
 from helpers.pages import OVERLAPS
 from helpers.synthetic_audits import full_subject
 
@@ -21,12 +22,11 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_no_text_lies_on_another(browser, artefacts, subject, tmp_path):
+def test_no_text_lies_on_another(browser, artefacts, subject):
     drawn = {drawing.chart.name: drawing for drawing in drawings(full_subject(**SUBJECTS[subject]), undrawn=[])}
     page, faults = browser.new_page(viewport={"width": 1600, "height": 1000}), {}
     for name, drawing in drawn.items():
-        save_figure(drawing.figure(), tmp_path / name)
-        pictures = {"file": (tmp_path / f"{name}.svg").read_text(encoding="utf-8")}
+        pictures = {"file": ElementTree.tostring(svg_of(drawing.figure()), encoding="unicode")}
         for kind, width in (("wide", WIDTH), ("phone", PHONE)):
             pictures[kind] = page_markup(drawing.picture(width), label="", prefix="", kind=kind)
         for kind, svg in pictures.items():

@@ -26,8 +26,8 @@ CASES = {
     "one model, two classes": {"models": 1, "classes": 2},
     "a remedy": {"models": 3, "classes": 10, "at_least": 1.2, "with_remedy": {}},
     "a class without samples": {"models": 4, "classes": 6, "empty_class": 2},
-    "1,000 classes": {"models": 5, "classes": 1000, "per_class": 5, "permutations": 19},
-    "190 models": {"models": 190, "classes": 10, "calibrated": False, "permutations": 19},
+    "1,000 classes": {"models": 3, "classes": 1000, "per_class": 3, "permutations": 19},
+    "190 models": {"models": 190, "classes": 10, "per_class": 10, "calibrated": False, "permutations": 19},
 }
 LARGE = {"1,000 classes", "190 models"}
 MEGABYTE = 1_000_000

@@ -326,6 +326,12 @@ def changes_of(*, attacked):
     return (*CHANGES, attacked_sample, attacked_sample) if attacked else CHANGES
 
 
+def concerns_attacks(number):
+    """Whether the change of this number may be to a file that comes of attacks, or to what is made of it."""
+    attacked = (digit_in_a_table, swapped, edited_verdict, attacked_sample)
+    return changes_of(attacked=True)[number] in attacked
+
+
 def changed(folder, number, *, attacked):
     """Make the single change of this number; returns what it is, in words."""
     rng = random.Random(number)

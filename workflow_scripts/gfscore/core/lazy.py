@@ -14,8 +14,10 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """The module's object of that name."""
-        return getattr(import_module(self._name), name)
+        """The module's object of that name, which is an attribute from then on: tables ask for some a million times."""
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)
+        return value
 
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ IMAGE = -1
 LARGEST_ENTRIES = 200_000_000
 """Entries of all matrices together, beyond which a network is refused: 5 GB."""
 
-CHUNK = 20_000_000
+CHUNK = 1_000_000
 """Numbers of a tensor of coefficients while matrices are made."""
 
 Interval = tuple[Array, Array]

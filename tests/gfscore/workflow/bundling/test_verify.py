@@ -71,7 +71,11 @@ def test_what_was_not_handed_on_is_said_and_can_be_required(bundle):
 @pytest.mark.parametrize("restated", [False, True], ids=["old statement", "statement that fits"])
 def test_every_single_change_is_refused_also_with_a_statement_that_fits_it(made, tmp_path, attacked, restated):
     whole, accepted = made[attacked] / "bundle", []
-    for number in range(len(bundles.changes_of(attacked=attacked))):
+    numbers = range(len(bundles.changes_of(attacked=attacked)))
+    if attacked and restated:
+        # Every content is computed again: of files that a bundle without attacks has not.
+        numbers = [number for number in numbers if bundles.concerns_attacks(number)]
+    for number in numbers:
         folder = shutil.copytree(whole, tmp_path / "copy")
         what = bundles.changed(folder, number, attacked=attacked)
         if restated and "statement" not in what:
