@@ -1,13 +1,12 @@
 """Figures of an audit in a browser: no text of a file for papers lies on another."""
 
 import json
-from xml.etree import ElementTree
 
 import pytest
 
 from gfscore.show.audit_charts import drawings
 from gfscore.show.drawing.layout import PHONE, WIDTH
-from gfscore.show.drawing.saving import page_markup, svg_of
+from gfscore.show.drawing.saving import file_markup, page_markup
 from helpers.pages import OVERLAPS
 from helpers.synthetic_audits import full_subject
 
@@ -26,7 +25,7 @@ def test_no_text_lies_on_another(browser, artefacts, subject):
     drawn = {drawing.chart.name: drawing for drawing in drawings(full_subject(**SUBJECTS[subject]), undrawn=[])}
     page, faults = browser.new_page(viewport={"width": 1600, "height": 1000}), {}
     for name, drawing in drawn.items():
-        pictures = {"file": ElementTree.tostring(svg_of(drawing.figure()), encoding="unicode")}
+        pictures = {"file": file_markup(drawing.figure())}
         for kind, width in (("wide", WIDTH), ("phone", PHONE)):
             pictures[kind] = page_markup(drawing.picture(width), label="", prefix="", kind=kind)
         for kind, svg in pictures.items():

@@ -50,9 +50,7 @@ ElementTree.register_namespace("xlink", LINK[1:].partition("}")[0])
 def save_figure(figure: Figure, path_without_suffix: Path | str) -> None:
     """Write a figure that has been arranged as `<path>.svg`, `.pdf` and `.png`."""
     path = Path(path_without_suffix)
-    root = svg_of(figure)
-    root.set("font-family", FONTS)
-    svg = ElementTree.tostring(root, encoding="unicode")
+    svg = file_markup(figure)
     with look():
         pdf_file = io.BytesIO()
         with _fonts_without_layout_tables():
@@ -64,6 +62,13 @@ def save_figure(figure: Figure, path_without_suffix: Path | str) -> None:
     for ending, file in (("pdf", pdf_file), ("png", png_file)):
         with atomic(path.with_name(f"{path.name}.{ending}")) as temporary:
             temporary.write_bytes(file.getvalue())
+
+
+def file_markup(figure: Figure) -> str:
+    """SVG element of a file: with the fonts that its text is laid out for."""
+    root = svg_of(figure)
+    root.set("font-family", FONTS)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 @contextmanager
