@@ -31,6 +31,8 @@ OWN = MODEL DATA ARCHITECTURE PREPROCESSING LABELS ARRAYS VALUE_RANGE IMAGE_FOLD
 	MINUTES OUTPUT PROBABILITIES DEVICE TRUST_CODE FORCE
 MODEL =
 export AUDIT $(OWN)
+# Else every process compiles the modules that it imports, as the environment is installed without compiling all.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN = $(VENV)/bin
 

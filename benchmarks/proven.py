@@ -44,7 +44,7 @@ SDP = {"cnn_a_adv": 45.5, "cnn_a_adv4": 46.5, "cnn_a_mix": 42.0, "cnn_a_mix4": 5
 TRAINED = {"kw_base_2_255": 1, "kw_wide_2_255": 1, "kw_deep_2_255": None}
 """Network -> how often the width of the band between proven and attacked is to fit into WIDTH points."""
 WIDTH = 2.0
-BUDGETS = (0, 20_000, 100_000, 500_000, 2_500_000)
+BUDGETS = (0, 20_000, 100_000, 500_000, 2_500_000, 10_000_000)
 """Bounds that may be evaluated for one sample, in turn."""
 SECONDS = {"sdp": 7200, "trained": 1200, "oval21": 7200}
 """Processor time: 60 minutes on two cores for a network, 30 for three, 60 for all properties."""

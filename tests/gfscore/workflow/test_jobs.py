@@ -166,3 +166,14 @@ def test_memory_of_a_pass_is_kept_for_the_next_one(mebibytes):
     # Pages of 4 KiB or 2 MiB, in 40 arrays.
     assert faults(**VARIABLES) < 20
     assert faults() > 100
+
+
+def test_steps_keep_compiled_modules_where_python_is_asked_to_keep_none(tmp_path):
+    """Each of them would compile torch again otherwise, which takes longer than importing it."""
+    (tmp_path / "imported.py").touch()
+    start = "import subprocess, sys; from gfscore.workflow.jobs import set_job_variables; set_job_variables(); "
+    start += "subprocess.run([sys.executable, '-c', 'import imported'], check=True)"
+    folders = os.pathsep.join([str(tmp_path), PACKAGE_FOLDER])
+    environment = os.environ | {"PYTHONPATH": folders, "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", start], env=environment, check=True)
+    assert list(tmp_path.glob("__pycache__/imported.*.pyc"))
