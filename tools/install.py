@@ -213,6 +213,8 @@ COMMAND = """\
 # The command gfscore of the repository that this environment lies in. tools/install.py writes it.
 here=$(cd "$(dirname "$0")" && pwd -L)
 environment=${here%/*}
+# Modules that are imported are compiled once, as the environment was installed without compiling all.
+unset PYTHONDONTWRITEBYTECODE
 PYTHONPATH="${environment%/*}/workflow_scripts" exec "$environment/bin/python" -P -m gfscore.workflow.command "$@"
 """
 """Finds the repository from where it lies itself, so that a copy of the repository has its own."""
