@@ -88,6 +88,23 @@ def test_names_are_text_whatever_they_look_like(tmp_path):
     assert read_csv(path, text="absent")["who"].isna().tolist() == [True, True, False, True]
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\t", " \t "])
+def test_a_blank_line_in_one_column_is_refused_with_its_number(tmp_path, blank):
+    path = written(tmp_path, f'x\n"1\n\n"\n{blank}\n2\n')
+    with pytest.raises(MalformedError, match="line 5 is blank"):
+        read_csv(path)
+
+
+def test_lines_of_tabs_are_rows_where_tabs_separate_cells(tmp_path):
+    path = written(tmp_path, "x\ty\n1\t2\n\t\n3\t4\n")
+    assert read_csv(path, separator="\t")["x"].isna().tolist() == [False, True, False]
+
+
+def test_a_quoted_cell_longer_than_the_parser_takes_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="row 2"):
+        read_csv(written(tmp_path, 'x,y\n1,"' + "a" * 200_000 + '"\n'))
+
+
 @pytest.mark.parametrize("text", ["x\n" + "0\n" * 50_000, "x" * 100_000])
 def test_more_text_than_any_file_may_have_must_fit_into_it(tmp_path, monkeypatch, text):
     path = written(tmp_path, text, "a.csv.gz")

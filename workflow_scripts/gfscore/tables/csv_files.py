@@ -72,9 +72,9 @@ def read_csv(
     Raises
     ------
     ValueError
-        For a longer or shorter row, and for more text than a file of its size may hold; MalformedError, which has a
-        remedy, for another separator or encoding, row names without a header, repeated column names and a blank line in
-        one column; pandas' errors for damaged bytes.
+        For a longer or shorter row, a quoted cell that is longer than the module csv takes, and more text than a file of
+        its size may hold; MalformedError, which has a remedy, for another separator or encoding, row names without a
+        header, repeated column names and a blank line in one column; pandas' errors for damaged bytes.
     """
     with _opened(path) as file:
         most_characters = max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
@@ -131,14 +131,18 @@ def _line(file, most):
 
 def _require_rectangle(lines: Iterator[str], separator: str) -> list[str]:
     # Header of lines that all have as many fields as it.
+    blank_characters = " \t\r\n".replace(separator, "")
     header: list[str] = []
+    number = 0
     row = 0
     blank = None
-    for number, line in enumerate(lines, 1):
-        if not line.strip(" \r\n"):
+    for line in lines:
+        number += 1
+        if not line.strip(blank_characters):
             blank = blank or number
             continue
-        # pandas skips blank lines, which assigns the rows below an empty cell to other samples.
+        # In a file of one column a blank line is an empty cell. pandas would skip it, and the values below would belong
+        # to other samples.
         if blank and len(header) == 1:
             raise MalformedError(f"line {blank} is blank", "write what belongs there, or take the line out")
         row += 1
@@ -148,7 +152,13 @@ def _require_rectangle(lines: Iterator[str], separator: str) -> list[str]:
         if header and '"' not in line:
             fields = line.count(separator) + 1
         else:
-            cells = next(csv.reader(chain([line], lines), delimiter=separator))
+            reader = csv.reader(chain([line], lines), delimiter=separator)
+            try:
+                cells = next(reader)
+            except csv.Error as error:
+                raise ValueError(f"row {row}: {error}") from error
+            # A quoted cell may go on over several lines.
+            number += reader.line_num - 1
             fields = len(cells)
             if not header:
                 _require_separator(cells, separator)
