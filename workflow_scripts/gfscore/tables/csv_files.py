@@ -72,13 +72,13 @@ def read_csv(
     Raises
     ------
     ValueError
-        For a longer or shorter row, a quoted cell that is longer than the module csv takes, and more text than a file of
-        its size may hold; MalformedError, which has a remedy, for another separator or encoding, row names without a
+        For a longer or shorter row, a quoted cell longer than the module csv takes, and more text than a file of its
+        size may hold; MalformedError, which has a remedy, for another separator or encoding, row names without a
         header, repeated column names and a blank line in one column; pandas' errors for damaged bytes.
     """
     with _opened(path) as file:
         most_characters = max(PLAIN_TEXT, TEXT_PER_BYTE * Path(path).stat().st_size)
-        header = _require_rectangle(_lines(file, most_characters), separator)
+        header = _header_of_rectangle(_lines(file, most_characters), separator)
 
     # Per column, because a converter does not keep pandas from replacing names such as "NA" by missing values.
     types: dict[str, type] = {}
@@ -108,19 +108,19 @@ def _opened(path: Path | str) -> IO[str]:
     return Path(path).open(encoding="utf-8-sig", newline="")
 
 
-def _lines(file: IO[str], most: int) -> Iterator[str]:
-    # A single line may hold the whole text, so each is read up to the remaining allowance.
-    allowance = most
-    while line := _line(file, allowance + 1):
-        allowance -= len(line)
-        if allowance < 0:
-            raise ValueError(f"more than {most} characters, which are too many for the size of this file")
+def _lines(file: IO[str], most_characters: int) -> Iterator[str]:
+    # A single line may hold the whole text, so each is read up to the number of characters that remain.
+    remaining = most_characters
+    while line := _line(file, remaining + 1):
+        remaining -= len(line)
+        if remaining < 0:
+            raise ValueError(f"more than {most_characters} characters, which are too many for the size of this file")
         yield line
 
 
-def _line(file, most):
+def _line(file: IO[str], most_characters: int) -> str:
     try:
-        line = file.readline(most)
+        line = file.readline(most_characters)
     except UnicodeDecodeError as error:
         raise MalformedError(f"its text is not UTF-8: {error}", AS_UTF_8) from error
     # UTF-16 without a byte order mark decodes as UTF-8, to letters with zero bytes between them.
@@ -129,8 +129,8 @@ def _line(file, most):
     return line
 
 
-def _require_rectangle(lines: Iterator[str], separator: str) -> list[str]:
-    # Header of lines that all have as many fields as it.
+def _header_of_rectangle(lines: Iterator[str], separator: str) -> list[str]:
+    # Refuses lines of which one has another number of fields than the header.
     blank_characters = " \t\r\n".replace(separator, "")
     header: list[str] = []
     number = 0
@@ -244,8 +244,9 @@ def as_cell(item: Any) -> Any:
     Returns
     -------
     object
-        Text without control characters; where a spreadsheet takes it for a formula, with an apostrophe before it, also
-        after a semicolon or a line break. Numbers, stored as text too, such as a group "-1", are unchanged.
+        Text without control characters, in which an apostrophe precedes what a spreadsheet would take for a formula, at
+        the start or after a semicolon or a line break. Numbers are unchanged, also those stored as text, such as the
+        name "-1" of a group.
     """
     text = "|".join(item) if isinstance(item, list) else item
     if not isinstance(text, str) or _is_number(text):
