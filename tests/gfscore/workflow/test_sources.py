@@ -49,6 +49,10 @@ def test_names_of_classes_belong_to_who_shows_them():
     assert SCRIPTS / "gfscore/core/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
 
 
+def test_the_look_of_figures_belongs_to_who_draws_them():
+    assert SCRIPTS / "gfscore/show/drawing/gfscore.mplstyle" in sources_of(SCRIPTS / "plot_figures.py")
+
+
 def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():
     for path in SCRIPTS.rglob("*.py"):
         imported = set()

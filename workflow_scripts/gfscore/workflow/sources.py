@@ -13,8 +13,11 @@ MODULE = rf"{PACKAGE}[\w.]*"
 FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
 TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
-TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.csv)["']""")
+TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.(?:csv|mplstyle))["']""")
 DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
+
+DATA_FILES = (".csv", ".mplstyle")
+"""Ends of the names of data files that modules read: tables, and the look of figures."""
 
 WORKFLOW = (
     *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
@@ -30,7 +33,7 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
     """Source files of a script: itself, the modules of the package that it imports, transitively, and their data files.
 
     No code is run. Counted are import statements anywhere in a file, quoted module names
-    ("gfscore.images.attributes.digits") and names of CSV files in the folder of a module, and all files of a package
+    ("gfscore.images.attributes.digits") and names of data files in the folder of a module, and all files of a package
     that discovers its modules with pkgutil.iter_modules: a new metric changes the steps that use all metrics. Imports
     for types (if TYPE_CHECKING) and gfscore/__init__.py, which affect no result, are not counted.
 
@@ -70,7 +73,7 @@ def named_in(path: Path, folder: Path) -> set[Path]:
 
     files = files_of(names, folder)
     for name in names:
-        if name.endswith(".csv") and (path.parent / name).is_file():
+        if name.endswith(DATA_FILES) and (path.parent / name).is_file():
             files.add(path.parent / name)
     if DISCOVERY.search(text):
         files.update(path.parent.glob("*.py"))
