@@ -113,13 +113,13 @@ def code(rule_name):
 
     def files(wildcards):
         if wildcards.get("measure"):
-            modules = modules_of_measure(plan.measures[wildcards.measure])
+            modules = all_modules_of(plan.measures[wildcards.measure])
         elif wildcards.get("audit"):
-            modules = modules_of_kinds(plan.audits[wildcards.audit].measures.values())
+            modules = declaring_modules(plan.audits[wildcards.audit].measures.values())
         elif wildcards.keys():
             modules = ()
         else:
-            modules = modules_of_kinds(measure for audit in plan.selected for measure in audit.measures.values())
+            modules = declaring_modules(measure for audit in plan.selected for measure in audit.measures.values())
         return code_of(rule_name, modules)
 
     return files

@@ -10,18 +10,27 @@ from gfscore.measures import NamedMeasure
 PACKAGE = "gfscore"
 # Regular expressions, since parsing all files of the package would take a fifth of the time of a dry run.
 MODULE = rf"{PACKAGE}[\w.]*"
-FROM = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
-IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
-TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
-TEXT = re.compile(rf"""["']({MODULE}|[^"'\s]*\.(?:csv|mplstyle))["']""")
-DISCOVERY = re.compile(r"\biter_modules\(__path__\)")
+FROM_IMPORT = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
+PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
+TYPE_CHECKING_BLOCK = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
+QUOTED_NAME = re.compile(rf"""["']({MODULE}|[^"'\s]*\.(?:csv|mplstyle))["']""")
+DISCOVERS_MODULES = re.compile(r"\biter_modules\(__path__\)")
 
 DATA_FILES = (".csv", ".mplstyle")
 """Ends of the names of data files that modules read: tables, and the look of figures."""
 
 WORKFLOW = (
-    *("rules/**/*", "workflow_scripts/**/*", "envs/*", "profiles/**/*"),
-    *("config.yaml", "configs/*.yaml", "requirements.lock", "tools/install.py", "LICENSE", "CITATION.cff", "README.md"),
+    "rules/**/*",
+    "workflow_scripts/**/*",
+    "envs/*",
+    "profiles/**/*",
+    "config.yaml",
+    "configs/*.yaml",
+    "requirements.lock",
+    "tools/install.py",
+    "LICENSE",
+    "CITATION.cff",
+    "README.md",
 )
 """Glob patterns of the workflow's files, besides its Snakefile."""
 
@@ -34,8 +43,9 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
 
     No code is run. Counted are import statements anywhere in a file, quoted module names
     ("gfscore.images.attributes.digits") and names of data files in the folder of a module, and all files of a package
-    that discovers its modules with pkgutil.iter_modules: a new metric changes the steps that use all metrics. Imports
-    for types (if TYPE_CHECKING) and gfscore/__init__.py, which affect no result, are not counted.
+    that discovers its modules with pkgutil.iter_modules: a new metric changes the steps that use all metrics. An
+    __init__.py counts only where its package itself is imported from. Imports for types (if TYPE_CHECKING) and
+    gfscore/__init__.py, which affect no result, are not counted.
 
     Parameters
     ----------
@@ -63,19 +73,19 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
 @cache
 def named_in(path: Path, folder: Path) -> set[Path]:
     """Paths of the package's files in a folder that one file imports or names."""
-    text = TYPES.sub("", path.read_text(encoding="utf-8"))
-    names = set(TEXT.findall(text))
-    for module, imported in FROM.findall(text):
+    text = TYPE_CHECKING_BLOCK.sub("", path.read_text(encoding="utf-8"))
+    names = set(QUOTED_NAME.findall(text))
+    for module, imported in FROM_IMPORT.findall(text):
         names.add(module)
         names.update(f"{module}.{name}" for name in re.findall(r"\w+", imported))
-    for imported in IMPORT.findall(text):
+    for imported in PLAIN_IMPORT.findall(text):
         names.update(re.findall(MODULE, imported))
 
     files = files_of(names, folder)
     for name in names:
         if name.endswith(DATA_FILES) and (path.parent / name).is_file():
             files.add(path.parent / name)
-    if DISCOVERY.search(text):
+    if DISCOVERS_MODULES.search(text):
         files.update(path.parent.glob("*.py"))
     return files
 
@@ -93,7 +103,7 @@ def files_of(names: Iterable[str], folder: Path) -> set[Path]:
     return files
 
 
-def modules_of_kinds(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
+def declaring_modules(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
     """Modules that declare these kinds of measures and the attacks in their settings, sorted."""
     modules: set[str] = set()
     for measure in measures:
@@ -102,9 +112,9 @@ def modules_of_kinds(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
     return tuple(sorted(modules))
 
 
-def modules_of_measure(measure: NamedMeasure) -> tuple[str, ...]:
+def all_modules_of(measure: NamedMeasure) -> tuple[str, ...]:
     """Names, sorted, of all modules that a measure consists of: its declarations, and what computes and imports it."""
-    modules = set(modules_of_kinds([measure]))
+    modules = set(declaring_modules([measure]))
     for function in (measure.kind.function, measure.kind.imported):
         if function:
             modules.add(function.partition(":")[0])
