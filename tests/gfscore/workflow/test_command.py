@@ -1,5 +1,7 @@
 """The command gfscore: what its exit status says."""
 
+import errno
+import gzip
 import os
 import shutil
 import subprocess
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from gfscore.core.files import read_json, write_json
+from gfscore.workflow import gate
 from gfscore.workflow.command import STATES, main
 from helpers.finished_audits import finished_audit
 
@@ -64,6 +67,31 @@ def test_gate_is_an_error_where_anything_that_the_verdict_rests_on_is_another(ca
     assert main(["gate", "toy"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (gzip.BadGzipFile("not a gzipped file"), "not a gzipped file"),
+        (PermissionError(errno.EACCES, "Permission denied", "results/a.json"), "results/a.json: Permission denied"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (OSError(), "OSError"),
+        (RuntimeError("unforeseen"), "unforeseen"),
+    ],
+)
+def test_a_gate_that_fails_says_why_and_leaves_no_report_of_an_earlier_run(
+    tmp_path, monkeypatch, capsys, error, expected
+):
+    def failing(_audit):
+        raise error
+
+    monkeypatch.setattr(gate, "current_verdict", failing)
+    report = tmp_path / "gate.xml"
+    report.write_text("an earlier one")
+    assert main(["gate", "toy", "--junit", str(report)]) == 3
+    for text in (capsys.readouterr().err, report.read_text()):
+        assert expected in text and "None" not in text
+        assert ("disk" in text) == ("No space left" in text)
+
+
 NETWORKS = {
     "weights": ("given/good.safetensors", lambda path: path.write_bytes(b"evil")),
     "weights that are gone": ("given/bad.safetensors", Path.unlink),
@@ -108,6 +136,8 @@ def test_gate_says_both_the_rule_of_the_verdict_and_the_one_of_now(capsys):
 def test_bundle_and_verify(capsys, tmp_path):
     assert main(["bundle", "toy", "--with", "logits"]) == 0
     assert main(["bundle", "toy"]) == 3
+    assert main(["bundle", "toy", "--to", "of a person"]) == 0
+    assert "verify 'of a person'" in capsys.readouterr().out
     folder = str(shutil.move("results/bundles/toy", tmp_path / "moved"))
     assert main(["verify", folder, "--require", "logits"]) == 0
     assert "not origin" in capsys.readouterr().out

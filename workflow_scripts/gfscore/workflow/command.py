@@ -7,17 +7,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from gfscore import VERSION
 from gfscore.core.errors import InputError
-from gfscore.core.names import harmless, printable
+from gfscore.core.names import harmless, printable, shell_word
 from gfscore.workflow.adjusting import command as adjusting
 from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.new_audit import command as new_audit
-
-if TYPE_CHECKING:
-    from gfscore.audit.verdicts.verdict import Verdict
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 """Exit status of the gate by verdict."""
@@ -108,16 +105,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except InputError as error:
-        return _error(str(error))
-    except MemoryError:
-        return _error("not enough memory; use a machine with more")
-    except OSError as error:
-        return _error(f"{error.filename or 'the disk'}: {error.strerror}; mend that, or name another folder")
+    except (InputError, MemoryError, OSError) as error:
+        return _error(_in_words(error))
     except Exception:
         # Python's own status, 1, would be taken for a verdict.
         traceback.print_exc()
         return ERROR
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory; use a machine with more"
+
+    from gfscore.networks.outputs import first_line
+
+    if isinstance(error, OSError):
+        if error.strerror:
+            return f"{error.filename or 'the disk'}: {error.strerror}; mend that, or name another folder"
+        # Errors of libraries, such as gzip.BadGzipFile, which name neither a file nor an error of the system.
+        return f"a file cannot be read or written: {first_line(error)}"
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def _error(message: str) -> int:
@@ -207,25 +216,20 @@ def _add_verify_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _gate(options: argparse.Namespace) -> int:
-    from gfscore.workflow.gate import current_verdict
-
-    verdict = _reported_verdict(options.audit, options.junit) if options.junit else current_verdict(options.audit)
-    print(harmless(f"{options.audit}: {verdict.sentence}"))
-    return STATES[verdict.verdict] if verdict.stops else 0
-
-
-def _reported_verdict(audit: str, report: Path) -> Verdict:
-    # Also where there is no verdict, lest the report of an earlier run be taken for this one's.
     from gfscore.show.exports.junit import write_junit, write_junit_error
     from gfscore.workflow.gate import current_verdict
 
     try:
-        verdict = current_verdict(audit)
-    except InputError as error:
-        write_junit_error(audit, str(error), report)
+        verdict = current_verdict(options.audit)
+    except Exception as error:
+        if options.junit:
+            # Otherwise the report of an earlier run would be taken for this one's.
+            write_junit_error(options.audit, _in_words(error), options.junit)
         raise
-    write_junit(audit, verdict, report)
-    return verdict
+    if options.junit:
+        write_junit(options.audit, verdict, options.junit)
+    print(harmless(f"{options.audit}: {verdict.sentence}"))
+    return STATES[verdict.verdict] if verdict.stops else 0
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -240,9 +244,8 @@ def _bundle(options: argparse.Namespace) -> int:
     target = options.to or BUNDLES / options.audit
     for message in write_bundle(options.audit, target, parts=options.parts, key=options.sign, report=_report):
         print(message)
-    print(
-        f"{printable(target)}: written and checked; check it again with: .venv/bin/gfscore verify {printable(target)}"
-    )
+    verify = f".venv/bin/gfscore verify {shell_word(str(target))}"
+    print(f"{printable(target)}: written and checked; check it again with: {verify}")
     return 0
 
 
