@@ -54,6 +54,19 @@ def test_the_validator_finds_no_error_and_reads_labels_with_the_names_of_their_c
     assert set(samples["files"]) == {"samples.csv", "toy.npz"}
 
 
+def test_a_dataset_in_a_file_of_the_same_name_as_its_description_is_another_file(tmp_path, manifest):
+    path = tmp_path / "samples.csv"
+    path.write_text("name,label\n")
+    write_croissant(
+        tmp_path / "toy", DatasetManifest(**manifest | {"path": str(path)}), SAMPLES, stated=DatasetStatement()
+    )
+    description = json.loads((tmp_path / "toy/croissant.json").read_text(encoding="utf-8"))
+    made, given = description["distribution"]
+    assert made["@id"] != given["@id"] and made["sha256"] != given["sha256"]
+    assert all(field["source"]["fileObject"]["@id"] == made["@id"] for field in description["recordSet"][1]["field"])
+    assert of_validator("croissant_records.py", str(tmp_path / "toy/croissant.json"), "samples")["errors"] == []
+
+
 def test_what_is_unknown_is_left_out(tmp_path, manifest):
     manifest["path"] = None
     without_images = SAMPLES.assign(image_digest=None, pixel_digest=None)

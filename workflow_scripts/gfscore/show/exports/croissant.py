@@ -46,7 +46,7 @@ OTHER_MEDIA_TYPE = "application/octet-stream"
 def write_croissant(
     folder: Path, manifest: DatasetManifest, samples: pd.DataFrame, *, stated: DatasetStatement
 ) -> None:
-    """Write croissant.json and, of every sample, its identifier, label and digest into samples.csv.
+    """Write croissant.json and, of every sample, its identifier, label and digest, if it has one, into samples.csv.
 
     Parameters
     ----------
@@ -77,26 +77,29 @@ def write_croissant(
         description["url"] = f"https://huggingface.co/datasets/{stated.hub}"
     if stated.licence:
         description["license"] = f"https://spdx.org/licenses/{stated.licence}"
-    description["distribution"] = _files(folder, manifest)
+    description["distribution"] = _files(folder, manifest, columns)
     description["recordSet"] = [_classes(manifest.classes), _samples(columns)]
     write_text(folder / METADATA, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
-def _files(folder: Path, manifest: DatasetManifest) -> list[Node]:
-    files = [_file(folder / SAMPLES, "Identifier, label and digest of every sample.")]
+def _files(folder: Path, manifest: DatasetManifest, columns: list[str]) -> list[Node]:
+    values = "Identifier, label and digest" if "image_digest" in columns else "Identifier and label"
+    files = [_file(folder / SAMPLES, SAMPLES, f"{values} of every sample.")]
     if manifest.path and Path(manifest.path).is_file():
-        files.append(_file(Path(manifest.path), "The data, which are no part of this description."))
+        path = Path(manifest.path)
+        # In a folder of its own, since it may be called samples.csv too.
+        identifier = f"data/{printable(path.name)}"
+        files.append(_file(path, identifier, "The data themselves, which are not in this folder."))
     return files
 
 
-def _file(path: Path, description: str) -> Node:
-    name = printable(path.name)
+def _file(path: Path, identifier: str, description: str) -> Node:
     return {
         "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
+        "@id": identifier,
+        "name": printable(path.name),
         "description": description,
-        "contentUrl": name,
+        "contentUrl": identifier,
         "contentSize": f"{path.stat().st_size} B",
         "encodingFormat": MEDIA_TYPES.get(path.suffix, OTHER_MEDIA_TYPE),
         "sha256": sha256_of_file(path),
