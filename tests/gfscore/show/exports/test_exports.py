@@ -452,7 +452,7 @@ VERDICT = "results/audits/toy/verdict.json"
 
 @pytest.fixture
 def steps(root):
-    """Two executions, the second of which made two results of what the first had made, and of a file of the user."""
+    """Two executions, the first of files of the user, the second of what the first had made."""
     for name, text in {
         DATA_STEP: '"""Open a dataset."""\n', JUDGE_STEP: '"""Judge an audit.\n\nMore."""\n', "CITATION.cff": "", "README.md": "",
     }.items():  # fmt: skip
@@ -460,7 +460,7 @@ def steps(root):
         (root / name).write_text(text)
     first = StepRun(
         script=DATA_STEP, name="fetch_dataset/toy", started=10, ended=20,
-        inputs=["/home/me/my images", DATA_STEP], outputs=[MANIFEST, "results/datasets/toy.parquet"],
+        inputs=["/home/me/my images", "/home/me/old/my images", DATA_STEP], outputs=[MANIFEST, "results/datasets/toy.parquet"],
     )  # fmt: skip
     second = StepRun(
         script=JUDGE_STEP, name="judge_audit/toy", started=30, ended=1_700_000_100.9,
@@ -496,8 +496,8 @@ def test_executions_of_steps_name_script_inputs_outputs_and_times(root, tmp_path
     assert ids(run["result"]) == {VERDICT, *figures}
     assert (run["startTime"], run["endTime"]) == ("1970-01-01T00:00:30+00:00", "2023-11-14T22:15:00+00:00")
     assert run["description"] == "Judge an audit."
-    given = entities["#execution-of-fetch_dataset/toy"]["object"]
-    assert entities[given["@id"]]["name"] == "my images"
+    given = ids(entities["#execution-of-fetch_dataset/toy"]["object"])
+    assert [entities[identifier]["name"] for identifier in given] == ["my images", "my images"]
     assert "/home/me" not in (tmp_path / "crate/ro-crate-metadata.json").read_text()
     whole = entities["#run-of-toy"]
     assert (whole["startTime"], whole["endTime"]) == ("1970-01-01T00:00:10+00:00", run["endTime"])

@@ -454,15 +454,20 @@ def _add_how_to_step(crate: ROCrate, script: Entity, source: Path, *, position: 
 
 
 def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
-    # A file, or the files of a folder. What is not in the crate is named; a file of the user by its last part alone.
+    # A file, or the files of a folder. What is not in the crate is named; a file of the user without its folder.
     in_crate = []
     for entity in crate.data_entities:
         if entity.id == path or entity.id.startswith(f"{path}/"):
             in_crate.append(entity)
     if in_crate:
         return in_crate
-    name = path if Path(path).parts[0] == "results" else Path(path).name
-    identifier = f"#file-{quote(name)}"
+    if Path(path).parts[0] == "results":
+        name = path
+        identifier = f"#file-{quote(name)}"
+    else:
+        # Files of one name in several folders are different files.
+        name = Path(path).name
+        identifier = f"#file-{hashlib.sha256(path.encode()).hexdigest()[:8]}-{quote(name)}"
     entity = crate.get(identifier) or _add_entity(
         crate, identifier, "CreativeWork", name=name, description="A file of the run that is not in this crate"
     )
