@@ -318,14 +318,16 @@ def _add_workflow(
 
     source_code = {"@type": ["File", "SoftwareSourceCode"]}
     for path in paths:
-        if path in executed and published_code:
-            _add_file(crate, root, Path(path), url=executed[path]["url"])
-        elif path in scripts:
-            _add_file(crate, root, Path(path), **source_code, **executed[path])
-        elif path != snakefile:
+        if path not in executed:
             _add_file(crate, root, Path(path))
-        if path in scripts and published_code:
-            crate.add_file(f"{published_code}{path}", properties={**source_code, **executed[path]})
+        elif published_code:
+            # What was executed is the file on the web; the copy names its address.
+            _add_file(crate, root, Path(path), url=executed[path]["url"])
+            if path in scripts:
+                crate.add_file(f"{published_code}{path}", properties={**source_code, **executed[path]})
+        elif path in scripts:
+            # Not the Snakefile, which add_workflow has added.
+            _add_file(crate, root, Path(path), **source_code, **executed[path])
     readme = crate.get("README.md")
     if readme:
         readme["about"] = crate.root_dataset
