@@ -119,15 +119,15 @@ def write_crate(
     config : mapping
         Configuration of the run, plain data.
     inputs : collection of path
-        Manifests with the digests of datasets and models that were measured.
+        Manifests, which hold the digests of the datasets and models.
     outputs : iterable of path
         Files and folders of the audit.
     steps : sequence of StepRun
-        Executions of steps that made inputs and outputs, in the order of their start. The files between them are named
-        and left out. Without any the crate is a Workflow Run Crate, and claims no more.
+        Executions of the steps that made inputs and outputs, in the order of their start. Intermediate files are named
+        but not copied. Without steps the crate does not claim the profile Provenance Run Crate.
     stated : ExportSettings
-        Author, publisher and licence of the results, and where the code is published: what was executed is then named
-        by its address, and the copies in the crate say it.
+        Author, publisher and licence of the results, and the address at which the code is published. Where there is
+        one, the files that were executed are those at the address, and their copies in the crate name it.
     audit, title : str
         Name and title of the audit.
     sentence : str
@@ -159,8 +159,8 @@ def write_crate(
     )
 
     text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
-    properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
-    configuration = crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=properties)
+    configuration_properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
+    configuration = crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=configuration_properties)
     for path in inputs:
         _require_without_queries(path, read_json(root / path))
     objects = [configuration]
@@ -175,12 +175,12 @@ def write_crate(
             parameters.append(_add_parameter(crate, file.stem, entity, file.name))
     main_workflow["output"] = parameters
 
-    properties = {"name": f"Run of the audit {audit}", "description": sentence, "actionStatus": COMPLETED}
+    run_properties = {"name": f"Run of the audit {audit}", "description": sentence, "actionStatus": COMPLETED}
     if steps:
-        properties["startTime"] = _time(steps[0].started)
-    properties["endTime"] = _time(max([finished, *(step.ended for step in steps)]))
+        run_properties["startTime"] = _time(steps[0].started)
+    run_properties["endTime"] = _time(max([finished, *(step.ended for step in steps)]))
     run = crate.add_action(
-        main_workflow, identifier=f"#run-of-{audit}", object=objects, result=results, properties=properties
+        main_workflow, identifier=f"#run-of-{audit}", object=objects, result=results, properties=run_properties
     )
     actions = [run]
     if steps:
