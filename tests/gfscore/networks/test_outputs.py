@@ -1,5 +1,6 @@
 """Logits of networks that return something else: a softmax or sigmoid, one number, or several arrays."""
 
+import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from gfscore.networks.classifier import open_classifier
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.model_source import model_sources
 from gfscore.networks.onnx_graphs import onnx_head
-from gfscore.networks.outputs import HEADS, SeveralOutputs
+from gfscore.networks.outputs import HEADS, TOLERANCE, Head, Output, SeveralOutputs, log_softmax, require_head
 from gfscore.networks.wrappers import tensors_in
 from gfscore.statistics.logits import FLOOR
 from helpers import own_files
@@ -251,6 +252,19 @@ def test_what_is_no_head_is_none(tmp_path, nodes):
     assert onnx_head(onnx.load(entry["path"]), "scores") is None
 
 
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_the_message_on_a_head_compares_numbers_of_one_scale(scale):
+    def logits_and_output(images):
+        logits = np.tile([0.0, -scale], (len(images), 1))
+        return logits, log_softmax(logits) + 3 * scale * TOLERANCE["float32"]
+
+    head = Head("log_softmax", logits_and_output, "float32")
+    with pytest.raises(InputError, match="differs") as refused:
+        require_head(head, IMAGES, where="m.onnx")
+    difference, allowed = map(float, re.findall(r"\d\S*\d(?=[,;])", str(refused.value)))
+    assert 2 * allowed < difference < 4 * allowed
+
+
 # ---- probabilities alone ----
 
 
@@ -318,6 +332,12 @@ def test_logarithms_of_one_sigmoid_are_those_of_both_classes(tmp_path, end):
 
 
 # ---- several outputs ----
+
+
+def test_outputs_are_named_with_their_shapes():
+    shapes = {(): "x ()", (2,): "x (n,)", (2, 3): "x (n, 3)", (2, 3, 4): "x (n, 3, 4)"}
+    assert {shape: str(Output("x", 0, shape)) for shape in shapes} == shapes
+
 
 SEVERAL = {
     "python": {"tuple": ("1", 1), "dict": ("scores", 1), "named": ("scores", 0), "object": ("logits", 0),

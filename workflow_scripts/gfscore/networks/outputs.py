@@ -114,10 +114,11 @@ class Output:
 
     def __str__(self) -> str:
         """Name and shape, in which n stands for the number of images."""
-        if len(self.shape) == 1:
-            return f"{self.name} (n,)"
-        sides = ", ".join(map(str, self.shape[1:]))
-        return f"{self.name} (n, {sides})" if sides else f"{self.name} (n)"
+        if not self.shape:
+            return f"{self.name} ()"
+        sides = ", ".join(["n", *map(str, self.shape[1:])])
+        comma = "," if len(self.shape) == 1 else ""
+        return f"{self.name} ({sides}{comma})"
 
 
 class SeveralOutputs(InputError):
@@ -297,13 +298,12 @@ def require_head(head: Head, images: Images, *, where: object) -> None:
     if applied.shape == outputs.shape:
         distance = float(np.abs(applied - outputs).max())
 
-    tolerance = TOLERANCE[head.number_type]
-    largest = max(1.0, float(np.abs(outputs).max()))
+    allowed = TOLERANCE[head.number_type] * max(1.0, float(np.abs(outputs).max()))
     # NaN, for which every comparison is false, must be refused too.
-    if not distance <= tolerance * largest:
+    if not distance <= allowed:
         raise InputError(
             f"{where}: its {head.name}, applied to the values before it, differs from the output of the file by "
-            f"{distance:.1e}, above {tolerance:g}; export the network without its last {head.name}, so that it gives "
+            f"{distance:.1e}, above {allowed:.1e}; export the network without its last {head.name}, so that it gives "
             "logits"
         )
 
