@@ -175,11 +175,11 @@ def _without_gradients(graph: GraphSession, logits: GraphLogits, run: Run, numbe
     if logits.head:
         names = [logits.tensor, logits.output]
 
-        def both(images: Images) -> tuple[Logits, Logits]:
+        def logits_and_output(images: Images) -> tuple[Logits, Logits]:
             before, after = graph.values(images, names)
             return before, after
 
-        head = Head(logits.head, both, number_type)
+        head = Head(logits.head, logits_and_output, number_type)
         require_head(head, probe_images(graph.image_shape), where=graph.path)
     return Classifier(
         architecture="ONNX graph",

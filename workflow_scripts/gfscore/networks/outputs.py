@@ -242,14 +242,14 @@ class Head:
     ----------
     name : str
         A key of HEADS.
-    both : callable
+    logits_and_output : callable
         From images to the logits before the operator and to the output of the graph.
     number_type : str
         Number type of the output, a key of TOLERANCE.
     """
 
     name: str
-    both: Callable[[Images], tuple[NDArray[np.floating], NDArray[np.floating]]]
+    logits_and_output: Callable[[Images], tuple[NDArray[np.floating], NDArray[np.floating]]]
     number_type: str
 
 
@@ -289,7 +289,7 @@ def require_head(head: Head, images: Images, *, where: object) -> None:
     InputError
         Naming `where`, the file.
     """
-    logits, outputs = head.both(images)
+    logits, outputs = head.logits_and_output(images)
     logits = np.asarray(logits, dtype=np.float64).reshape(len(logits), -1)
     outputs = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
 

@@ -126,10 +126,10 @@ def _before_head(
     # Of one output z the logits are (0, z), and the head belongs to z alone.
     columns = slice(1, None) if classifier.one_column else slice(None)
 
-    def both(images: Images) -> tuple[Logits, Logits]:
+    def logits_and_output(images: Images) -> tuple[Logits, Logits]:
         return classifier.logits(images)[:, columns], with_head.logits(images)[:, columns]
 
-    head = Head(head_name, both, classifier.number_type)
+    head = Head(head_name, logits_and_output, classifier.number_type)
     require_head(head, probe_images(settings["image_shape"]), where=path)
     words = output_words(one_column=classifier.one_column, logarithms=False, head=head_name)
     return replace(classifier, head=head, outputs=words)
