@@ -7,7 +7,7 @@ normalisation), batch statistics and randomised defences.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,31 @@ from gfscore.networks.outputs import Images, Logits, StoredPixels, first_line
 SAMPLES = 8
 """Number of images that are computed again, spread over all batches."""
 
-REPEATED = {True: 1e-3, False: 0.05}
-"""Largest difference between two runs on one image, relative to the range of the logits: in float32 (True), and in
-faster arithmetic (False)."""
 
-ALONE = {True: 0.05, False: 0.2}
-"""Largest difference between an image alone and in its batch, relative to the range of the logits, in float32 (True)
-and in faster arithmetic (False). Rounding alone causes 1e-5 in float32 and 0.05 in bfloat16; the rest is a margin for
-networks that round internally (integers, adaptive solvers)."""
+class Tolerances(NamedTuple):
+    """Largest differences between two computations of one image's logits that count as rounding.
 
-OFFSET = {True: 1e-5, False: 2**-5}
-"""Rounding error of logits far from 0, relative to the largest."""
+    Attributes
+    ----------
+    repeated : float
+        Between two runs on the image, relative to the range of the logits.
+    alone : float
+        Between the image alone and in its batch, relative to the range of the logits. Rounding causes 1e-5 in float32
+        and 0.05 in bfloat16; the rest is a margin for networks that round internally (integers, adaptive solvers).
+    offset : float
+        Added to both, relative to the largest logit: rounding of logits far from 0.
+    """
+
+    repeated: float
+    alone: float
+    offset: float
+
+
+OF_FLOAT32 = Tolerances(repeated=1e-3, alone=0.05, offset=1e-5)
+"""Tolerances of plain float32."""
+
+WIDER = Tolerances(repeated=0.05, alone=0.2, offset=2**-5)
+"""Tolerances of faster arithmetic, which rounds more coarsely."""
 
 
 def spread_over(n: int, samples: int) -> NDArray[np.int64]:
@@ -37,7 +51,7 @@ def spread_over(n: int, samples: int) -> NDArray[np.int64]:
 
 
 def rounds_finely(number_type: str) -> bool:
-    """Whether logits in a number type are rounded as finely as in float32 at least, or nearly so, as in float16."""
+    """Whether OF_FLOAT32 fits logits in a number type: False for bfloat16, whose rounding needs WIDER."""
     return number_type != "bfloat16"
 
 
@@ -47,7 +61,7 @@ def require_invariant(
     rows: NDArray[np.int64],
     logits: Logits,
     *,
-    plain: bool,
+    tolerances: Tolerances,
     where: str,
 ) -> None:
     """Refuse logits of an image that differ between its batch and the image alone, or from run to run.
@@ -62,8 +76,8 @@ def require_invariant(
         The images of the batch that are computed again one by one, (m,).
     logits : ndarray
         Logits (b, K) of the batch. Non-finite ones are not checked, since score_models refuses them.
-    plain : bool
-        Whether the arithmetic is plain float32.
+    tolerances : Tolerances
+        OF_FLOAT32 or WIDER, whichever the arithmetic needs.
     where : str
         The classifier, for messages.
 
@@ -74,22 +88,22 @@ def require_invariant(
     if not rows.size or not np.isfinite(logits).all():
         return
     spread = np.ptp(logits.astype(np.float64))
-    offset = OFFSET[plain] * np.abs(logits).max()
+    offset = tolerances.offset * np.abs(logits).max()
     alone = np.stack([_logits_alone(run, images[row], logits.shape[1], where) for row in rows])
     distances = _distances(alone, logits[rows])
     worst = np.argmax(distances)
-    # Comparisons are written so that NaN, for which every comparison is false, is refused too.
-    if distances[worst] <= offset + REPEATED[plain] * spread:
+    if distances[worst] <= offset + tolerances.repeated * spread:
         return
 
+    # The worst image is run once more, to tell a random network from one whose images depend on their batch.
     again = _logits_alone(run, images[rows[worst]], logits.shape[1], where)
     (repeated,) = _distances(again[None], alone[worst][None])
-    if not repeated <= offset + REPEATED[plain] * spread:
+    if repeated > offset + tolerances.repeated * spread:
         raise InputError(
             f"{where}: the logits of one image differ by {repeated:.3g} from run to run (range of all logits "
             f"{spread:.3g}), so the network is random; disable dropout and random layers in evaluation, or seed them"
         )
-    if not distances[worst] <= offset + ALONE[plain] * spread:
+    if distances[worst] > offset + tolerances.alone * spread:
         raise InputError(
             f"{where}: the logits of one image differ by {distances[worst]:.3g} between a batch and the image alone "
             f"(range of all logits {spread:.3g}), so they depend on the other images; disable batch statistics, such "
@@ -122,6 +136,7 @@ def _logits_alone(
 
 
 def _distances(first: NDArray[np.float64], second: NDArray[np.floating]) -> NDArray[np.float64]:
+    # Largest difference of each row; inf for NaN, which exceeds every tolerance.
     with np.errstate(invalid="ignore"):
         differences = np.abs(first - second).max(axis=1)
     return np.where(np.isnan(differences), np.inf, differences)

@@ -10,7 +10,15 @@ import torch
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.networks.batch_invariance import SAMPLES, require_invariant, rounds_finely, spread_over
+from gfscore.networks.batch_invariance import (
+    OF_FLOAT32,
+    SAMPLES,
+    WIDER,
+    Tolerances,
+    require_invariant,
+    rounds_finely,
+    spread_over,
+)
 from gfscore.networks.batches import computed_ahead, fitting_batch_size, in_batches
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import device_of, move_to, refuse_small_gpu, resolve_device
@@ -85,8 +93,8 @@ def extract_logits(
         except Exception as error:
             refuse_small_gpu(error, where=where)
             raise
-        plain = precision == FULL and rounds_finely(classifier.number_type)
-        extraction = _Extraction(classifier, device=device, plain=plain, where=where)
+        tolerances = OF_FLOAT32 if precision == FULL and rounds_finely(classifier.number_type) else WIDER
+        extraction = _Extraction(classifier, device=device, tolerances=tolerances, where=where)
         logits = extraction.run(images, size)
     return images.sample_id, images.labels, logits
 
@@ -94,10 +102,10 @@ def extract_logits(
 class _Extraction:
     """Logits of an image set in chunks, which are checked one by one, to fail early."""
 
-    def __init__(self, classifier: Classifier, *, device: str, plain: bool, where: str) -> None:
+    def __init__(self, classifier: Classifier, *, device: str, tolerances: Tolerances, where: str) -> None:
         self.classifier = classifier
         self.device = device
-        self.plain = plain
+        self.tolerances = tolerances
         self.where = where
         self.classes: int | None = None
 
@@ -122,7 +130,7 @@ class _Extraction:
                 chunk,
                 repeated_rows[inside] - start,
                 chunk_logits,
-                plain=self.plain,
+                tolerances=self.tolerances,
                 where=self.where,
             )
             logits.append(chunk_logits)

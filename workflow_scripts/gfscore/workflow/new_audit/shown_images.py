@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven
-from gfscore.networks.batch_invariance import SAMPLES, require_invariant, rounds_finely, spread_over
+from gfscore.networks.batch_invariance import (
+    OF_FLOAT32,
+    SAMPLES,
+    WIDER,
+    require_invariant,
+    rounds_finely,
+    spread_over,
+)
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import Classifier, open_classifier
 from gfscore.networks.device_choice import threads_for_size
@@ -131,8 +138,8 @@ def look_at(
         logits = network.logits(pictures)
         check_logits(logits, labels, where=model.path)
         rows = spread_over(len(pictures), SAMPLES)
-        plain = rounds_finely(opened.classifier.number_type)
-        require_invariant(network.logits, pictures, rows, logits, plain=plain, where=model.path)
+        tolerances = OF_FLOAT32 if rounds_finely(opened.classifier.number_type) else WIDER
+        require_invariant(network.logits, pictures, rows, logits, tolerances=tolerances, where=model.path)
         output_words = list(opened.words)
         if opened.classifier.head is not None:
             require_head(opened.classifier.head, pictures, where=model.path)
