@@ -1,6 +1,5 @@
 """Correctness of a batch of images under common corruptions: copies of the dataset, or drawn from seeds."""
 
-from collections.abc import Callable, Iterable
 from itertools import product
 from zlib import crc32
 
@@ -16,9 +15,6 @@ from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import RowGenerators
 from gfscore.statistics.margins import predictions
 
-Conditions = Iterable[tuple[str, int]]
-"""Pairs of a corruption and a severity."""
-
 
 def measure_batch(
     classifier: Classifier,
@@ -29,7 +25,7 @@ def measure_batch(
     seeds: NDArray[np.uint64],
     copies: Copies | None = None,
 ) -> SampleColumns:
-    """Correctness of a batch under every corruption and severity, one row each.
+    """Correctness of a batch under every corruption and severity, one row per sample and condition.
 
     Parameters
     ----------
@@ -53,15 +49,21 @@ def measure_batch(
         value, 1 where it is the label, else 0; corruption; severity; censored, always false.
     """
     if copies is None:
-        conditions, corrupted = _drawn_copies(images, settings, seeds)
+        conditions = tuple(product(settings.corruptions or PARAMETERS, settings.severities or range(1, SEVERITIES + 1)))
     else:
-        conditions, corrupted = copies.conditions, copies.corrupted
+        conditions = copies.conditions
 
     predicted = []
     corruptions = []
     severities = []
     for corruption, severity in conditions:
-        logits = classifier.logits(corrupted(corruption, severity))
+        if copies is None:
+            # A corruption draws the same whatever else the settings name.
+            rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
+            corrupted = corrupt(images, corruption, severity, rng=rng)
+        else:
+            corrupted = copies.corrupted(corruption, severity)
+        logits = classifier.logits(corrupted)
         predicted.append(predictions(logits, labels))
         corruptions.append(corruption)
         severities.append(severity)
@@ -76,16 +78,3 @@ def measure_batch(
         "corruption": np.repeat(np.array(corruptions, dtype=object), samples),
         "severity": np.repeat(severities, samples),
     }
-
-
-def _drawn_copies(
-    images: NDArray[np.float32], settings: Corruption, seeds: NDArray[np.uint64]
-) -> tuple[Conditions, Callable[[str, int], NDArray[np.float32]]]:
-    def corrupted(corruption: str, severity: int) -> NDArray[np.float32]:
-        # A corruption draws the same whatever else the settings name.
-        rng = RowGenerators(seeds, crc32(corruption.encode()) * 8 + severity)
-        return corrupt(images, corruption, severity, rng=rng)
-
-    corruptions = settings.corruptions or PARAMETERS
-    severities = settings.severities or range(1, SEVERITIES + 1)
-    return product(corruptions, severities), corrupted
