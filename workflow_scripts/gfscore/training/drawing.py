@@ -9,15 +9,17 @@ from torch import Tensor
 from torch.nn import Module, functional
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import HALF
 from gfscore.images.sources.generator_file import NetworkGenerator
 from gfscore.networks.devices import require_device
 from gfscore.networks.outputs import first_line
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.draws import Draws, seeds_of_samples
 
-BEYOND = 0.001
-"""How far outputs may lie beyond their range, as a share of it, and are clipped: rounding."""
+RANGE_TOLERANCE = 0.001
+"""Share of output_range by which outputs may exceed it through rounding; they are clipped."""
+
+LEAST_RANGE_USED = 0.5
+"""Share of output_range; the images of a correct generator span more than this."""
 
 MOST_CHANNELS = 4
 
@@ -27,8 +29,8 @@ def draw_images(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Labelled images of a generator.
 
-    The classes take turns, and a sample's latent belongs to its row, so more samples per class begin with those of
-    fewer: whole batches are drawn, and surplus images are dropped.
+    Row i has class i % K and a latent seeded by i. Batches are always full and the surplus is dropped, so that a larger
+    samples_per_class begins with the images of a smaller one.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def draw_images(
 def _require_range_used(images: NDArray[np.float32], settings: NetworkGenerator, where: Path | str) -> None:
     low = images.min()
     high = images.max()
-    if high - low <= HALF:
+    if high - low <= LEAST_RANGE_USED:
         black, white = settings.output_range
         lowest = black + (white - black) * low
         highest = black + (white - black) * high
@@ -119,20 +121,19 @@ def _unit_range(output: object, output_range: list[float], rows: NDArray[np.int6
         raise _wrong_output(str(tuple(output.shape)), len(rows), where)
 
     black, white = output_range
-    pixels = (output.float() - black) / (white - black)
-    low = pixels.amin(dim=(1, 2, 3))
-    high = pixels.amax(dim=(1, 2, 3))
+    values = output.float()
+    low = values.amin(dim=(1, 2, 3))
+    high = values.amax(dim=(1, 2, 3))
+    tolerance = RANGE_TOLERANCE * (white - black)
     # Negated, so that NaN, for which every comparison is false, is refused too.
-    wrong = (~((low >= -BEYOND) & (high <= 1 + BEYOND))).nonzero()
+    wrong = (~((low >= black - tolerance) & (high <= white + tolerance))).nonzero()
     if len(wrong):
         row = int(wrong[0])
-        lowest = float(black + (white - black) * low[row])
-        highest = float(black + (white - black) * high[row])
         raise InputError(
-            f"{where}: sample {rows[row]} has values from {lowest:.6g} to {highest:.6g}, outside output_range "
-            f"{output_range}; correct that, or the generator"
+            f"{where}: sample {rows[row]} has values from {float(low[row]):.6g} to {float(high[row]):.6g}, outside "
+            f"output_range {output_range}; correct that, or the generator"
         )
-    return pixels.clamp(0, 1)
+    return ((values - black) / (white - black)).clamp(0, 1)
 
 
 def _wrong_output(form: str, latents: int, where: Path | str) -> InputError:
