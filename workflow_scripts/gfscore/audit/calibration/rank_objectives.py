@@ -4,7 +4,7 @@ A Spearman correlation changes only where two scores change order, so it is dete
 between crossings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
@@ -21,18 +21,24 @@ from gfscore.audit.calibration.piecewise_objectives import (
 from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, two_phase_grid
 from gfscore.audit.settings import Temperatures
 from gfscore.core.errors import InputError
-from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.curves import ScoreCurves, ScoresAt
 from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
 
 MOST_RANKED = 100
 """Largest number of classes, or models, for which all crossings are found. About K^2 / 2 pairs may cross; for more of
 them the paper's grid is searched."""
 
+WindowMinimum = Callable[
+    [NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]
+]
+"""From centred_ranks (R, K) of R rankings, and first, center and last (S,), to the smallest Spearman (S,) between the
+ranking at T and those of its window: the window of a stretch holds the rankings first..last around ranking center."""
+
 
 def cross_model_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
-    """Eq. 8 as written, attack_free.cross_model_accuracy.
+    """Spearman over models between aggregate score and clean accuracy (GF-Score, Eq. 8 as written), as stretches.
 
     Exact for up to MOST_RANKED models; for more of them on the paper's grid and at T = 1.
 
@@ -91,7 +97,7 @@ def _across_models(
 def within_model_class_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> WithinModels:
-    """Agreement of class scores with class accuracies, attack_free.within_model_class_accuracy.
+    """Mean over models of the Spearman over classes between class scores and class accuracies.
 
     Exact for up to MOST_RANKED classes; for more of them on the paper's grid and at T = 1.
 
@@ -102,11 +108,12 @@ def within_model_class_accuracy(
         Clean accuracy of each class, NaN for a class without samples.
     settings : Temperatures
     """
-    present = curves[0].n > 0
-    exact = bool(present.sum() <= MOST_RANKED)
+    # All models are scored on the same samples.
+    sampled = curves[0].n > 0
+    exact = bool(sampled.sum() <= MOST_RANKED)
     if exact:
         stretches_of_models = [Stretches.between(_boundaries(curve, settings.low, settings.high)) for curve in curves]
-        stretches = _common(stretches_of_models, settings)
+        stretches = _common_refinement(stretches_of_models, settings)
         fixed = np.ones(len(stretches.first), dtype=bool)
     else:
         temperatures = _grid(attack_free.within_model_class_accuracy(curves, class_accuracy), settings)
@@ -115,16 +122,16 @@ def within_model_class_accuracy(
         # The position of the fine grid depends on the accuracies.
         fixed = np.isin(temperatures, coarse_grid(settings))
 
-    accuracy_ranks = ranks(class_accuracy[:, present])
+    accuracy_ranks = ranks(class_accuracy[:, sampled])
     class_ranks = []
     stretch_of_model = []
     by_model = []
     for curve, stretches_of_model, accuracy in zip(curves, stretches_of_models, accuracy_ranks, strict=True):
-        scores = ranks(_present(curve)(stretches_of_model.middle))
+        scores = ranks(_scores_of_sampled_classes(curve)(stretches_of_model.middle))
         position = stretches_of_model.holding(stretches.middle)
         class_ranks.append(scores)
         stretch_of_model.append(position)
-        by_model.append(_between(centred(scores), centred(accuracy))[position])
+        by_model.append(_spearman_of_centred(centred(scores), centred(accuracy))[position])
     return WithinModels(
         stretches, np.array(by_model), exact, class_ranks, np.array(stretch_of_model), accuracy_ranks, fixed
     )
@@ -133,7 +140,7 @@ def within_model_class_accuracy(
 def ranking_stability(
     curves: Sequence[ScoreCurves], settings: Temperatures, *, delta: float, endpoints_only: bool = False
 ) -> MeanOverModels:
-    """Eq. 9, attack_free.ranking_stability.
+    """Mean over models of the smallest Spearman between the class ranking at T and those within delta of T (Eq. 9).
 
     Exact, with all temperatures of the window, for up to MOST_RANKED classes; for more of them on the paper's grid and
     at T = 1, with a sampled window.
@@ -159,9 +166,9 @@ def ranking_stability(
         by_model = [objective([curve])(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)
 
-    smallest = _ends_of_window if endpoints_only else _smallest_in_window
-    stability = [_stability(curve, settings, delta, smallest) for curve in curves]
-    stretches = _common([stretches_of_model for stretches_of_model, _ in stability], settings)
+    window_minimum = _ends_of_window if endpoints_only else _smallest_in_window
+    stability = [_stability(curve, settings, delta, window_minimum) for curve in curves]
+    stretches = _common_refinement([stretches_of_model for stretches_of_model, _ in stability], settings)
     by_model = []
     for stretches_of_model, values in stability:
         by_model.append(values[stretches_of_model.holding(stretches.middle)])
@@ -173,45 +180,62 @@ def _grid(objective: attack_free.Objective, settings: Temperatures) -> NDArray[n
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
-def _stability(curve, settings, delta, smallest):
+def _stability(
+    curve: ScoreCurves, settings: Temperatures, delta: float, window_minimum: WindowMinimum
+) -> tuple[Stretches, NDArray[np.float64]]:
     # Stretches of one model's stability, which changes where a crossing meets T or an end of the window, and values.
-    low = settings.low
-    high = settings.high
-    boundaries = _boundaries(curve, low, high)
-    rankings = Stretches.between(boundaries)
+    boundaries = _boundaries(curve, settings.low, settings.high)
     shifted = np.concatenate([boundaries, boundaries - delta, boundaries + delta])
-    inside = shifted[(shifted > low) & (shifted < high)]
-    stretches = Stretches.between(joined(inside, low=low, high=high))
-    rows = centred(ranks(_present(curve)(rankings.middle)))
-    first = rankings.holding(np.clip(stretches.middle - delta, low, high))
-    center = rankings.holding(np.clip(stretches.middle, low, high))
-    last = rankings.holding(np.clip(stretches.middle + delta, low, high))
-    return stretches, smallest(rows, first, center, last)
+    stretches = Stretches.between(joined(shifted, low=settings.low, high=settings.high))
+
+    # The ranking at T, and the first and the last ranking of its window; the window ends where the search does.
+    rankings = Stretches.between(boundaries)
+    centred_ranks = centred(ranks(_scores_of_sampled_classes(curve)(rankings.middle)))
+    first = rankings.holding(stretches.middle - delta)
+    center = rankings.holding(stretches.middle)
+    last = rankings.holding(stretches.middle + delta)
+    return stretches, window_minimum(centred_ranks, first, center, last)
 
 
-def _smallest_in_window(rows, first, center, last):
-    squares = (rows**2).sum(axis=1)
+def _smallest_in_window(
+    centred_ranks: NDArray[np.float64],
+    first: NDArray[np.int64],
+    center: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    # Stretches with the same center share one product with all rankings of their windows.
+    squares = (centred_ranks**2).sum(axis=1)
     result = np.empty(len(center))
-    for group in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
-        start = first[group].min()
-        stop = last[group].max() + 1
-        middle = center[group[0]]
-        rho = correlation(rows[start:stop] @ rows[middle], squares[start:stop], squares[middle])
-        for index in group:
-            result[index] = rho[first[index] - start : last[index] + 1 - start].min()
+    for stretches in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
+        start = first[stretches].min()
+        stop = last[stretches].max() + 1
+        middle = center[stretches[0]]
+        covariance = centred_ranks[start:stop] @ centred_ranks[middle]
+        rho = correlation(covariance, squares[start:stop], squares[middle])
+        for stretch in stretches:
+            result[stretch] = rho[first[stretch] - start : last[stretch] + 1 - start].min()
     return result
 
 
-def _ends_of_window(rows, first, center, last):
-    return np.minimum(_between(rows[first], rows[center]), _between(rows[last], rows[center]))
+def _ends_of_window(
+    centred_ranks: NDArray[np.float64],
+    first: NDArray[np.int64],
+    center: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    at_center = centred_ranks[center]
+    return np.minimum(
+        _spearman_of_centred(centred_ranks[first], at_center), _spearman_of_centred(centred_ranks[last], at_center)
+    )
 
 
-def _between(rows, others):
-    # Spearman of centred ranks (..., K) with others.
-    return correlation((rows * others).sum(axis=-1), (rows**2).sum(axis=-1), (others**2).sum(axis=-1))
+def _spearman_of_centred(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Spearman of centred ranks (..., K).
+    return correlation((first * second).sum(axis=-1), (first**2).sum(axis=-1), (second**2).sum(axis=-1))
 
 
-def _common(stretches_of_models: Sequence[Stretches], settings: Temperatures) -> Stretches:
+def _common_refinement(stretches_of_models: Sequence[Stretches], settings: Temperatures) -> Stretches:
+    # Stretches of the boundaries of all models.
     boundaries = np.concatenate([stretches.last[:-1] for stretches in stretches_of_models])
     return Stretches.between(joined(boundaries, low=settings.low, high=settings.high))
 
@@ -219,8 +243,9 @@ def _common(stretches_of_models: Sequence[Stretches], settings: Temperatures) ->
 @lru_cache(maxsize=1 << 12)
 def _boundaries(curve: ScoreCurves, low: float, high: float) -> NDArray[np.float64]:
     # Cached, since several objectives search the same curves.
-    return rank_boundaries(_present(curve), low=low, high=high)
+    return rank_boundaries(_scores_of_sampled_classes(curve), low=low, high=high)
 
 
-def _present(curve):
+def _scores_of_sampled_classes(curve: ScoreCurves) -> ScoresAt:
+    # Of the classes that have samples.
     return lambda temperatures: curve(temperatures)[:, curve.n > 0]
