@@ -182,6 +182,32 @@ def test_a_proof_of_another_ball_or_of_other_samples_is_no_evidence_beside_an_at
     assert members == ["attack", "proof", "band"]
 
 
+def test_refuted_certificates_of_two_measures_are_two_findings():
+    tables, verdict = disagreeing()
+    row = {"dataset": "d", "threat": "none", "n": 100, "within_chance": False}
+    rows = [row | {"model": "model_0", "measure": name, "refuted": count} for name, count in (("one", 7), ("two", 9))]
+    rows.append(rows[0] | {"model": "model_1", "refuted": 8})
+    rows.append(rows[0] | {"model": "model_2", "refuted": 0, "within_chance": True})
+    tables.measures["refutations"] = pd.DataFrame(rows)
+    found = [item for item in findings_of(tables, verdict, MEASURES) if item.kind == "certificates_refuted"]
+    counts = {item.subject["measure"]: (item.numbers["refuted"], item.numbers["n"]) for item in found}
+    assert counts == {"one": (15, 200), "two": (9, 100)}
+
+
+def test_a_model_under_two_threats_is_told_from_itself():
+    tables, _ = disagreeing(models=2)
+    for frame in (tables.class_scores, tables.model_summary):
+        frame["threat"] = frame["model"].map({"model_0": "linf", "model_1": "l2"})
+        frame["model"] = "A"
+    undecided = model_verdict("A", "INCONCLUSIVE", 0.3)
+    verdict = verdict_of([undecided.model_copy(update={"threat": threat}) for threat in ("linf", "l2")])
+    sign = {"dataset": "d", "threat": "l2", "model": "A", "measure": ATTACK, "proof": True, "count": 3, "n": 9}
+    tables.measures["masking_signs"] = pd.DataFrame([sign])
+    found = {item.kind: item for item in findings_of(tables, verdict, MEASURES)}
+    assert sorted(found["undecided_models"].subject["models"]) == ["l2/A", "linf/A"]
+    assert found["gradients_masked"].subject["model"] == "l2/A"
+
+
 def test_the_terminal_says_it_in_at_most_twelve_lines():
     tables, verdict = disagreeing()
     lines = last_words("digits", with_findings(verdict, tables, MEASURES), page="results/audits/digits/report.html")

@@ -178,7 +178,7 @@ def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | No
 def _groups_differ(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
     low = f"{number(numbers['low_value'])} on {printable(subject['lowest'])}"
     high = f"{number(numbers['high_value'])} on {printable(subject['highest'])}"
-    values = f"{_name(subject['label'])}, {low}, {high}"
+    values = f"{_name(subject['model'])}, {low}, {high}"
     attribute = printable(subject["attribute"])
     sure = _with_confidence(confidence)
     if numbers["sure"]:

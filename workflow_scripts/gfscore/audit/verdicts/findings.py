@@ -122,7 +122,7 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
         *_of_models(tables, judged),
         *_of_metrics(tables, judged),
         *_of_few_samples(class_scores, judged),
-        *_of_undecided(verdict),
+        *_of_undecided(tables, verdict),
         *_of_calibration(tables),
         *_of_remedies(tables),
     ]
@@ -248,13 +248,9 @@ def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
     if table is None:
         return
     beyond = table[~table["within_chance"].astype(bool)]
-    if len(beyond):
-        numbers = {
-            "models": len(beyond),
-            "refuted": int(beyond["refuted"].sum()),
-            "n": int(beyond["n"].sum()),
-        }
-        yield Finding("certificates_refuted", {"measure": beyond["measure"].iloc[0]}, numbers)
+    for measure, rows in beyond.groupby("measure", sort=False):
+        numbers = {"refuted": int(rows["refuted"].sum()), "n": int(rows["n"].sum())}
+        yield Finding("certificates_refuted", {"measure": measure}, numbers)
 
 
 def _of_masking(tables: AuditTables) -> Iterator[Finding]:
@@ -262,7 +258,8 @@ def _of_masking(tables: AuditTables) -> Iterator[Finding]:
     if signs is None or signs.empty:
         return
     first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
-    subject = {"model": first["model"], "measure": first["measure"], "proof": bool(first["proof"])}
+    label = _labels_of_models(tables)[first["threat"], first["model"]]
+    subject = {"model": label, "measure": first["measure"], "proof": bool(first["proof"])}
     numbers = {
         "count": int(first["count"]),
         "n": int(first["n"]),
@@ -356,7 +353,7 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
     candidates = different if len(different) else sampled
     widest = candidates.sort_values("sampled_gap", ascending=False, kind="stable").iloc[0]
     subject = {
-        "label": widest["label"],
+        "model": widest["label"],
         "attribute": widest["attribute"],
         "measure": judged,
         "lowest": widest["sampled_lowest"],
@@ -411,7 +408,8 @@ def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
             return
 
 
-def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
+def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
+    labels = _labels_of_models(tables)
     for rule in verdict.rules:
         undecided = rule.models_with(INCONCLUSIVE)
         if not undecided:
@@ -432,7 +430,7 @@ def _of_undecided(verdict: Judgement) -> Iterator[Finding]:
             "held": len(open_samples),
             "most_open": max(open_samples, default=None),
         }
-        names = [candidate.model for candidate in rule.best_first(undecided)]
+        names = [labels[model.key] for model in rule.best_first(undecided)]
         yield Finding("undecided_models", {"models": names[:MOST_NAMED], "rule": rule.words}, numbers, rule.confidence)
 
 
@@ -465,6 +463,12 @@ def _of_remedies(tables: AuditTables) -> Iterator[Finding]:
     if models is not None:
         for row in remedies_in_short(models, tables.measures["remedy_classes"]).to_dict("records"):
             yield finding_of(row)
+
+
+def _labels_of_models(tables: AuditTables) -> dict[tuple[str, str], str]:
+    # Labels of all models of the audit, by threat and name.
+    models = tables.model_summary.drop_duplicates(KEY)
+    return dict(zip(zip(models["threat"], models["model"], strict=True), model_labels(models), strict=True))
 
 
 def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
