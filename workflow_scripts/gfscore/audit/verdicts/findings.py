@@ -50,8 +50,8 @@ MOST_NAMED = 3
 
 KEY = ["threat", "model"]
 
-QUALIFIES = ("passing_model_falls", "no_attack", "passes_on_attacks", "few_samples")
-"""Kinds of findings that a verdict is not read without: it rests on less than an attack, or on few samples."""
+QUALIFYING_KINDS = ("passing_model_falls", "no_attack", "passes_on_attacks", "few_samples")
+"""Kinds of findings that are appended to the verdict's sentence, because it would mislead without them."""
 
 TEMPLATE_STARTS = ("No ", "All ", "Both ", "The only ", "The model that ", "The models that ")
 """Starts of sentences that are words of the template, not names."""
@@ -72,8 +72,8 @@ def with_findings(verdict: Verdict, tables: AuditTables, measures: Measures) -> 
     Returns
     -------
     Verdict
-        Where the gate rests on weaker evidence than the audit holds, `sentence` ends with what the stronger one shows;
-        where it rests on few samples, with that.
+        `sentence` continues with the findings of QUALIFYING_KINDS: a model that passes falls under attack, no measure
+        attacks, models pass because attacks failed, or classes have few samples.
     """
     findings = [FindingInWords.of(finding) for finding in findings_of(tables, verdict, measures)]
     sentence = verdict.sentence
@@ -86,7 +86,10 @@ def qualifying_sentences(findings: Sequence[FindingInWords]) -> list[str]:
     """Sentences of the findings without which the verdict would mislead."""
     sentences = []
     for finding in findings:
-        if finding.kind in QUALIFIES and finding.subject.get("attack_free", True):
+        # "no_attack" qualifies only a verdict on an attack-free score.
+        if finding.kind == "no_attack" and not finding.subject["attack_free"]:
+            continue
+        if finding.kind in QUALIFYING_KINDS:
             sentences.append(finding.sentence)
     return sentences
 
@@ -145,13 +148,15 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
         }
         yield Finding("no_attack", subject)
     yield from _passes_on_attacks(tables, verdict, measures)
+    # A verdict on attacked or proven accuracy already accounts for attacks.
     if measures[judged].kind.name not in (ATTACKED, PROVEN, EVIDENCE_INTERVAL):
         yield from _passing_model_falls(measured if len(measured) else published, verdict)
 
-    several_published = len(published[KEY].drop_duplicates()) > 1
+    # The order of models is compared with published accuracies where several models have one, else with measured ones.
+    reference = published if len(published[KEY].drop_duplicates()) > 1 else measured
     for name, measure in measures.items():
         if measure.kind.name == ATTACK_FREE:
-            yield from _order_reversed(tables, name, published if several_published else measured)
+            yield from _order_reversed(tables, name, reference)
 
 
 def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measures) -> Iterator[Finding]:
@@ -173,14 +178,16 @@ def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFram
     # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
     names = names_of_kind(measures, ATTACKED)
     summary = tables.model_summary
-    rows = summary[summary["measure"].isin(names)].assign(label=model_labels)
+    rows = summary[summary["measure"].isin(names)]
+    rows = rows.assign(label=model_labels(rows))
     rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
     return rows.assign(attacked=rows["value"], bound=rows["value_alone_high"], source=rows["measure"], bounded=True)
 
 
 def _published_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
     # Robust accuracies that checkpoints or leaderboards state.
-    rows = tables.of("model_summary", headline_measure(measures)).assign(label=model_labels)
+    rows = tables.of("model_summary", headline_measure(measures))
+    rows = rows.assign(label=model_labels(rows))
     rows = rows[rows["robust_accuracy"].notna()]
     source = rows["robust_accuracy_source"]
     source = source.where(source != "published", "as published").fillna("robust accuracy")
@@ -190,7 +197,7 @@ def _published_robustness(tables: AuditTables, measures: Measures) -> pd.DataFra
 def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterator[Finding]:
     verdicts = verdict.model_verdicts
     keys = zip(robustness["threat"], robustness["model"], strict=True)
-    # As an array: of no rows, a list would select no columns.
+    # dtype=bool, since an empty list would index columns.
     passes = np.array([verdicts.get(key) == PASS for key in keys], dtype=bool)
     low = robustness[passes & (robustness["bound"].to_numpy() < HALF)]
     if low.empty:
@@ -211,7 +218,7 @@ def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterat
 
 
 def _order_reversed(tables: AuditTables, measure: str, robustness: pd.DataFrame) -> Iterator[Finding]:
-    # One kind of attack, chosen before any is looked at: there is nothing to correct for.
+    # No correction for multiple tests: which attack is compared is fixed beforehand.
     scores = tables.of("model_summary", measure)[[*KEY, "value"]]
     attacked = robustness.drop_duplicates(KEY)[[*KEY, "attacked", "source"]]
     models = scores.merge(attacked, on=KEY)
@@ -435,27 +442,30 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
 
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
-    # Agreement of the calibrated scores with robust accuracy, by objective, against that of clean accuracy alone.
+    # Agreement of the best calibrated score with robust accuracy, against that of clean accuracy alone and of T = 1.
     results = tables.calibration_results
     calibrated = {}
-    alone_rhos = []
     for name, result in results.items():
         rho = result.agreement_with(ROBUST).after
         if rho is not None:
             calibrated[name] = rho
-        baseline = result.baseline.get(alone(ROBUST))
-        if baseline is not None:
-            alone_rhos.append(baseline)
-    if not calibrated or not alone_rhos:
+    if not calibrated:
         return
 
     best = max(calibrated, key=lambda name: calibrated[name])
     rho = calibrated[best]
     uncalibrated = results[best].agreement_with(ROBUST).before
+    # The same for every objective.
+    accuracy_alone = results[best].baseline.get(alone(ROBUST))
+    if accuracy_alone is None:
+        return
+
+    no_better_than_accuracy = rho <= max(0, accuracy_alone)
     no_gain = uncalibrated is not None and uncalibrated >= rho
-    if rho <= max(0, alone_rhos[0]) or no_gain:
+    if no_better_than_accuracy or no_gain:
         subject = {"objective": best, "measure": results[best].measure}
-        yield Finding("calibration_fails", subject, {"after": rho, "before": uncalibrated, "alone": alone_rhos[0]})
+        numbers = {"after": rho, "before": uncalibrated, "alone": accuracy_alone}
+        yield Finding("calibration_fails", subject, numbers)
 
 
 def _of_remedies(tables: AuditTables) -> Iterator[Finding]:
