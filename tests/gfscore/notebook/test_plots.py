@@ -69,6 +69,14 @@ def test_a_chart_on_given_axes_keeps_to_their_place(audit, name):
     assert len(pyplot.get_fignums()) == 1
 
 
+def test_a_title_on_the_left_of_given_axes_stays_the_only_one(audit):
+    _, axes = pyplot.subplots()
+    axes.set_title("my title", loc="left")
+    audit.plot.heatmap(axes)
+    titles = [axes.get_title(loc=place) for place in ("left", "center", "right")]
+    assert titles == ["my title", "", ""]
+
+
 def test_two_heatmaps_on_one_figure_have_a_scale_each(audit):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(14, 5))
     audit.plot.heatmap(left)

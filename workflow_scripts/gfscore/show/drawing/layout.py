@@ -432,7 +432,7 @@ def _place_titles(axes, plot, width):
         plot.bottom += room
     lines = _title_lines(axes.get_title(loc="left"), width)
     if lines:
-        axes.set_title("\n".join(lines), y=1, pad=plot.top + 5)
+        axes.set_title("\n".join(lines), loc="left", y=1, pad=plot.top + 5)
         plot.top += TEXT_LINE * len(lines) + 5
 
 
