@@ -16,7 +16,7 @@ from gfscore.core.names import harmless, printable
 from gfscore.core.numbers import number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.drawing.layout import arrange, fit, new_figure, prepare, titles_of
+from gfscore.show.drawing.layout import arrange, fit, labels_of, new_figure, prepare
 from gfscore.show.drawing.theme import look
 
 MOST_ROWS = 100
@@ -171,7 +171,7 @@ def draw_chart(chart: Chart, frame: pd.DataFrame, facts: Mapping[str, str], targ
             target = target.subplots()
         draw = cast(Callable[[pd.DataFrame, Any], None], chart.draw)
         draw(frame, target)
-        for text in titles_of(target):
+        for text in labels_of(target):
             text.set_text(harmless(text.get_text().format_map(facts)))
 
 

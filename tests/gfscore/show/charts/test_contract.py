@@ -14,7 +14,7 @@ from gfscore.core.names import harmless
 from gfscore.show.audit_charts import drawings
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import SECTIONS, Subject
-from gfscore.show.drawing.layout import PHONE, titles_of
+from gfscore.show.drawing.layout import PHONE, labels_of
 from gfscore.show.drawing.saving import page_markup, svg_of
 from helpers.synthetic_audits import full_subject
 
@@ -118,7 +118,7 @@ def test_every_chart_is_drawn_with_its_words_for_files_and_for_the_page(found):
 def test_axes_name_what_they_show_and_figures_their_samples():
     for name, drawing in charts_of("a class without samples").items():
         assert re.search(r"n = \d|\d models?|[Ii]mage", drawing.words.subtitle), name
-        titles = [title.get_text() for title in titles_of(drawing.figure())]
-        words = " ".join([drawing.words.subtitle, drawing.words.note, *titles])
+        labels = [label.get_text() for label in labels_of(drawing.figure())]
+        words = " ".join([drawing.words.subtitle, drawing.words.note, *labels])
         assert "{" not in words, name
         assert re.search(r"better|equal|1 is best|chance|differ|change|correct|Mean|row|reconstruct", words), name

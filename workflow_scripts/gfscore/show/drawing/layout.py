@@ -46,15 +46,20 @@ MOST_TITLE_LINES = 4
 PANEL_GAP = 22
 """Between panels."""
 SCALE_WIDTH = 180
+"""Width of a scale of colours."""
 SCALE_BAR = 10
+"""Height of the bar of a scale of colours."""
 SCALE_HEIGHT = 56
-"""Of the scale of colours: the bar, and the bar with its title and numbers."""
+"""Height of a scale of colours: its bar, title and numbers."""
 
 TITLE_SIZE = 16
+"""Letters of the title of a figure."""
 TITLE_LINE = 21
+"""Height of a line of the title."""
 TEXT_SIZE = 12
+"""Letters of all other text."""
 TEXT_LINE = 16
-"""Pixels of the letters and of the lines of the finding and of the smaller text under it."""
+"""Height of a line of other text."""
 
 
 @dataclass
@@ -70,7 +75,7 @@ class Plot:
     names_rows: bool = True
     """Whether it names its rows; of panels side by side only the first may."""
     room: float | None = None
-    """Width of the place of axes that are to be fitted, with all that is written around the plot."""
+    """Width of the axes' place in a user's figure, labels included; None in a figure that `arrange` lays out."""
 
 
 @dataclass
@@ -94,14 +99,14 @@ def new_figure(width: float = WIDTH) -> Figure:
     return Figure(figsize=(width / INCH, width / INCH / 2), dpi=INCH)
 
 
-def pixels(figure: Figure) -> float:
-    """Width of a figure."""
+def pixel_width(figure: Figure) -> float:
+    """Width of a figure in pixels."""
     return float(figure.get_figwidth()) * INCH
 
 
 def is_narrow(axes: Axes) -> bool:
     """Whether axes stand in a figure for a phone, or in as narrow a place."""
-    return (plot_of(axes).room or pixels(root_of(axes))) < NARROW
+    return (plot_of(axes).room or pixel_width(root_of(axes))) < NARROW
 
 
 def root_of(axes: Axes) -> Figure:
@@ -118,13 +123,21 @@ def panel_columns(axes: Axes) -> int:
 
 
 def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
-    """Estimated width of a plot with room for its labels, on the left of all panels or of the first alone."""
+    """Estimate of the width that a plot will have, before all that surrounds it is known.
+
+    Parameters
+    ----------
+    left, right : float
+        Room for labels on its sides.
+    one_row_axis : bool
+        Whether only the first of the panels side by side has labels on the left.
+    """
     room = plot_of(axes).room
     if room is not None:
         return max(40.0, room - left - right - 10)
     figure, columns = root_of(axes), panel_columns(axes)
     labels = left / columns if one_row_axis else left
-    return max(40.0, (pixels(figure) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
+    return max(40.0, (pixel_width(figure) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
 
 
 def plot_of(axes: Axes) -> Plot:
@@ -187,7 +200,7 @@ def panels(
         Whether all panels have the same rows, which only the first panel of a line names.
     """
     groups = groups_of(frame, column)
-    columns = max(1, min(most, len(groups), int(pixels(figure) // least)))
+    columns = max(1, min(most, len(groups), int(pixel_width(figure) // least)))
     lines = math.ceil(len(groups) / columns)
     grid = figure.add_gridspec(lines, columns)
 
@@ -208,15 +221,15 @@ def write(axes: Axes, x: float, y: float, text: str, *, transform: Transform | N
     return root_of(axes).text(x, y, text, transform=transform or axes.transData, **style)
 
 
-def titles_of(target: Figure | Axes) -> list[Text]:
-    """Titles of axes, or of all axes of a figure, and of the scales of colours that are not fitted to axes."""
+def labels_of(target: Figure | Axes) -> list[Text]:
+    """Labels of both axes, of all plots of a figure or of one, and titles of scales of colours not yet fitted."""
     figure, plots = (target, target.axes) if isinstance(target, Figure) else (root_of(target), [target])
-    titles = []
+    labels = []
     for axes in plots:
-        titles += [axes.xaxis.label, axes.yaxis.label]
+        labels += [axes.xaxis.label, axes.yaxis.label]
     for scale in SCALES.get(figure, []):
-        titles.append(scale.title)
-    return titles
+        labels.append(scale.title)
+    return labels
 
 
 # ---- what is written above the plots ----
@@ -268,10 +281,10 @@ def write_header(
         Distance at which the plots may begin.
     """
     # A little less than there is: fonts differ.
-    width = 0.975 * (pixels(figure) - 2 * margin)
+    width = 0.975 * (pixel_width(figure) - 2 * margin)
     lines: list[tuple[float, Text]] = []
     below = margin
-    left_edge = margin / pixels(figure)
+    left_edge = margin / pixel_width(figure)
     for line in wrapped(title, width, size=TITLE_SIZE, weight="bold"):
         artist = figure.text(left_edge, 1, line, size=TITLE_SIZE, weight="bold", color=INK, va="top", ha="left")
         lines.append((below, artist))
@@ -310,8 +323,8 @@ def arrange(figure: Figure, *, title: str = "", texts: Sequence[str] = (), margi
         for below, line in header:
             line.set_y(1 - below / height)
         if scales:
-            left = plots[0].get_position().x0 * pixels(figure)
-            _place_scales(scales, left, height - (top - SCALE_HEIGHT), figure_size=(pixels(figure), height))
+            left = plots[0].get_position().x0 * pixel_width(figure)
+            _place_scales(scales, left, height - (top - SCALE_HEIGHT), figure_size=(pixel_width(figure), height))
 
 
 def prepare(axes: Axes) -> None:
@@ -333,46 +346,48 @@ def fit(axes: Axes) -> None:
         Prepared, and drawn on by functions of gfscore.show.drawing.
     """
     figure = axes.figure
-    width = figure.bbox.width / figure.dpi * INCH
-    height = figure.bbox.height / figure.dpi * INCH
+    figure_width = figure.bbox.width / figure.dpi * INCH
+    figure_height = figure.bbox.height / figure.dpi * INCH
     place = axes.get_position()
     plot = plot_of(axes)
     scales = SCALES.pop(root_of(axes), [])
-    above = SCALE_HEIGHT if scales else 0
+    free_height = place.height * figure_height - (SCALE_HEIGHT if scales else 0)
 
+    # Before titles are added: they stand outside the labels.
     labels_left = plot.left
-    free = place.height * height - above
     # The level title takes two lines at most, as a rule.
-    plot.height = free - plot.top - plot.bottom - 2 * TEXT_LINE
-    _wrap_vertical_title(axes, plot)
-    plot_width = max(30.0, place.width * width - plot.left - plot.right)
-    axes.yaxis.set_label_coords(-(labels_left + 4) / plot_width, 0.5)
-    # The height depends on how many lines the titles take, and their places on the height.
-    with_titles = replace(plot)
-    _place_titles(axes, with_titles, plot_width)
-    plot.height = max(30.0, free - with_titles.top - with_titles.bottom)
-    _place_titles(axes, plot, plot_width)
+    plot.height = free_height - plot.top - plot.bottom - 2 * TEXT_LINE
+    _reserve_vertical_title(axes, plot)
+    width_of_plot = max(30.0, place.width * figure_width - plot.left - plot.right)
+    axes.yaxis.set_label_coords(-(labels_left + 4) / width_of_plot, 0.5)
 
-    left = place.x0 * width + plot.left
-    bottom = place.y0 * height + plot.bottom
-    _set_place(axes, (left, bottom, plot_width, plot.height), width, height)
-    _place_scales(scales, left, place.y1 * height, figure_size=(width, height))
+    # A first pass on a copy finds how many lines the titles take, the second places them for the height that is left.
+    with_titles = replace(plot)
+    _reserve_titles(axes, with_titles, width_of_plot)
+    plot.height = max(30.0, free_height - with_titles.top - with_titles.bottom)
+    _reserve_titles(axes, plot, width_of_plot)
+
+    left = place.x0 * figure_width + plot.left
+    bottom = place.y0 * figure_height + plot.bottom
+    _set_place(axes, (left, bottom, width_of_plot, plot.height), figure_width, figure_height)
+    _place_scales(scales, left, place.y1 * figure_height, figure_size=(figure_width, figure_height))
 
 
 def _place(figure: Figure, plots: Sequence[Axes], *, top: float, margin: float) -> float:
     # Columns of panels are equally wide and start at one place; returns the figure's height.
+    # Before titles are added: they stand outside the labels.
     labels_left = [plot_of(axes).left for axes in plots]
     for axes in plots:
-        _wrap_vertical_title(axes, plot_of(axes))
+        _reserve_vertical_title(axes, plot_of(axes))
 
     sides = _sizes(plots).groupby("column")[["left", "right"]].max()
     left = sides["left"].to_numpy()
     right = sides["right"].to_numpy()
-    free = pixels(figure) - 2 * margin - left.sum() - right.sum() - PANEL_GAP * (len(left) - 1)
+    free = pixel_width(figure) - 2 * margin - left.sum() - right.sum() - PANEL_GAP * (len(left) - 1)
     width = max(30.0, min(free / len(left), *(plot_of(axes).widest for axes in plots)))
     for axes, distance in zip(plots, labels_left, strict=True):
         axes.yaxis.set_label_coords(-(distance + 4) / width, 0.5)
-        _place_titles(axes, plot_of(axes), width)
+        _reserve_titles(axes, plot_of(axes), width)
 
     sizes = _sizes(plots)
     lines = sizes.groupby("line")[["top", "bottom", "height"]].max()
@@ -381,13 +396,13 @@ def _place(figure: Figure, plots: Sequence[Axes], *, top: float, margin: float) 
     heights = lines["height"].to_numpy()
     height = top + above.sum() + heights.sum() + below.sum() + PANEL_GAP * (len(heights) - 1) + margin
     height = math.ceil(height)
-    figure.set_size_inches(pixels(figure) / INCH, height / INCH)
+    figure.set_size_inches(pixel_width(figure) / INCH, height / INCH)
 
     x = margin + _starts(left + width + right + PANEL_GAP) + left
     y = top + _starts(above + heights + below + PANEL_GAP) + above
     for axes, place in zip(plots, sizes.itertuples(), strict=True):
         bounds = (x[place.column], height - y[place.line] - place.height, width, place.height)
-        _set_place(axes, bounds, pixels(figure), height)
+        _set_place(axes, bounds, pixel_width(figure), height)
     return height
 
 
@@ -411,15 +426,17 @@ def _set_place(axes, bounds, width, height):
     axes.set_position(tuple(round(float(edge), 6) for edge in relative))
 
 
-def _wrap_vertical_title(axes, plot):
+def _reserve_vertical_title(axes: Axes, plot: Plot) -> None:
+    # Wraps the title of the vertical axis. Adds the room it takes to `plot`.
     lines = wrapped(axes.yaxis.label.get_text(), max(plot.height + 10, 90))
     axes.yaxis.label.set_text("\n".join(lines))
     if lines:
         plot.left += TEXT_LINE * len(lines) + 4
 
 
-def _place_titles(axes, plot, width):
-    # The title of the horizontal axis, and above it and all else that of the panel.
+def _reserve_titles(axes: Axes, plot: Plot, width: float) -> None:
+    # Wraps and places the title of the horizontal axis, and above it and all else that of the panel. Adds the room they
+    # take to `plot`.
     label = axes.xaxis.label
     lines = wrapped(label.get_text(), max(width + 24, 90))
     label.set_text("\n".join(lines))
@@ -451,7 +468,7 @@ def _title_lines(title, width):
 
 def box_of(figure: Figure) -> tuple[float, float, float, float]:
     """Left and upper edge, width and height of the first plot of an arranged figure, as in an SVG."""
-    width, height = pixels(figure), float(figure.get_figheight()) * INCH
+    width, height = pixel_width(figure), float(figure.get_figheight()) * INCH
     bounds = next(axes for axes in figure.axes if axes in PLOTS).get_position().bounds
     return bounds[0] * width, (1 - bounds[1] - bounds[3]) * height, bounds[2] * width, bounds[3] * height
 

@@ -22,7 +22,7 @@ from gfscore.show.drawing.layout import (
     INCH,
     groups_of,
     named_values,
-    pixels,
+    pixel_width,
     plot_of,
     plot_width,
     reserve,
@@ -400,7 +400,7 @@ def radars(
     """
     panels = categories(frame, panel)
     spokes = categories(frame, spoke)
-    room = pixels(root_of(axes))
+    room = pixel_width(root_of(axes))
     names_of_spokes = shortened_all(spokes, 11)
     # A unit of both axes is RADAR pixels.
     pitch = max(1.0, 2.3 * RADIUS + 2 * widest_of(names_of_spokes, 10) / RADAR)
