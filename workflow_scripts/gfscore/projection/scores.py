@@ -59,10 +59,10 @@ def coupling(tolerances: ArrayLike) -> float:
     -------
     float
         The P_d do not sum to 1, so the value has no fixed range: it is 0 if all Tolerances are equal, and also if all
-        but one are 0. NaN if all are 0.
+        but one are 0. NaN if all are 0, and for D = 0.
     """
     tolerances = np.asarray(tolerances, dtype=np.float64)
-    largest = tolerances.max()
+    largest = tolerances.max(initial=0.0)
     if largest <= 0:
         return np.nan
     return _entropy(1 - tolerances / largest)
@@ -79,10 +79,10 @@ def coupling_entropy(tolerances: ArrayLike) -> float:
     Returns
     -------
     float
-        1: all equally; 0: only one. NaN if no dimension has any influence, and for a single dimension.
+        1: all equally; 0: only one. NaN if no dimension has any influence, and for D < 2.
     """
     weights = _influence(tolerances)
-    if len(weights) == 1 or np.isnan(weights).any():
+    if len(weights) < 2 or np.isnan(weights).any():
         return np.nan
     return _entropy(weights) / np.log(len(weights))
 
@@ -101,7 +101,7 @@ def effective_dimensions(tolerances: ArrayLike) -> float:
         Between 1 (only one dimension) and D (all equally); NaN if none has any influence.
     """
     weights = _influence(tolerances)
-    if np.isnan(weights).any():
+    if len(weights) == 0 or np.isnan(weights).any():
         return np.nan
     return float(np.exp(_entropy(weights)))
 

@@ -136,6 +136,19 @@ def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
     assert model_frame(rows, None)["dimensions"].tolist() == [2]
 
 
+def test_without_a_dimension_of_another_attribute_there_is_no_mean_over_dimensions():
+    halves = np.full((2, 1), 0.5)
+    made = samples(halves, halves, labels=[0, 1], clean=[0, 1], decoded=[0, 1])
+    rows = scores_of(Projected(made, ["label=yes"], [True]), ["label=yes"])
+    itself, mean = (row_of(rows, place, ALL) for place in (0, ALL))
+    assert itself["tolerance_low"] <= itself["tolerance"] == 0.5 <= itself["tolerance_high"]
+    averaged = ["tolerance", "tolerance_low", "tolerance_high", "deviation", "up", "censored", "tolerance_agreeing"]
+    assert mean[[*averaged, "coupling", "coupling_entropy", "effective_dimensions"]].isna().all()
+    assert (mean["agreement"], mean["accuracy"]) == (1, 1)
+    models = model_frame(rows, None)
+    assert models["dimensions"].tolist() == [0] and rank_frame(models)["rho"].isna().all()
+
+
 def test_coupling_of_few_samples_says_so():
     ones = np.full((LEAST_SAMPLES + 1, 2), 0.5)
     labels = [0] * LEAST_SAMPLES + [1]

@@ -153,7 +153,8 @@ def score_frame(
     -------
     DataFrame
         (1 + K) (1 + D) rows: all samples, then class after class; in each the mean over dimensions, then dimension
-        after dimension. A class without samples has n = 0 and NaN.
+        after dimension. A class without samples has n = 0 and NaN; the mean is NaN where all dimensions are of the
+        task's own attribute.
     """
     groups = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
     for index, name in enumerate(class_names):
@@ -188,8 +189,12 @@ def _averages(
     sensitive = ~projected.own
     agreeing = (projected.clean == projected.decoded)[members]
     tolerances = _with_mean(projected.tolerance[members], sensitive)
+    # Without a sensitive dimension the mean over them, the first column, has no bounds.
+    bounded = slice(0 if sensitive.any() else 1, None)
+    low = np.full(tolerances.shape[1], np.nan)
+    high = low.copy()
     # Values in 0..1 are rescaled to -1..1 for the bounds.
-    low, high = mean_bounds(2 * tolerances - 1, bound=1.0, alpha=1 - confidence)
+    low[bounded], high[bounded] = mean_bounds(2 * tolerances[:, bounded] - 1, bound=1.0, alpha=1 - confidence)
     mean_tolerances = _column_means(tolerances)
     undefined = [np.nan] * len(sensitive)
     sensitive_tolerances = np.array(mean_tolerances[1:])[sensitive]
@@ -214,8 +219,11 @@ def _averages(
 
 
 def _with_mean(values: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    # (n, 1 + D): the mean over sensitive dimensions of each sample, then every dimension.
-    return np.column_stack([values.compress(sensitive, axis=1).mean(axis=1), values])
+    # (n, 1 + D): the mean over sensitive dimensions of each sample, NaN without any, then every dimension.
+    mean = np.full(len(values), np.nan)
+    if sensitive.any():
+        mean = values.compress(sensitive, axis=1).mean(axis=1)
+    return np.column_stack([mean, values])
 
 
 def _column_means(values: NDArray[np.float64]) -> list[float]:
