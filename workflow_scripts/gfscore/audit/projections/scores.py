@@ -41,16 +41,22 @@ CONTEXT: tuple[Column, ...] = (
 )
 
 COUPLING: tuple[Column, ...] = (
-    ("coupling", pa.float64(), "Coupling as printed; 0 if balanced and if most unbalanced; only over all dimensions"),
+    (
+        "coupling",
+        pa.float64(),
+        "Coupling as printed: 0 both if all Tolerances are equal and if all but one are 0; null if all are 0; only in "
+        "rows of the mean over dimensions",
+    ),
     (
         "coupling_entropy",
         pa.float64(),
-        "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; null where coupling is",
+        "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; null without any influence and for one "
+        "dimension; rows as coupling",
     ),
     (
         "effective_dimensions",
         pa.float64(),
-        "effective number of dimensions with an influence, 1..D; null where coupling is",
+        "effective number of dimensions with an influence, 1..D; null without any influence; rows as coupling",
     ),
 )
 
