@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gfscore.audit.projections.scores import Projected
+from gfscore.audit.projections.scores import ModelBoundaries
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
 from gfscore.projection.boundaries import measure_batch, resized, search_boundaries
@@ -348,4 +348,4 @@ def test_a_classifier_that_ties_everywhere_is_constant_and_agrees_with_itself(ti
     assert len(set(predictions(np.tile(logits, (4, 1)), np.array([0, 1, 2, 0])))) > 1
     frame, _ = measured(lambda x: np.tile(logits, (len(x), 1)))
     assert (frame["clean_prediction"] == 0).all() and (frame["prediction"] == 0).all()
-    assert Projected(frame, PixelMapper.names).constant
+    assert ModelBoundaries(frame, PixelMapper.names).constant

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.projections.scores import LEAST_SAMPLES, Projected, score_frame
+from gfscore.audit.projections.scores import LEAST_SAMPLES, ModelBoundaries, score_frame
 from gfscore.audit.projections.summaries import effect_frame, model_frame, rank_frame, scaled
 from gfscore.audit.projections.tasks import differences_between_groups, group_means
 from gfscore.core.identity import ALL
@@ -35,9 +35,9 @@ def samples(up, down, *, labels, clean, decoded):
 
 
 @pytest.fixture
-def projected():
+def boundaries():
     # four samples, two dimensions; the last reconstruction is predicted otherwise than its sample
-    return Projected(
+    return ModelBoundaries(
         samples(
             [[0.2, 1.0], [0.4, 1.0], [1.0, 1.0], [0.6, 1.0]],
             [[0.6, 1.0], [1.0, 0.5], [1.0, 1.0], [0.2, 1.0]],
@@ -49,17 +49,17 @@ def projected():
     )
 
 
-def scores_of(projected, dimensions, class_names=NAMES, *, confidence=0.95):
+def scores_of(boundaries, class_names=NAMES, *, confidence=0.95):
     """Rows of projection_scores of one model."""
-    return score_frame(projected, dimensions, class_names, confidence=confidence).assign(**KEY)
+    return score_frame(boundaries, class_names, confidence=confidence).assign(**KEY)
 
 
 def row_of(scores, dimension, class_index):
     return scores.set_index(["dimension_index", "class_index"]).loc[(dimension, class_index)]
 
 
-def test_means_by_class_and_dimension_by_hand(projected):
-    rows = scores_of(projected, ["z0", "z1"])
+def test_means_by_class_and_dimension_by_hand(boundaries):
+    rows = scores_of(boundaries)
     assert len(rows) == (1 + 3) * (1 + 2)
     whole = row_of(rows, 0, ALL)
     # Tolerances of z0: .4, .7, 1, .4; Deviations .2, .3, 0, .2
@@ -92,11 +92,11 @@ def test_attributes_have_a_tolerance_and_moves_of_either_kind_of_sample_but_no_d
         clean=[0, 0, 0, 1],
         decoded=[0, 0, 0, 1],
     )
-    projected = Projected(made, ["a=yes", "b=yes"])
+    boundaries = ModelBoundaries(made, ["a=yes", "b=yes"])
     # of each sample the sides that it has: 0, 0, 1, 1/2 of the first
-    np.testing.assert_allclose(projected.censored[:, 0], [0, 0, 1, 0.5])
-    assert not projected.constant
-    rows = scores_of(projected, ["a=yes", "b=yes"])
+    np.testing.assert_allclose(boundaries.censored[:, 0], [0, 0, 1, 0.5])
+    assert not boundaries.constant
+    rows = scores_of(boundaries)
     first, second, mean = (row_of(rows, place, ALL) for place in (0, 1, ALL))
     assert first["tolerance"] == pytest.approx((0.2 + 0.6 + 1 + 0.75) / 4)
     assert (first["up"], first["down"]) == (pytest.approx(0.6), pytest.approx(0.75))
@@ -124,7 +124,7 @@ def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
         decoded=[0, 1],
     )
     names = ["a=yes", "b=yes", "label=yes"]
-    rows = scores_of(Projected(made, names, [False, False, True]), names)
+    rows = scores_of(ModelBoundaries(made, names, [False, False, True]))
     first, second, itself, mean = (row_of(rows, place, ALL) for place in (0, 1, 2, ALL))
     assert [row["own"] for row in (first, second, itself, mean)] == [False, False, True, False]
     assert itself["tolerance"] == pytest.approx(0.6)
@@ -139,7 +139,7 @@ def test_what_is_the_task_itself_is_in_no_mean_over_dimensions():
 def test_without_a_dimension_of_another_attribute_there_is_no_mean_over_dimensions():
     halves = np.full((2, 1), 0.5)
     made = samples(halves, halves, labels=[0, 1], clean=[0, 1], decoded=[0, 1])
-    rows = scores_of(Projected(made, ["label=yes"], [True]), ["label=yes"])
+    rows = scores_of(ModelBoundaries(made, ["label=yes"], [True]))
     itself, mean = (row_of(rows, place, ALL) for place in (0, ALL))
     assert itself["tolerance_low"] <= itself["tolerance"] == 0.5 <= itself["tolerance_high"]
     averaged = ["tolerance", "tolerance_low", "tolerance_high", "deviation", "up", "censored", "tolerance_agreeing"]
@@ -153,7 +153,7 @@ def test_coupling_of_few_samples_says_so():
     ones = np.full((LEAST_SAMPLES + 1, 2), 0.5)
     labels = [0] * LEAST_SAMPLES + [1]
     made = samples(ones, ones, labels=labels, clean=labels, decoded=labels)
-    rows = scores_of(Projected(made, ["z0", "z1"]), ["z0", "z1"])
+    rows = scores_of(ModelBoundaries(made, ["z0", "z1"]))
     small = dict(zip(rows["class_index"], rows["small"], strict=True))
     assert small == {ALL: False, 0: False, 1: True, 2: True}
 
@@ -164,21 +164,23 @@ def test_bounds_hold_about_as_often_as_they_say():
     for _ in range(200):
         up = rng.choice([0.2, 1.0], size=(40, 1), p=[0.4, 0.6])
         made = samples(up, up, labels=[0] * 40, clean=[0] * 40, decoded=[0] * 40)
-        row = scores_of(Projected(made, ["z0"]), ["z0"], ["a"], confidence=0.9).iloc[0]
+        row = scores_of(ModelBoundaries(made, ["z0"]), ["a"], confidence=0.9).iloc[0]
         missed += not row["tolerance_low"] <= 0.68 <= row["tolerance_high"]
     assert missed <= 20
 
 
-def test_a_constant_classifier_is_told_from_a_tolerant_one(projected):
-    assert not projected.constant
+def test_a_constant_classifier_is_told_from_a_tolerant_one(boundaries):
+    assert not boundaries.constant
     ones = np.ones((3, 2))
     shown = {"labels": [0, 1, 0], "clean": [1, 1, 1]}
-    assert Projected(samples(ones, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
-    assert not Projected(samples(ones, ones, **shown, decoded=[1, 1, 0]), ["z0", "z1"]).constant
+    assert ModelBoundaries(samples(ones, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
+    assert not ModelBoundaries(samples(ones, ones, **shown, decoded=[1, 1, 0]), ["z0", "z1"]).constant
     # one class for all, but moves change it
-    assert not Projected(samples(ones / 2, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
+    assert not ModelBoundaries(samples(ones / 2, ones, **shown, decoded=[1, 1, 1]), ["z0", "z1"]).constant
     # what is predicted on the samples themselves is no matter: no move was made there
-    assert Projected(samples(ones, ones, labels=[0, 1, 0], clean=[1, 0, 1], decoded=[1, 1, 1]), ["z0", "z1"]).constant
+    assert ModelBoundaries(
+        samples(ones, ones, labels=[0, 1, 0], clean=[1, 0, 1], decoded=[1, 1, 1]), ["z0", "z1"]
+    ).constant
 
 
 def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():

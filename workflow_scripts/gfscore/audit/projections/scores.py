@@ -23,7 +23,7 @@ from gfscore.tables.table import CLASS_OR_ALL, MODEL, Column, Table
 
 TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 
-PROJECTED: tuple[Column, ...] = (
+PROJECTION_KEY: tuple[Column, ...] = (
     TASK,
     *MODEL[1:],
     ("mapper", pa.string(), "key of config.yaml's mappers"),
@@ -64,7 +64,7 @@ PROJECTION_SCORES = Table(
     name="projection_scores",
     version=4,
     columns=(
-        *PROJECTED,
+        *PROJECTION_KEY,
         ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
         ("dimension", pa.string(), "its name; all for the mean over all"),
         OWN,
@@ -97,7 +97,7 @@ LEAST_SAMPLES = 20
 """Number of samples below which Coupling and its entropy are unreliable."""
 
 
-class Projected:
+class ModelBoundaries:
     """Boundaries of one model on n samples and D dimensions.
 
     Parameters
@@ -106,20 +106,27 @@ class Projected:
         Samples table of kind projection, with the dimensions of each sample in this order.
     dimensions : sequence of str
         Names of the D dimensions.
-    own : sequence of bool, length D, optional
-        Dimensions of the attribute that is the task itself, which means over dimensions leave out.
+    is_task_attribute : sequence of bool, length D, optional
+        Dimensions of the attribute that is the task itself, which means over dimensions leave out; by default none.
 
     Attributes
     ----------
+    dimensions : list of str, length D
+    is_task_attribute : array of bool, shape (D,)
     up, down, tolerance, deviation, censored : array of float64, shape (n, D)
     label, clean, decoded : array of int, shape (n,)
         True class, and predictions of the sample and of its reconstruction.
     """
 
-    def __init__(self, samples: pd.DataFrame, dimensions: Sequence[str], own: Sequence[bool] | None = None) -> None:
+    def __init__(
+        self, samples: pd.DataFrame, dimensions: Sequence[str], is_task_attribute: Sequence[bool] | None = None
+    ) -> None:
         """See the class."""
         shape = (len(samples) // len(dimensions), len(dimensions))
-        self.own = np.zeros(len(dimensions), dtype=bool) if own is None else np.array(own)
+        self.dimensions = list(dimensions)
+        if is_task_attribute is None:
+            is_task_attribute = [False] * len(dimensions)
+        self.is_task_attribute = np.array(is_task_attribute, dtype=bool)
         self.up = samples["up"].to_numpy().reshape(shape)
         self.down = samples["down"].to_numpy().reshape(shape)
         self.tolerance = tolerance(self.up, self.down)
@@ -141,17 +148,15 @@ class Projected:
         return is_constant(self.decoded, self.censored)
 
 
-def score_frame(
-    projected: Projected, dimensions: Sequence[str], class_names: Sequence[str], *, confidence: float
-) -> pd.DataFrame:
+def score_frame(boundaries: ModelBoundaries, class_names: Sequence[str], *, confidence: float) -> pd.DataFrame:
     """Columns of `projection_scores` of one model, but those that name it.
 
     Parameters
     ----------
-    projected : Projected
+    boundaries : ModelBoundaries
         Boundaries of the model.
-    dimensions, class_names : sequence of str
-        Names of the D dimensions and of the K classes.
+    class_names : sequence of str
+        Names of the K classes.
     confidence : float
         Confidence of the bounds, which are by betting, for each row alone.
 
@@ -162,39 +167,40 @@ def score_frame(
         after dimension. A class without samples has n = 0 and NaN; the mean is NaN where all dimensions are of the
         task's own attribute.
     """
-    groups = [(ALL, ALL_NAME, np.ones(len(projected.label), dtype=bool))]
+    groups = [(ALL, ALL_NAME, np.ones(len(boundaries.label), dtype=bool))]
     for index, name in enumerate(class_names):
-        groups.append((index, name, projected.label == index))
+        groups.append((index, name, boundaries.label == index))
 
     frames = []
     for index, name, members in groups:
         n = int(members.sum())
         frame = pd.DataFrame(
             {
-                "dimension_index": [ALL, *range(len(dimensions))],
-                "dimension": [ALL_NAME, *dimensions],
-                "own": [False, *projected.own],
+                "dimension_index": [ALL, *range(len(boundaries.dimensions))],
+                "dimension": [ALL_NAME, *boundaries.dimensions],
+                "own": [False, *boundaries.is_task_attribute],
                 "class_index": index,
                 "class_name": name,
                 "n": n,
                 "small": n < LEAST_SAMPLES,
-                "constant": projected.constant,
+                "constant": boundaries.constant,
             }
         )
         if n:
-            frame = frame.assign(**_averages(projected, members, confidence))
+            frame = frame.assign(**_averages(boundaries, members, confidence))
         frames.append(frame)
-    names = [column for column in PROJECTION_SCORES.column_names if column not in {name for name, _, _ in PROJECTED}]
+    key = {name for name, _, _ in PROJECTION_KEY}
+    names = [name for name in PROJECTION_SCORES.column_names if name not in key]
     return pd.concat(frames, ignore_index=True).reindex(columns=names)
 
 
 def _averages(
-    projected: Projected, members: NDArray[np.bool_], confidence: float
+    boundaries: ModelBoundaries, members: NDArray[np.bool_], confidence: float
 ) -> dict[str, float | list[float] | NDArray[np.float64]]:
     # Of some samples: numbers (1 + D,) of the mean over dimensions and of each dimension, and numbers of all of them.
-    sensitive = ~projected.own
-    agreeing = (projected.clean == projected.decoded)[members]
-    tolerances = _with_mean(projected.tolerance[members], sensitive)
+    sensitive = ~boundaries.is_task_attribute
+    agreeing = (boundaries.clean == boundaries.decoded)[members]
+    tolerances = _with_mean(boundaries.tolerance[members], sensitive)
     # Without a sensitive dimension the mean over them, the first column, has no bounds.
     bounded = slice(0 if sensitive.any() else 1, None)
     low = np.full(tolerances.shape[1], np.nan)
@@ -210,14 +216,14 @@ def _averages(
         "tolerance_high": (high + 1) / 2,
         "confidence": confidence,
         # NaN if the Deviation of one sample is undefined.
-        "deviation": _column_means(_with_mean(projected.deviation[members], sensitive)),
-        "up": _means_of_moves(projected.up[members], sensitive),
-        "down": _means_of_moves(projected.down[members], sensitive),
+        "deviation": _column_means(_with_mean(boundaries.deviation[members], sensitive)),
+        "up": _means_of_moves(boundaries.up[members], sensitive),
+        "down": _means_of_moves(boundaries.down[members], sensitive),
         "tolerance_agreeing": _column_means(tolerances[agreeing]) if agreeing.any() else np.nan,
-        "censored": _column_means(_with_mean(projected.censored[members], sensitive)),
+        "censored": _column_means(_with_mean(boundaries.censored[members], sensitive)),
         "agreement": float(agreeing.mean()),
-        "accuracy": float((projected.clean == projected.label)[members].mean()),
-        "decoded_accuracy": float((projected.decoded == projected.label)[members].mean()),
+        "accuracy": float((boundaries.clean == boundaries.label)[members].mean()),
+        "decoded_accuracy": float((boundaries.decoded == boundaries.label)[members].mean()),
         "coupling": [coupling(sensitive_tolerances), *undefined],
         "coupling_entropy": [coupling_entropy(sensitive_tolerances), *undefined],
         "effective_dimensions": [effective_dimensions(sensitive_tolerances), *undefined],

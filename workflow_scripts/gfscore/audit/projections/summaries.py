@@ -20,10 +20,10 @@ from gfscore.audit.projections.scores import (
     CONTEXT,
     COUPLING,
     OWN,
-    PROJECTED,
+    PROJECTION_KEY,
     PROJECTION_SCORES,
     TASK,
-    Projected,
+    ModelBoundaries,
     score_frame,
 )
 from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
@@ -76,7 +76,7 @@ PROJECTION_MODELS = Table(
     name="projection_models",
     version=4,
     columns=(
-        *PROJECTED,
+        *PROJECTION_KEY,
         ("n", pa.int64(), "samples projected"),
         ("dimensions", pa.int64(), "latent dimensions moved, D, without those of the task itself"),
         ("resized", pa.string(), "sizes of images: for the mapper, and back for the classifier; null where equal"),
@@ -95,7 +95,7 @@ PROJECTION_ATTRIBUTES = Table(
     name="projection_attributes",
     version=4,
     columns=(
-        *PROJECTED,
+        *PROJECTION_KEY,
         ("attribute", pa.string(), "attribute, or latent dimension that is none"),
         OWN,
         ("dimensions", pa.int64(), "latent dimensions of it that the mapper moves; 0: none, so groups alone differ"),
@@ -196,11 +196,11 @@ def projection_tables(
 def _scores(projection: Projections, confidence: float) -> pd.DataFrame:
     # Table projection_scores of one mapper and task.
     dimensions = projection.manifest["dimensions"]
-    own = [attribute == projection.task.label_attribute for attribute in projection.attributes]
+    is_task_attribute = [attribute == projection.task.label_attribute for attribute in projection.attributes]
     frames = []
     for model, samples in projection.samples:
-        projected = Projected(samples, dimensions, own)
-        frame = score_frame(projected, dimensions, projection.task.class_names, confidence=confidence)
+        boundaries = ModelBoundaries(samples, dimensions, is_task_attribute)
+        frame = score_frame(boundaries, projection.task.class_names, confidence=confidence)
         frames.append(frame.assign(**model.columns(), mapper=projection.manifest["mapper"]))
     return stacked(PROJECTION_SCORES, frames)
 
