@@ -197,10 +197,11 @@ def score_frame(boundaries: ModelBoundaries, class_names: Sequence[str], *, conf
 def _averages(
     boundaries: ModelBoundaries, members: NDArray[np.bool_], confidence: float
 ) -> dict[str, float | list[float] | NDArray[np.float64]]:
-    # Of some samples: numbers (1 + D,) of the mean over dimensions and of each dimension, and numbers of all of them.
+    # Columns for the samples `members`. Arrays (1 + D,): the mean over sensitive dimensions, then every dimension;
+    # scalars hold for all rows.
     sensitive = ~boundaries.is_task_attribute
     agreeing = (boundaries.clean == boundaries.decoded)[members]
-    tolerances = _with_mean(boundaries.tolerance[members], sensitive)
+    tolerances = _with_mean_of_sensitive(boundaries.tolerance[members], sensitive)
     # Without a sensitive dimension the mean over them, the first column, has no bounds.
     bounded = slice(0 if sensitive.any() else 1, None)
     low = np.full(tolerances.shape[1], np.nan)
@@ -216,11 +217,11 @@ def _averages(
         "tolerance_high": (high + 1) / 2,
         "confidence": confidence,
         # NaN if the Deviation of one sample is undefined.
-        "deviation": _column_means(_with_mean(boundaries.deviation[members], sensitive)),
+        "deviation": _column_means(_with_mean_of_sensitive(boundaries.deviation[members], sensitive)),
         "up": _means_of_moves(boundaries.up[members], sensitive),
         "down": _means_of_moves(boundaries.down[members], sensitive),
         "tolerance_agreeing": _column_means(tolerances[agreeing]) if agreeing.any() else np.nan,
-        "censored": _column_means(_with_mean(boundaries.censored[members], sensitive)),
+        "censored": _column_means(_with_mean_of_sensitive(boundaries.censored[members], sensitive)),
         "agreement": float(agreeing.mean()),
         "accuracy": float((boundaries.clean == boundaries.label)[members].mean()),
         "decoded_accuracy": float((boundaries.decoded == boundaries.label)[members].mean()),
@@ -230,7 +231,7 @@ def _averages(
     }
 
 
-def _with_mean(values: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _with_mean_of_sensitive(values: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> NDArray[np.float64]:
     # (n, 1 + D): the mean over sensitive dimensions of each sample, NaN without any, then every dimension.
     mean = np.full(len(values), np.nan)
     if sensitive.any():
@@ -239,6 +240,7 @@ def _with_mean(values: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> NDA
 
 
 def _column_means(values: NDArray[np.float64]) -> list[float]:
+    # By column, since values.mean(axis=0) rounds otherwise.
     return [float(column.mean()) for column in values.T]
 
 
