@@ -19,7 +19,7 @@ from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import CLASS, MEASURED, SUMMARISED, Table
+from gfscore.tables.table import CALIBRATION, CLASS, EVALUATED_DATASET, MEASURE, SUMMARISED, Table
 
 CLASS_SCORES = Table(
     name="class_scores",
@@ -73,8 +73,9 @@ VULNERABILITY = Table(
     name="vulnerability",
     version=1,
     columns=(
-        MEASURED[0],
-        *SUMMARISED[3:5],
+        EVALUATED_DATASET,
+        MEASURE,
+        CALIBRATION,
         *CLASS,
         ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
         ("times_worst", pa.int64(), "models in which it is a weakest class"),

@@ -23,11 +23,11 @@ from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked_tables
-from gfscore.tables.table import CLASS, MEASURED, Column, Table
+from gfscore.tables.table import CLASS, EVALUATED_DATASET, MEASURE, MEASURED, Column, Table
 
 _PAIR: tuple[Column, ...] = (
-    MEASURED[0],
-    MEASURED[3],
+    EVALUATED_DATASET,
+    MEASURE,
     ("first_threat", pa.string(), "threat model of the first classifier"),
     ("first_model", pa.string(), "classifier with the larger aggregate"),
     ("second_threat", pa.string(), "threat model of the second classifier"),

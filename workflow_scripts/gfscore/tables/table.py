@@ -42,19 +42,25 @@ class Table:
 
 # ---- key columns ----
 
-MODEL = (
-    ("dataset", pa.string(), "data evaluated"),
-    ("threat", pa.string(), "threat model the classifier was made for"),
-    ("model", pa.string(), "classifier"),
-)
+EVALUATED_DATASET = ("dataset", pa.string(), "data evaluated")
+
+THREAT = ("threat", pa.string(), "threat model the classifier was made for")
+
+CLASSIFIER = ("model", pa.string(), "classifier")
+
+MEASURE = ("measure", pa.string(), "key of config.yaml's measures")
+
+CALIBRATION = ("calibration", pa.string(), "none, or the objective that chose the temperature")
+
+MODEL = (EVALUATED_DATASET, THREAT, CLASSIFIER)
 """Key columns of values of one model."""
 
-MEASURED = (*MODEL, ("measure", pa.string(), "key of config.yaml's measures"))
+MEASURED = (*MODEL, MEASURE)
 """Key columns of values of one model and measure."""
 
 SUMMARISED = (
     *MEASURED,
-    ("calibration", pa.string(), "none, or the objective that chose the temperature"),
+    CALIBRATION,
     ("temperature", pa.float64(), "temperature of the score; null except for great"),
 )
 """Key columns of values of one model, measure and temperature."""

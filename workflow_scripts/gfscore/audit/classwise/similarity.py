@@ -16,14 +16,14 @@ from gfscore.audit.settings import ConfusionSettings
 from gfscore.audit.values import row_generator
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import EVALUATED_DATASET, MEASURE, Table
 
 SIMILARITIES = Table(
     name="similarities",
     version=2,
     columns=(
-        MEASURED[0],
-        MEASURED[3],
+        EVALUATED_DATASET,
+        MEASURE,
         ("first", pa.string(), "threat/model"),
         ("second", pa.string(), "threat/model"),
         ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),

@@ -19,13 +19,14 @@ from gfscore.projection.scores import (
     tolerance,
 )
 from gfscore.statistics.betting import mean_bounds
-from gfscore.tables.table import CLASS_OR_ALL, MODEL, Column, Table
+from gfscore.tables.table import CLASS_OR_ALL, CLASSIFIER, THREAT, Column, Table
 
 TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 
 PROJECTION_KEY: tuple[Column, ...] = (
     TASK,
-    *MODEL[1:],
+    THREAT,
+    CLASSIFIER,
     ("mapper", pa.string(), "key of config.yaml's mappers"),
 )
 
