@@ -64,7 +64,7 @@ class OffsetFile(Closed):
     @property
     def forwards(self) -> int:
         """Forward passes of all rounds, counted by image."""
-        return sum(attempt.forwards for attempt in self.trail)
+        return sum(round_.forwards for round_ in self.trail)
 
     def words(self, strength: float) -> str:
         """Share of the offsets, the start of their SHA-256, and their objective, for the identity of values."""

@@ -123,15 +123,15 @@ class ChosenOffsets:
     @property
     def forwards(self) -> int:
         """Forward passes of all rounds."""
-        return sum(attempt.forwards for attempt in self.trail)
+        return sum(round_.forwards for round_ in self.trail)
 
     def words(self, settings: OffsetSettings) -> list[str]:
         """What was chosen, in lines for a log."""
         lines = []
-        for number, attempt in enumerate(self.trail):
+        for number, round_ in enumerate(self.trail):
             lines.append(
-                f"round {number}: worst class {attempt.values.min():.3f}, best {attempt.values.max():.3f}, mean "
-                f"{attempt.mean:.3f}; {attempt.attacked} images attacked, {attempt.forwards} forward passes"
+                f"round {number}: worst class {round_.values.min():.3f}, best {round_.values.max():.3f}, mean "
+                f"{round_.mean:.3f}; {round_.attacked} images attacked, {round_.forwards} forward passes"
             )
         if not self.reached:
             lines.append(
@@ -166,7 +166,7 @@ class ChosenOffsets:
             offsets=self.offsets.tolist(),
             chosen=self.chosen,
             reached=self.reached,
-            trail=[_recorded(attempt) for attempt in self.trail],
+            trail=[_recorded(round_) for round_ in self.trail],
             made_from=made_from,
         )
 
@@ -271,39 +271,52 @@ def search_offsets(
         Of the rounds whose merit is within one standard error of the best, the one with the smallest norm.
     """
     proposal: NDArray[np.float64] | None = np.zeros(seen.classes)
-    attempts: list[_Attempt] = []
+    attacks: list[_AttackRecord] = []
+    rounds: list[Round] = []
     while proposal is not None:
         rows = np.flatnonzero(seen.standing(proposal))
-        ends = attack(proposal, rows, number=len(attempts))
+        ends = attack(proposal, rows, number=len(attacks))
         seen.add(rows, ends.logits)
-        attempts.append(_Attempt(proposal, step if attempts else np.nan, len(rows), ends.forwards, ends.backwards))
+        step_of_round = step if attacks else np.nan
+        attacks.append(_AttackRecord(proposal, step_of_round, len(rows), ends.forwards, ends.backwards))
 
-        best, merit = _best(attempts, seen, settings)
-        floor_is_reached = settings.floor is not None and merit.reached
-        if len(attempts) == settings.rounds or floor_is_reached:
+        # The new points change the values of earlier rounds too.
+        without_offsets = seen.values(np.zeros(seen.classes))
+        rounds = [_judged(record, seen, settings, without_offsets=without_offsets) for record in attacks]
+        best = _best(rounds)
+        floor_is_reached = settings.floor is not None and best.merit.reached
+        if len(rounds) == settings.rounds or floor_is_reached:
             break
-        if best is not attempts[-1]:
+        if best is not rounds[-1]:
             step /= 2
-        # The points found promise too much: what all rounds so far lacked is asked for once more.
-        margin = 1.0 + len(attempts)
-        proposal, step = propose(seen, best.offsets, step=step, settings=settings, margin=margin)
+        # Accuracies on the points found so far are upper bounds, so proposals fall short of the floor. Each further
+        # round aims one more standard error above it. Only the objective floor uses the margin.
+        margin = 1.0 + len(rounds)
+        proposal, step = propose(
+            seen, best.offsets, step=step, settings=settings, margin=margin, without_offsets=without_offsets
+        )
 
-    trail = tuple(_judged(attempt, seen, settings) for attempt in attempts)
-    return ChosenOffsets(trail, _smallest_of_the_best(trail))
+    return ChosenOffsets(tuple(rounds), _smallest_of_the_best(rounds))
 
 
 def propose(
-    seen: SeenPoints, start: NDArray[np.float64], *, step: float, settings: OffsetSettings, margin: float
+    seen: SeenPoints,
+    start: NDArray[np.float64],
+    *,
+    step: float,
+    settings: OffsetSettings,
+    margin: float,
+    without_offsets: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Offsets (K,) that serve the objective better on the points found so far, and the step that led there.
 
     From `start`, the best of ADJUSTMENTS steps in the direction of `pull_of`. Steps are halved while even the best of
     them promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
-    shortest step promises no more.
+    shortest step promises no more. `without_offsets` are the class values (K,) of the classifier itself.
     """
     scale = seen.typical_margin()
     values_at_start = seen.values(start)
-    merit_at_start = _merit(values_at_start, seen, settings, margin=margin)
+    merit_at_start = _merit(values_at_start, seen, settings, without_offsets=without_offsets, margin=margin)
     while step >= SHORTEST_STEP:
         offsets, values = start, values_at_start
         best, best_merit = start, merit_at_start
@@ -311,7 +324,7 @@ def propose(
             moved = offsets + step * scale * pull_of(values, seen.counts, settings, margin=margin)
             offsets = moved - moved.mean()
             values = seen.values(offsets)
-            merit = _merit(values, seen, settings, margin=margin)
+            merit = _merit(values, seen, settings, without_offsets=without_offsets, margin=margin)
             if merit.better_than(best_merit):
                 best, best_merit = offsets, merit
         if not merit_at_start.as_good_as(best_merit):
@@ -320,31 +333,37 @@ def propose(
     return None, step
 
 
-def _recorded(attempt: Round) -> OffsetRound:
+def _recorded(round_: Round) -> OffsetRound:
     return OffsetRound(
-        offsets=attempt.offsets.tolist(),
-        values=attempt.values.tolist(),
-        clean_accuracy=attempt.clean_accuracy.tolist(),
-        mean=attempt.mean,
-        objective=attempt.merit.value,
-        standard_error=attempt.merit.standard_error,
-        reached=attempt.merit.reached,
-        step=None if np.isnan(attempt.step) else attempt.step,
-        attacked=attempt.attacked,
-        forwards=attempt.forwards,
-        backwards=attempt.backwards,
+        offsets=round_.offsets.tolist(),
+        values=round_.values.tolist(),
+        clean_accuracy=round_.clean_accuracy.tolist(),
+        mean=round_.mean,
+        objective=round_.merit.value,
+        standard_error=round_.merit.standard_error,
+        reached=round_.merit.reached,
+        step=None if np.isnan(round_.step) else round_.step,
+        attacked=round_.attacked,
+        forwards=round_.forwards,
+        backwards=round_.backwards,
     )
 
 
-def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
-    # Of class values on the points found so far, by which the classifier without offsets is judged too.
-    before = seen.values(np.zeros(seen.classes))
-    loss = float(normalised_weights(settings.class_weights, seen.classes) @ (before - values))
+def _merit(
+    values: NDArray[np.float64],
+    seen: SeenPoints,
+    settings: OffsetSettings,
+    *,
+    without_offsets: NDArray[np.float64],
+    margin: float = 1.0,
+) -> Merit:
+    # Both on the points found so far: the loss compares like with like.
+    loss = float(normalised_weights(settings.class_weights, seen.classes) @ (without_offsets - values))
     return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class _AttackRecord:
     offsets: NDArray[np.float64]
     step: float
     attacked: int
@@ -352,41 +371,39 @@ class _Attempt:
     backwards: int
 
 
-def _best(attempts: Sequence[_Attempt], seen: SeenPoints, settings: OffsetSettings) -> tuple[_Attempt, Merit]:
-    # By the points of all rounds; the earliest of equals.
-    best = attempts[0]
-    best_merit = _merit(seen.values(best.offsets), seen, settings)
-    for attempt in attempts[1:]:
-        merit = _merit(seen.values(attempt.offsets), seen, settings)
-        if merit.better_than(best_merit):
-            best, best_merit = attempt, merit
-    return best, best_merit
-
-
-def _judged(attempt: _Attempt, seen: SeenPoints, settings: OffsetSettings) -> Round:
-    values = seen.values(attempt.offsets)
+def _judged(
+    record: _AttackRecord, seen: SeenPoints, settings: OffsetSettings, *, without_offsets: NDArray[np.float64]
+) -> Round:
+    # By the points of all rounds.
+    values = seen.values(record.offsets)
     return Round(
-        offsets=attempt.offsets,
+        offsets=record.offsets,
         values=values,
-        clean_accuracy=seen.clean_accuracy(attempt.offsets),
+        clean_accuracy=seen.clean_accuracy(record.offsets),
         mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
-        merit=_merit(values, seen, settings),
-        step=attempt.step,
-        attacked=attempt.attacked,
-        forwards=attempt.forwards,
-        backwards=attempt.backwards,
+        merit=_merit(values, seen, settings, without_offsets=without_offsets),
+        step=record.step,
+        attacked=record.attacked,
+        forwards=record.forwards,
+        backwards=record.backwards,
     )
 
 
-def _smallest_of_the_best(trail: Sequence[Round]) -> int:
-    best = trail[0].merit
-    for attempt in trail[1:]:
-        if attempt.merit.better_than(best):
-            best = attempt.merit
-    norms = [np.inf] * len(trail)
-    for number, attempt in enumerate(trail):
-        if attempt.merit.as_good_as(best):
-            norms[number] = float(np.linalg.norm(attempt.offsets))
+def _best(rounds: Sequence[Round]) -> Round:
+    # The earliest of equals.
+    best = rounds[0]
+    for round_ in rounds[1:]:
+        if round_.merit.better_than(best.merit):
+            best = round_
+    return best
+
+
+def _smallest_of_the_best(rounds: Sequence[Round]) -> int:
+    best = _best(rounds)
+    norms = [np.inf] * len(rounds)
+    for number, round_ in enumerate(rounds):
+        if round_.merit.as_good_as(best.merit):
+            norms[number] = float(np.linalg.norm(round_.offsets))
     return int(np.argmin(norms))
 
 
