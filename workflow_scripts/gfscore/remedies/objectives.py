@@ -38,7 +38,7 @@ class Merit:
         return (self.reached, self.value) > (other.reached, other.value)
 
     def as_good_as(self, best: Merit) -> bool:
-        """Whether these class values are within one standard error of the best ones."""
+        """Whether both or neither meet the condition, and the value is within the standard error of the best one."""
         return self.reached == best.reached and self.value >= best.value - best.standard_error
 
 
@@ -73,6 +73,7 @@ def merit_of(
     """
     errors = standard_errors(values, counts)
     worst = values.argmin()
+    # most_loss has a default, which the objective floor does not use.
     if settings.objective != "floor" and settings.most_loss is not None and loss > settings.most_loss:
         return Merit(settings.most_loss - loss, 0.0, reached=False)
     if settings.objective == "worst_class":
@@ -81,29 +82,31 @@ def merit_of(
         best = values.argmax()
         return Merit(float(values[worst] - values[best]), float(np.hypot(errors[worst], errors[best])))
 
-    lacking = lack_of(values, counts, settings, margin=margin)
-    if lacking.any():
-        return Merit(-float(lacking.max()), 0.0, reached=False)
+    shortfall = shortfall_below_floor(values, counts, settings, margin=margin)
+    if shortfall.any():
+        return Merit(-float(shortfall.max()), 0.0, reached=False)
     weights = normalised_weights(settings.class_weights, len(values))
     return Merit(float(weights @ values), float(np.linalg.norm(weights * errors)))
 
 
-def pull_of(
+def ascent_direction(
     values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float = 1.0
 ) -> NDArray[np.float64]:
-    """Direction (K,) in which offsets serve the objective: up for weak classes, down for strong ones.
+    """Direction (K,) in which offsets serve the objective.
 
-    For a floor, up for classes below it alone, by what they lack. Where the mean may lose little, up for those next to
-    the worst class: it costs the mean more to push strong classes down that are no rivals of weak ones.
+    For a floor, the classes below it rise by what they lack. For the worst class with a limit on what the mean may
+    lose, the classes within NEAR_WORST of the worst rise, the worst most; strong classes are not pushed down, which
+    would cost accuracy without helping classes they are not confused with. Otherwise every class moves towards the
+    mean.
     """
     if settings.objective == "floor":
-        return lack_of(values, counts, settings, margin=margin)
+        return shortfall_below_floor(values, counts, settings, margin=margin)
     if settings.objective == "worst_class" and settings.most_loss is not None:
         return np.maximum(values.min() + NEAR_WORST - values, 0)
     return values.mean() - values
 
 
-def lack_of(
+def shortfall_below_floor(
     values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float
 ) -> NDArray[np.float64]:
     """What each class lacks (K,) to be above the floor by a margin of standard errors; 0 where nothing."""

@@ -28,7 +28,7 @@ from gfscore.networks.offset_files import OffsetFile, OffsetRound
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.remedies.attacked_images import AttackedImages, AttackEnds, gradient_attacks
-from gfscore.remedies.objectives import Merit, merit_of, pull_of
+from gfscore.remedies.objectives import Merit, ascent_direction, merit_of
 from gfscore.remedies.seen_points import SeenPoints
 from gfscore.statistics.classes import normalised_weights
 
@@ -310,8 +310,8 @@ def propose(
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Offsets (K,) that serve the objective better on the points found so far, and the step that led there.
 
-    From `start`, the best of ADJUSTMENTS steps in the direction of `pull_of`. Steps are halved while even the best of
-    them promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
+    From `start`, the best of ADJUSTMENTS steps in `ascent_direction`. Steps are halved while even the best of them
+    promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
     shortest step promises no more. `without_offsets` are the class values (K,) of the classifier itself.
     """
     scale = seen.typical_margin()
@@ -321,7 +321,7 @@ def propose(
         offsets, values = start, values_at_start
         best, best_merit = start, merit_at_start
         for _ in range(ADJUSTMENTS):
-            moved = offsets + step * scale * pull_of(values, seen.counts, settings, margin=margin)
+            moved = offsets + step * scale * ascent_direction(values, seen.counts, settings, margin=margin)
             offsets = moved - moved.mean()
             values = seen.values(offsets)
             merit = _merit(values, seen, settings, without_offsets=without_offsets, margin=margin)
