@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
@@ -13,70 +13,77 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-UNCHANGED = 1e-9
+NEUTRAL = {"shift": 0, "scale": 1}
+"""Value of each change that leaves the logits as they are."""
+
+SMALLEST_MOVE = 1e-9
+"""Moves up to this one are rounding."""
+
 MOST_MODELS = 30
 FEW = 8
 """Lines that are all named."""
 
 
-def changed(subject: Subject, change: str, unchanged: tuple[str, float]) -> pd.DataFrame | None:
+def sensitivity_curves(subject: Subject, change: Literal["shift", "scale"]) -> pd.DataFrame | None:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
     Parameters
     ----------
     subject : Subject
-    change : str
-        Column of the change.
-    unchanged : (str, float)
-        Another column, with the value that leaves the logits as they are.
+    change : {"shift", "scale"}
+        Column of the change; the other one leaves the logits as they are.
 
     Returns
     -------
     DataFrame or None
-        `moves` is the largest distance of the model's values from that nearest to no change; `most` marks the line of
-        the largest one of a measure. Of more than MOST_MODELS models those that move most have a line.
+        `largest_move` is the largest distance of the model's scores from its score on unchanged logits (or at the
+        smallest change tabulated); `moves_most` marks the lines with the largest one of a measure. Of more than
+        MOST_MODELS models those that move most have a line.
     """
     rows = subject.rows("sensitivity")
     if rows is None:
         return None
-    column, neutral = unchanged
-    rows = rows[rows[column] == neutral]
+    other_change = "scale" if change == "shift" else "shift"
+    rows = rows[rows[other_change] == NEUTRAL[other_change]]
     if rows.empty:
         return None
     rows = rows.assign(model=rows["label"]).sort_values(["measure", "model", change], kind="stable")
 
     keys = ["measure", "model"]
     distance = rows[change].abs() if change == "shift" else np.log(rows[change]).abs()
-    nearest = distance.groupby([rows[key] for key in keys]).idxmin()
-    start = rows.loc[nearest].set_index(keys)["value"]
-    lines = list(zip(rows["measure"], rows["model"], strict=True))
-    rows["moves"] = (rows["value"] - start.loc[lines].to_numpy()).abs()
-    rows["moves"] = rows.groupby(keys)["moves"].transform("max")
-    largest = rows.groupby("measure")["moves"].transform("max")
-    rows["most"] = (rows["moves"] == largest) & (rows["moves"] > UNCHANGED)
+    nearest = distance.groupby([rows[key] for key in keys]).transform("idxmin")
+    unchanged_value = rows["value"].loc[nearest].to_numpy()
+    rows["largest_move"] = (rows["value"] - unchanged_value).abs()
+    rows["largest_move"] = rows.groupby(keys)["largest_move"].transform("max")
+    largest_of_measure = rows.groupby("measure")["largest_move"].transform("max")
+    rows["moves_most"] = (rows["largest_move"] == largest_of_measure) & (rows["largest_move"] > SMALLEST_MOVE)
 
-    moves = rows.drop_duplicates(keys).set_index(keys)["moves"]
-    rank = moves.groupby("measure").rank("first", ascending=False)
-    rows = rows[rank.loc[lines].to_numpy() <= MOST_MODELS]
+    curves = rows.drop_duplicates(keys).set_index(keys)
+    rank = curves.groupby("measure")["largest_move"].rank("first", ascending=False)
+    rows = rows[rank.loc[pd.MultiIndex.from_frame(rows[keys])].to_numpy() <= MOST_MODELS]
     order = list(dict.fromkeys(subject.measures))
     rows = rows.sort_values("measure", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
-    rows = rows[["measure", "model", change, "value", "moves", "most"]].rename(columns={change: "change"})
-    return rows.assign(changed=change)
+    columns = ["measure", "model", change, "value", "largest_move", "moves_most"]
+    return rows[columns].rename(columns={change: "change"}).assign(kind_of_change=change)
 
 
 def largest_change(frame: pd.DataFrame) -> Finding:
     """How far each measure moves at most under changes that alter no prediction."""
-    moves = frame.groupby("measure", sort=False)["moves"].max()
-    moving = moves[moves > UNCHANGED]
+    moves = frame.groupby("measure", sort=False)["largest_move"].max()
+    moving = moves[moves > SMALLEST_MOVE]
     if moving.empty:
         return Finding("score_unmoved", {"measures": tuple(map(str, moves.index))})
-    most = moving.idxmax()
+    most_sensitive = moving.idxmax()
     still = tuple(str(name) for name in moves.index if name not in moving)
-    numbers = {"move": float(moving[most]), "from_": float(frame["change"].min()), "to": float(frame["change"].max())}
-    kind = f"{frame['changed'].iloc[0]}_moves_score"
+    numbers = {
+        "move": float(moving[most_sensitive]),
+        "from_": float(frame["change"].min()),
+        "to": float(frame["change"].max()),
+    }
+    kind = f"{frame['kind_of_change'].iloc[0]}_moves_score"
     if still:
-        return Finding(f"{kind}_others_not", {"measure": str(most), "still": still}, numbers)
-    return Finding(kind, {"measure": str(most)}, numbers)
+        return Finding(f"{kind}_others_not", {"measure": str(most_sensitive), "still": still}, numbers)
+    return Finding(kind, {"measure": str(most_sensitive)}, numbers)
 
 
 def draw(
@@ -87,8 +94,8 @@ def draw(
         drawing.reserve(axes, drawing.LINE_HEIGHT)
         drawing.numbers(axes.xaxis, title, frame["change"], log=log)
         drawing.numbers(axes.yaxis, "aggregate score (higher is better)", panel["value"], zero=True)
-        drawing.curves(axes, panel, x="change", y="value", line="model", bold="most", points=True)
-        drawing.name_lines(axes, panel, x="change", y="value", line="model", bold="most", most=FEW)
+        drawing.curves(axes, panel, x="change", y="value", line="model", bold="moves_most", points=True)
+        drawing.name_lines(axes, panel, x="change", y="value", line="model", bold="moves_most", most=FEW)
 
 
 CHART = Chart(
@@ -98,7 +105,7 @@ CHART = Chart(
     section="trust",
     tables=("sensitivity",),
     about="audit",
-    data=partial(changed, change="shift", unchanged=("scale", 1)),
+    data=partial(sensitivity_curves, change="shift"),
     draw=draw,
     panels=True,
     finding=largest_change,
