@@ -202,7 +202,7 @@ def test_charts_draw_every_task_and_mapper(made, name):
     drawing = drawing_of(CHARTS[name], subject_of({"class_scores": made.tables["class_scores"]} | made.tables))
     assert drawing.figure().axes and drawing.finding.sentence
     if name == "projection_tasks":
-        frame = drawing.frame.set_index(["shown", "task", "attribute"])["value"]
+        frame = drawing.frame.set_index(["panel", "task", "attribute"])["value"]
         mean = np.mean([differences("age", model, "race")[1] for model in MODELS])
         assert frame["EOpp", "age", "race"] == pytest.approx(mean)
         mean = np.mean([tolerances("vae", "age", model)[2] for model in MODELS])
@@ -220,7 +220,7 @@ def test_a_mean_over_models_counts_those_that_are_not_constant(made):
     constant = (rows["mapper"] == "vae") & (rows["dataset"] == "age") & (rows["model"] == "first")
     tables = made.tables | {"projection_attributes": rows.assign(constant=constant)}
     frame = drawing_of(CHARTS["projection_tasks"], subject_of(tables)).frame
-    counts = frame[frame["shown"] == "vae: 1 \u2212 Tol"].groupby("task")["models"].unique()
+    counts = frame[frame["panel"] == "vae: 1 \u2212 Tol"].groupby("task")["models"].unique()
     assert counts.map(list).to_dict() == {"gender": [2], "age": [1]}
 
 

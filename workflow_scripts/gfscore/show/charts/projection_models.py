@@ -18,12 +18,12 @@ def scores(subject: Subject) -> pd.DataFrame | None:
     frame = influences(subject, "projection_models")
     if frame is None:
         return None
-    return frame[["task", "model", "shown", "influence", "metric", "value", "n"]]
+    return frame[["task", "model", "panel", "influence", "metric", "value", "n"]]
 
 
 def widest_by_task(frame: pd.DataFrame) -> Finding:
     """The number that differs most between tasks, by its mean over models."""
-    means = frame.groupby(["shown", "task"], sort=False)["value"].mean().unstack()
+    means = frame.groupby(["panel", "task"], sort=False)["value"].mean().unstack()
     gaps = means.max(axis=1) - means.min(axis=1)
     names = {"metric": str(gaps.idxmax()), "least": str(gaps.idxmin())}
     return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})
@@ -32,13 +32,13 @@ def widest_by_task(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each task: models in rows, kinds of influence in columns."""
     models = drawing.categories(frame, "model")
-    kinds = drawing.categories(frame, "shown")
+    kinds = drawing.categories(frame, "panel")
     for axes, panel in drawing.panels(figure, frame, "task", one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,
             row="model",
-            column="shown",
+            column="panel",
             value="value",
             limits=drawing.limits_from_zero(frame["value"]),
             scale_title="influence (0: none)",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.projection_tasks import OF_GROUPS, OF_MAPPER, influences
+from gfscore.show.charts.projection_tasks import GROUP_METRICS, MAPPER_METRICS, influences
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def profiles(subject: Subject) -> pd.DataFrame | None:
         return None
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
-        compared = frame.loc[frame["metric"].isin(OF_GROUPS), "attribute"]
+        compared = frame.loc[frame["metric"].isin(GROUP_METRICS), "attribute"]
         of_mapper = (frame["dimensions"] > 0) & ~frame["attribute"].isin(compared)
         prefix = frame["mapper"].where(of_mapper, "")
         frame = frame.assign(attribute=(prefix + " " + frame["attribute"]).str.strip())
@@ -37,8 +37,8 @@ def largest_of_task(frame: pd.DataFrame) -> Finding:
     same = 0
     tasks = 0
     for _, rows in frame.groupby("task", sort=False):
-        by_projection = rows[rows["influence"] == OF_MAPPER["tolerance"]]
-        by_groups = rows[rows["influence"] == OF_GROUPS["eopp"]]
+        by_projection = rows[rows["influence"] == MAPPER_METRICS["tolerance"]]
+        by_groups = rows[rows["influence"] == GROUP_METRICS["eopp"]]
         common_attributes = set(by_projection["attribute"]) & set(by_groups["attribute"])
         if len(common_attributes) < 2:
             continue

@@ -12,33 +12,41 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-OF_MAPPER = {"tolerance": "1 \u2212 Tol", "deviation": "Dev"}
-OF_GROUPS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
+MAPPER_METRICS = {"tolerance": "1 \u2212 Tol", "deviation": "Dev"}
+GROUP_METRICS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
+"""Columns of tables on projections and their names as influences: from a mapper's moves, and between groups."""
 
 
 def influences(subject: Subject, table: str = "projection_attributes") -> pd.DataFrame | None:
-    """Rows of a table on projections for each of its numbers that is known, all as influence: 0 is none, 1 the most.
+    """Influences by task in long form, one row per model, task, attribute (of this table) and metric.
 
-    Columns `metric`, `value` and `shown`, the number's name, with that of the mapper where there are several and the
-    number depends on it; `influence` is its name alone. Without constant classifiers; None for an audit of one task.
+    Larger is more influence, 0 none. Constant classifiers and undefined numbers are left out; None for an audit of one
+    task. Beside the columns of the table:
+
+    - `metric`: source column.
+    - `value`: its influence, which is 1 - tolerance for the Tolerance and the number itself for others.
+    - `influence`: short name of the influence.
+    - `panel`: that name, preceded by the mapper where there are several and the number depends on it.
     """
     rows = subject.rows(table, tasks=True)
     if rows is None or rows["dataset"].nunique() == 1:
         return None
-    rows = rows[~rows["constant"].astype(bool)].assign(task=rows["dataset"], model=rows["label"])
+    rows = rows[~rows["constant"].astype(bool)]
+    rows = rows.assign(task=rows["dataset"], model=rows["label"])
     several = rows["mapper"].nunique() > 1
     frames = []
-    for mapper, of_mapper in rows.groupby("mapper", sort=False):
-        for metric, name in OF_MAPPER.items():
-            value = 1 - of_mapper[metric] if metric == "tolerance" else of_mapper[metric]
-            panel_title = f"{mapper}: {name}" if several else name
-            frames.append(of_mapper.assign(metric=metric, value=value, influence=name, shown=panel_title))
+    for mapper, rows_of_mapper in rows.groupby("mapper", sort=False):
+        for metric, name in MAPPER_METRICS.items():
+            numbers = rows_of_mapper[metric]
+            value = 1 - numbers if metric == "tolerance" else numbers
+            panel = f"{mapper}: {name}" if several else name
+            frames.append(rows_of_mapper.assign(metric=metric, value=value, influence=name, panel=panel))
 
     # Differences between groups are the same whatever the mapper.
     keys = [name for name in ("dataset", "threat", "model", "attribute") if name in rows]
-    for metric, name in OF_GROUPS.items():
+    for metric, name in GROUP_METRICS.items():
         rows_of_metric = rows[rows[metric].notna()].drop_duplicates(keys)
-        frames.append(rows_of_metric.assign(metric=metric, value=rows_of_metric[metric], influence=name, shown=name))
+        frames.append(rows_of_metric.assign(metric=metric, value=rows_of_metric[metric], influence=name, panel=name))
     frame = pd.concat(frames, ignore_index=True)
     return frame[frame["value"].notna()].astype({"value": float})
 
@@ -51,24 +59,26 @@ def by_attribute(subject: Subject) -> pd.DataFrame | None:
     frame = influences(subject)
     if frame is None:
         return None
-    groups = frame.groupby(["shown", "influence", "metric", "task", "attribute"], sort=False)
+    groups = frame.groupby(["panel", "influence", "metric", "task", "attribute"], sort=False)
     means = groups.agg(value=("value", "mean"), own=("own", "max"), n=("n", "max"), models=("model", "nunique"))
     means = means.reset_index()
-    return means.assign(itself=means["own"].map({True: "sure", False: None}))
+    # The heatmap draws a solid frame around cells marked "sure".
+    return means.assign(frame=means["own"].map({True: "sure", False: None}))
 
 
 def strongest_influence(frame: pd.DataFrame) -> Finding:
     """The task and the attribute, not the task itself, whose move changes predictions most."""
-    moved = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
-    most = moved.loc[moved["value"].idxmax()]
-    names = {"task": str(most["task"]), "attribute": str(most["attribute"])}
-    return Finding("task_depends", names, {"mean": 1 - float(most["value"]), "models": int(most["models"])})
+    of_tolerance = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
+    strongest = of_tolerance.loc[of_tolerance["value"].idxmax()]
+    names = {"task": str(strongest["task"]), "attribute": str(strongest["attribute"])}
+    tolerance = 1 - float(strongest["value"])
+    return Finding("task_depends", names, {"mean": tolerance, "models": int(strongest["models"])})
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """A panel for each kind of influence: tasks in rows, attributes or dimensions in columns."""
     tasks = drawing.categories(frame, "task")
-    for axes, panel in drawing.panels(figure, frame, "shown", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,
@@ -78,7 +88,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
             limits=drawing.limits_from_zero(frame["value"]),
             scale_title="influence (0: none)",
             rows=tasks,
-            box="itself",
+            box="frame",
         )
 
 
