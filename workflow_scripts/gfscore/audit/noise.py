@@ -17,7 +17,7 @@ from gfscore.audit.metrics import AGAINST_CHANCE
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 
-ELEMENTS = 1 << 22
+ELEMENTS_AT_ONCE = 1 << 22
 """Numbers held at once."""
 
 
@@ -52,10 +52,9 @@ def noise_floors(
 ) -> list[NoiseFloor]:
     """Disparity under shuffled class membership, of several measures or models on the same samples.
 
-    All of them are shuffled alike, so that each shuffle is drawn once. The p-values are valid for the null that values
-    are exchangeable between classes, for every N and K: that they have the same distribution in all. They are not for
-    equal class means alone, since classes of other spreads and sizes differ by more than shuffled ones; for those there
-    are the intervals.
+    All of them are shuffled alike, so that each shuffle is drawn once. The p-values are valid, for every N and K, for
+    the null hypothesis that values have the same distribution in all classes. They do not test equal means alone:
+    classes of equal mean but unequal spread and size can look disparate. Use the simultaneous intervals for that.
 
     Parameters
     ----------
@@ -86,28 +85,30 @@ def noise_floors(
     present = np.bincount(labels, minlength=classes)
     present = present[present > 0]
 
-    extent = np.empty((len(AGAINST_CHANCE), len(values)))
+    observed_metrics = np.empty((len(AGAINST_CHANCE), len(values)))
     for index, metric in enumerate(AGAINST_CHANCE):
-        extent[index] = [metric.compute(row.mean, counts=row.n, lam=lam) for row in observed]
-    sums = np.zeros(extent.shape)
-    reached = np.zeros(extent.shape)
+        observed_metrics[index] = [metric.compute(item.mean, counts=item.n, lam=lam) for item in observed]
+    sums = np.zeros(observed_metrics.shape)
+    at_least_observed = np.zeros(observed_metrics.shape)
     for means in _shuffled_means(values, present, permutations, rng):
         for index, metric in enumerate(AGAINST_CHANCE):
             numbers = metric.compute_many(means, counts=present, lam=lam)
             # More disparity is the worse value.
             sign = -metric.direction
             sums[index] += numbers.sum(axis=0)
-            reached[index] += (sign * numbers >= sign * extent[index] - STATISTIC_TOLERANCE).sum(axis=0)
-    p_value = np.where(np.isnan(extent), np.nan, (1 + reached) / (1 + permutations))
+            limit = sign * observed_metrics[index] - STATISTIC_TOLERANCE
+            at_least_observed[index] += (sign * numbers >= limit).sum(axis=0)
+    p_value = (1 + at_least_observed) / (1 + permutations)
+    p_value[np.isnan(observed_metrics)] = np.nan
 
     names = [metric.name for metric in AGAINST_CHANCE]
     floors = []
-    for row, row_values in enumerate(observed):
+    for row, item in enumerate(observed):
         floors.append(
             NoiseFloor(
                 permuted=dict(zip(names, (sums[:, row] / permutations).tolist(), strict=True)),
                 p_value=dict(zip(names, p_value[:, row].tolist(), strict=True)),
-                between_class_sd=between_class_sd(row_values),
+                between_class_sd=between_class_sd(item),
             )
         )
     return floors
@@ -116,19 +117,19 @@ def noise_floors(
 def _shuffled_means(
     values: NDArray[np.float64], n: NDArray[np.int64], permutations: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    # Means of classes of n (K,) samples under block after block of B shuffles: (B, R, K), in memory (B, K, R), so that
-    # the smallest of the classes is that of K long rows.
+    # Class means (B, R, K) under B shuffles at a time. A shuffle deals the samples to classes of the given sizes n. The
+    # sum of every class is a row of a 0/1 matrix times the values, which needs no shuffled copy (B, R, N).
     rows, samples = values.shape
-    step = max(1, ELEMENTS // max(1, rows * len(n), samples))
-    columns = np.ascontiguousarray(values.T)
-    starts = np.concatenate([[0], np.cumsum(n)])
-    for start in range(0, permutations, step):
-        block = min(step, permutations - start)
-        # Each class of each shuffle is a row that holds 1 at its samples; a shuffle deals out the samples in its order.
+    block_size = max(1, ELEMENTS_AT_ONCE // max(1, rows * len(n), samples))
+    values_by_sample = np.ascontiguousarray(values.T)
+    class_starts = np.cumsum(n) - n
+    for first in range(0, permutations, block_size):
+        block = min(block_size, permutations - first)
         dealt = rng.permuted(np.tile(np.arange(samples), (block, 1)), axis=1).ravel()
-        ends = (starts[:-1] + samples * np.arange(block)[:, None]).ravel()
-        membership = csr_array((np.ones(len(dealt)), dealt, np.append(ends, len(dealt))), (len(ends), samples))
-        sums = (membership @ columns).reshape(block, len(n), rows)
+        row_starts = (class_starts + samples * np.arange(block)[:, None]).ravel()
+        row_pointers = np.append(row_starts, len(dealt))
+        membership = csr_array((np.ones(len(dealt)), dealt, row_pointers), (len(row_starts), samples))
+        sums = (membership @ values_by_sample).reshape(block, len(n), rows)
         yield np.moveaxis(sums / n[:, None], 1, 2)
 
 
