@@ -19,16 +19,16 @@ from gfscore.workflow.new_audit.preprocessing import Preprocessing
 from gfscore.workflow.new_audit.request import Inspection
 from gfscore.workflow.resolved_file import flow
 
-ROBUST = 0.3
+GATE_ROBUST_ACCURACY = 0.3
 """Least robust accuracy of the worst class in the gate of a new audit: proven, or without proofs under attack."""
 
-ACCURATE = 0.5
+GATE_CLEAN_ACCURACY = 0.5
 """Least clean accuracy of the worst class in the gate of a new audit without attacks."""
 
 THREATS = {"linf": "Linf", "l2": "L2"}
 FRACTION = re.compile(r"\d+/\d+")
 
-STEPS = 50
+GRADIENT_STEPS = 50
 """Steps of the gradient attack."""
 
 QUERIES = 200
@@ -40,13 +40,16 @@ SEARCH_STEPS = 40
 BISECTION = 12
 """Passes of the bisection after it."""
 
-GRADIENT = 3.0
+GRADIENT_COST = 3.0
 """A forward and a backward pass, in forward passes."""
 
-STARTING = 60.0
+LOGIT_COST = 2.0
+"""Time for the logits of one sample, in forward passes."""
+
+START_SECONDS = 60.0
 """Seconds for steps that start, tables and the page."""
 
-LEAST = 10.0
+LEAST_SECONDS = 10.0
 """Seconds of computing that are planned at least."""
 
 SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
@@ -55,13 +58,14 @@ SHARES = {"clean": 0.15, "adversarial": 0.6, "minimal": 0.25}
 PROVEN_SHARE = 0.4
 """Share of the time for computing that proofs take where an audit has them; the others share the rest."""
 
-FEWER_ATTACKED = 0.5
-"""Share of the samples attacked without proofs that both must reach with them, as both are of the same samples."""
+LEAST_SHARE_ATTACKED = 0.5
+"""Proofs are searched only if at least this share of the samples that would be attacked without them still is: attacks
+and proofs take the same samples and share the time."""
 
-BUDGET = 4_000
+PROOF_BUDGET = 4_000
 """Bounds of single functions that may be evaluated for one sample of a new audit."""
 
-ENOUGH = 20
+FEW_SAMPLES = 20
 """Samples of a class below which an audit says that they are few."""
 
 
@@ -88,65 +92,66 @@ class Sizes:
 
 
 def sizes(
-    forward: Sequence[float],
+    forward_seconds: Sequence[float],
     counts: Sequence[int],
     *,
-    radii: int,
+    attack_count: int,
     minutes: float,
     cores: int = 2,
-    proofs: Sequence[float] = (),
+    proof_seconds: Sequence[float] = (),
 ) -> Sizes:
     """Samples of each class that fit into the minutes, at least one.
 
     Parameters
     ----------
-    forward : sequence of float
+    forward_seconds : sequence of float
         Seconds of a forward pass of one image, of each model.
     counts : sequence of int
         Samples of each class.
-    radii : int
-        Number of attacks.
+    attack_count : int
+        Number of attacks, one for each radius.
     minutes : float
         What the audit may take.
     cores : int
         Steps of several models run side by side on the cores.
-    proofs : sequence of float
+    proof_seconds : sequence of float
         Seconds of the search for a proof of one image, of each model; empty for an audit without proofs.
     """
-    computing = max(60 * minutes - STARTING, LEAST)
-    # Several models share the cores; a single one has one job of each measure beside the other.
-    parallel = min(cores, len(forward)) if len(forward) > 1 else 1
-    pass_seconds = sum(forward) / parallel
-    seconds = {
-        "clean": 2.0 * pass_seconds,
-        "adversarial": radii * (GRADIENT * STEPS + QUERIES) * pass_seconds,
-        "minimal": (GRADIENT * SEARCH_STEPS + BISECTION) * pass_seconds,
+    computing = max(60 * minutes - START_SECONDS, LEAST_SECONDS)
+    # Models run side by side. A single model has nothing to run beside it.
+    parallel = min(cores, len(forward_seconds))
+    pass_seconds = sum(forward_seconds) / parallel
+    seconds_per_sample = {
+        "clean": LOGIT_COST * pass_seconds,
+        "adversarial": attack_count * (GRADIENT_COST * GRADIENT_STEPS + QUERIES) * pass_seconds,
+        "minimal": (GRADIENT_COST * SEARCH_STEPS + BISECTION) * pass_seconds,
     }
     shares = dict(SHARES)
-    if proofs:
-        seconds["proven"] = sum(proofs) / parallel
+    if proof_seconds:
+        seconds_per_sample["proven"] = sum(proof_seconds) / parallel
         shares = {measure: share * (1 - PROVEN_SHARE) for measure, share in SHARES.items()}
         shares["proven"] = PROVEN_SHARE
 
     most = max(counts)
     chosen: dict[str, int] = {}
     for measure, share in shares.items():
-        per_class = two_figures(int(share * computing / (seconds[measure] * len(counts))))
+        per_class = two_figures(int(share * computing / (seconds_per_sample[measure] * len(counts))))
         chosen[measure] = max(1, min(per_class, most))
-    if proofs:
+    if proof_seconds:
         chosen["adversarial"] = chosen["proven"] = min(chosen["adversarial"], chosen["proven"])
 
-    total = STARTING
+    total = START_SECONDS
     for measure, per_class in chosen.items():
-        total += sum(min(per_class, count) for count in counts) * seconds[measure]
+        total += sum(min(per_class, count) for count in counts) * seconds_per_sample[measure]
     limits = {measure: None if per_class >= most else per_class for measure, per_class in chosen.items()}
-    return Sizes(limits["clean"], limits["adversarial"], limits["minimal"], total, proven=bool(proofs))
+    return Sizes(limits["clean"], limits["adversarial"], limits["minimal"], total, proven=bool(proof_seconds))
 
 
-def reaches(with_proofs: Sizes, without: Sizes, counts: Sequence[int]) -> bool:
+def proofs_leave_enough_attacks(with_proofs: Sizes, without_proofs: Sizes, counts: Sequence[int]) -> bool:
     """Whether an audit with proofs attacks nearly as many samples as one without."""
-    attacked, otherwise = with_proofs.adversarial or max(counts), without.adversarial or max(counts)
-    return attacked >= FEWER_ATTACKED * otherwise
+    attacked_with = with_proofs.adversarial or max(counts)
+    attacked_without = without_proofs.adversarial or max(counts)
+    return attacked_with >= LEAST_SHARE_ATTACKED * attacked_without
 
 
 def two_figures(number: int) -> int:
@@ -178,7 +183,8 @@ class NewAudit:
         Settings of the dataset.
     models : sequence of ModelEntry
     measures : mapping
-        Measures that attack, by name, the first of which the gate judges; none for logits.
+        Measures of robustness by name: attacks, the first of which the gate judges, proofs, nearest adversarial
+        examples; none for logits.
     norm : {"linf", "l2"}
         Norm of the attacks.
     device : {"auto", "cpu", "cuda"}
@@ -206,16 +212,15 @@ class NewAudit:
     @property
     def evidence_interval(self) -> str | None:
         """Name of the evidence interval that the audit has by itself where it searches proofs; None without proofs."""
-        for entry in entries_for(named_measures(self.measures)):
-            return name_of(entry)
-        return None
+        entry = next(iter(entries_for(named_measures(self.measures))), None)
+        return None if entry is None else name_of(entry)
 
     @property
     def gate(self) -> list[Settings]:
         """Rules of the gate: one, about the evidence interval, else the first attack, else clean accuracy."""
         if not self.measures:
-            return [{"measure": "clean", "at_least": ACCURATE}]
-        return [{"measure": self.evidence_interval or next(iter(self.measures)), "at_least": ROBUST}]
+            return [{"measure": "clean", "at_least": GATE_CLEAN_ACCURACY}]
+        return [{"measure": self.evidence_interval or next(iter(self.measures)), "at_least": GATE_ROBUST_ACCURACY}]
 
     @property
     def measure_names(self) -> list[str]:
@@ -285,12 +290,12 @@ def lines_without_attacks(reason: str) -> list[str]:
     """Lines on what is measured and judged without attacks, and why there are none."""
     return [
         f"measures  clean accuracy and the attack-free score; {reason}",
-        f"gate      the worst class is right on at least {ACCURATE}; yours to decide",
+        f"gate      the worst class is right on at least {GATE_CLEAN_ACCURACY}; yours to decide",
     ]
 
 
-def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Settings]:
-    """Entries of the measures that attack, by names that say what they are but not how many samples.
+def robustness_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, Settings]:
+    """Entries of the measures of robustness: attacks, proofs, nearest adversarial examples.
 
     Parameters
     ----------
@@ -304,13 +309,14 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
     measures: dict[str, Settings] = {}
     for radius in radii:
         entry: dict[str, Any] = {"kind": "adversarial", "norm": norm, "eps": _eps(radius)}
+        # Named before attacks and subset are added, so that the name does not change with them.
         name = name_of(entry)
-        entry["attacks"] = [{"name": "apgd-ce", "steps": STEPS}, {"name": "square", "queries": QUERIES}]
+        entry["attacks"] = [{"name": "apgd-ce", "steps": GRADIENT_STEPS}, {"name": "square", "queries": QUERIES}]
         measures[name] = with_subset(entry, sizes.adversarial)
     if sizes.proven:
         entry = {"kind": "proven", "norm": norm, "eps": _eps(radii[0])}
         name = name_of(entry)
-        entry["budget"] = BUDGET
+        entry["budget"] = PROOF_BUDGET
         measures[name] = with_subset(entry, sizes.adversarial)
     search = {"kind": "minimal", "norm": "l2", "attacks": [{"name": "fmn", "steps": SEARCH_STEPS}]}
     measures["minimal-l2"] = with_subset(search, sizes.minimal)
@@ -318,7 +324,7 @@ def attack_measures(norm: str, radii: Sequence[str], sizes: Sizes) -> dict[str, 
 
 
 def _eps(radius: str) -> str | float:
-    # As the file has it.
+    # A fraction such as 8/255 stays text, as in configuration files.
     return radius if FRACTION.fullmatch(radius) else float(radius)
 
 

@@ -86,7 +86,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     large, small = FAR[request.norm]
     radii = request.eps or (large if min(data.images.image_shape[1:]) >= SMALL_SIDE else small,)
     proof = Proven.model_validate(
-        {"norm": request.norm, "eps": float(as_number(radii[0])), "budget": audit_file.BUDGET}
+        {"norm": request.norm, "eps": float(as_number(radii[0])), "budget": audit_file.PROOF_BUDGET}
     )
     shown_models = []
     for model in models:
@@ -97,7 +97,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     counts = [int(count) for count in data.counts]
     sizes, proof_words = _sizes(shown_models, counts, len(radii), request.minutes)
     obstacle = _obstacle_to_attacks(shown_models, sizes, request)
-    measures = {} if obstacle else audit_file.attack_measures(request.norm, radii, sizes)
+    measures = {} if obstacle else audit_file.robustness_measures(request.norm, radii, sizes)
 
     lines = []
     copies: dict[str, str] = {}
@@ -185,11 +185,11 @@ def _data_words(data: NewData, counts: Sequence[int]) -> str:
     if data.several:
         size += " as they have several sizes"
     words = f"{data.words}, {size}, {len(counts)} classes ({few(list(data.classes))})"
-    if min(counts) >= audit_file.ENOUGH:
+    if min(counts) >= audit_file.FEW_SAMPLES:
         return words
 
-    small_classes = sum(count < audit_file.ENOUGH for count in counts)
-    words += f"; fewer than {audit_file.ENOUGH} in {small_classes} classes"
+    small_classes = sum(count < audit_file.FEW_SAMPLES for count in counts)
+    words += f"; fewer than {audit_file.FEW_SAMPLES} in {small_classes} classes"
     empty = [name for name, count in zip(data.classes, counts, strict=True) if count == 0]
     if empty:
         words += f", none in {few(empty)}, so that no gate on every class can pass"
@@ -200,22 +200,25 @@ def _data_words(data: NewData, counts: Sequence[int]) -> str:
 
 
 def _sizes(
-    shown_models: Sequence[ShownModel], counts: Sequence[int], radii: int, minutes: float
+    shown_models: Sequence[ShownModel], counts: Sequence[int], attack_count: int, minutes: float
 ) -> tuple[audit_file.Sizes, str]:
     # Samples of each class, with proofs where they are worth their time, and a line on proofs.
-    forward = [model.seconds for model in shown_models]
-    without = audit_file.sizes(forward, counts, radii=radii, minutes=minutes)
+    forward_seconds = [model.seconds for model in shown_models]
+    without_proofs = audit_file.sizes(forward_seconds, counts, attack_count=attack_count, minutes=minutes)
     for model in shown_models:
         if model.proofs.obstacle:
-            return without, f"none: {model.proofs.obstacle} ({model.model.name})"
-    seconds = [model.proofs.seconds for model in shown_models]
+            return without_proofs, f"none: {model.proofs.obstacle} ({model.model.name})"
+    proof_seconds = [model.proofs.seconds for model in shown_models]
     tried = sum(model.proofs.tried for model in shown_models)
     proven = sum(model.proofs.proven for model in shown_models)
-    words = f"{proven} of {tried} images proven at the look, {sum(seconds) / len(seconds):.2g} s each"
-    with_proofs = audit_file.sizes(forward, counts, radii=radii, minutes=minutes, proofs=seconds)
+    words = f"{proven} of {tried} images proven at the look, {sum(proof_seconds) / len(proof_seconds):.2g} s each"
+    with_proofs = audit_file.sizes(
+        forward_seconds, counts, attack_count=attack_count, minutes=minutes, proof_seconds=proof_seconds
+    )
     share = f"{audit_file.PROVEN_SHARE:.0%} of the time"
-    if not audit_file.reaches(with_proofs, without, counts):
-        return without, f"none: {words}, so that {share} is too little for those that are attacked; more --minutes"
+    if not audit_file.proofs_leave_enough_attacks(with_proofs, without_proofs, counts):
+        words = f"none: {words}, so that {share} is too little for those that are attacked; more --minutes"
+        return without_proofs, words
     return with_proofs, f"of the samples that are attacked: {words}; up to {share}"
 
 
@@ -223,7 +226,7 @@ def _obstacle_to_attacks(shown_models: Sequence[ShownModel], sizes: audit_file.S
     # Why an audit has no attacks, empty where it has.
     if not all(model.gradients for model in shown_models):
         return "no attacks, as gradients are missing"
-    if sizes.seconds <= 60 * request.minutes + audit_file.LEAST:
+    if sizes.seconds <= 60 * request.minutes + audit_file.LEAST_SECONDS:
         return ""
     minutes = math.ceil(sizes.seconds / 60)
     return f"no attacks, as one image of each class takes about {minutes} minutes: --minutes {minutes} has them"
@@ -237,16 +240,16 @@ def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Siz
     if sizes.clean is not None:
         measures.append(f"clean accuracy on {_samples_words(sizes.clean)}")
     lines = [f"measures  {'; '.join(measures)}; about {math.ceil(sizes.seconds / 60)} minutes"]
-    if sizes.adversarial is not None and sizes.adversarial < audit_file.ENOUGH:
-        needed = math.ceil(request.minutes * audit_file.ENOUGH / sizes.adversarial)
-        lines.append(
-            f"          for {audit_file.ENOUGH} attacked of each class: --minutes {needed} (make: MINUTES={needed})"
-        )
+    if sizes.adversarial is not None and sizes.adversarial < audit_file.FEW_SAMPLES:
+        few = audit_file.FEW_SAMPLES
+        needed = math.ceil(request.minutes * few / sizes.adversarial)
+        lines.append(f"          for {few} attacked of each class: --minutes {needed} (make: MINUTES={needed})")
     lines.append(f"proofs    {proof_words}")
+    least = audit_file.GATE_ROBUST_ACCURACY
     if sizes.proven:
-        words = f"is at least {audit_file.ROBUST} robust: PASS takes proofs, FAIL attacks, else INCONCLUSIVE"
+        words = f"is at least {least} robust: PASS takes proofs, FAIL attacks, else INCONCLUSIVE"
     else:
-        words = f"keeps at least {audit_file.ROBUST} under the first attack"
+        words = f"keeps at least {least} under the first attack"
     lines.append(f"gate      the worst class {words}; yours to decide")
     return lines
 
