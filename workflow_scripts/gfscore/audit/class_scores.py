@@ -31,25 +31,25 @@ CLASS_SCORES = Table(
         (
             "n_missing",
             pa.int64(),
-            "of these, samples without a value, though the measure was to have one: the worst for value and low, "
-            "the best for high",
+            "samples among n that should have a value and have none; they count as the worst value in value and low, "
+            "as the best in high",
         ),
         ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
-        ("value", pa.float64(), "class value; null without samples"),
+        ("value", pa.float64(), "class value, the smallest that undecided samples allow; null without samples"),
         ("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
-        ("high", pa.float64(), "upper bound, simultaneous over classes; null as low"),
+        ("high", pa.float64(), "upper bound, simultaneous over classes; null where low is"),
         ("interval", pa.string(), "interval method"),
         ("confidence", pa.float64(), "joint confidence of the bounds"),
         ("accuracy", pa.float64(), "clean accuracy on the same samples"),
         ("variance", pa.float64(), "unbiased variance of the samples' values"),
         ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
-        ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null as low"),
-        ("bootstrap_high", pa.float64(), "upper end by bootstrap: approximate, no guarantee; null as low"),
+        ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null where low is"),
+        ("bootstrap_high", pa.float64(), "upper end by bootstrap: approximate, no guarantee; null where low is"),
         (
             "value_most",
             pa.float64(),
-            "largest class value that undecided samples allow, that of these samples surely lies between value and it; "
-            "equal to value where all are decided",
+            "class value if every undecided sample has its largest possible value; the class value of these samples "
+            "lies between value and value_most, which are equal where all are decided",
         ),
     ),
 )
@@ -97,7 +97,7 @@ def class_score_table(
     *,
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
-    complete: bool = True,
+    bootstrap: bool = True,
 ) -> pd.DataFrame:
     """The table class_scores: class values with simultaneous bounds.
 
@@ -111,7 +111,7 @@ def class_score_table(
     intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Share of wrong labels of each class that the bounds allow for; None if labels are assumed right.
-    complete : bool
+    bootstrap : bool
         Whether to make the intervals by bootstrap too.
 
     Returns
@@ -123,14 +123,14 @@ def class_score_table(
     for item in values:
         frame = _class_frame(item, class_names)
         if item.fresh:
-            frame = _with_bounds(frame, item, intervals, label_error_rates, bootstrap=complete)
+            frame = _with_bounds(frame, item, intervals, label_error_rates, bootstrap=bootstrap)
         if label_error_rates is not None:
             frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
         frames.append(frame)
     return stacked(CLASS_SCORES, frames)
 
 
-def _class_frame(item, class_names):
+def _class_frame(item: SampleValues, class_names: Sequence[str]) -> pd.DataFrame:
     classes = len(class_names)
     values = class_values(item.low, item.labels, classes)
     accuracy = class_values(item.correct[~item.missing], item.labels[~item.missing], classes)
@@ -158,7 +158,14 @@ def _class_frame(item, class_names):
     )
 
 
-def _with_bounds(frame, item, intervals, label_error_rates, *, bootstrap):
+def _with_bounds(
+    frame: pd.DataFrame,
+    item: SampleValues,
+    intervals: IntervalSettings,
+    label_error_rates: ArrayLike | None,
+    *,
+    bootstrap: bool,
+) -> pd.DataFrame:
     alpha = 1 - intervals.confidence
     bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
     low, high = bounds.interval(alpha)
@@ -215,7 +222,7 @@ def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:
     stronger_rows = [np.empty(0, dtype=np.int64)]
     weaker_rows = [np.empty(0, dtype=np.int64)]
     start = 0
-    for count in paired["group"].value_counts(sort=False):
+    for count in paired.groupby("group").size():
         first, second = np.triu_indices(count, 1)
         stronger_rows.append(start + first)
         weaker_rows.append(start + second)

@@ -111,7 +111,7 @@ class AuditInMemory:
     def class_scores(self) -> pd.DataFrame:
         """The table class_scores, without intervals by bootstrap."""
         return class_score_table(
-            self.sample_values, self.class_names, intervals=self.intervals, label_error_rates=None, complete=False
+            self.sample_values, self.class_names, intervals=self.intervals, label_error_rates=None, bootstrap=False
         )
 
     @cached_property
