@@ -1,6 +1,9 @@
-"""Settings of an audit's checks, intervals, disparity, confusions, comparisons and groups. Imports nothing heavy."""
+"""Settings of an audit as users write them, then params of the steps score_models and tabulate_audit.
 
-from typing import Annotated, Any, Literal, Self
+The params are derived from the settings. Imports nothing heavy.
+"""
+
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -18,6 +21,8 @@ from gfscore.core.settings import (
     Unique,
     refusal,
 )
+
+# ---- settings as users write them ----
 
 
 class CheckSettings(Closed):
@@ -113,9 +118,6 @@ class GroupSettings(Closed):
     )
 
 
-# ---- Settings of the temperature search and of an audit's calibration. Imports nothing heavy.
-
-
 LONGEST_GRID = 100_000
 """Largest number of temperatures in one phase of a search."""
 
@@ -130,7 +132,7 @@ Objective = Literal[
     "ranking_stability_endpoints",
     "likelihood",
 ]
-OBJECTIVES: tuple[str, ...] = Objective.__args__  # type: ignore[attr-defined]
+OBJECTIVES: tuple[str, ...] = get_args(Objective)
 """Names of the objectives of a temperature, in the order of tables and pages."""
 
 
@@ -193,14 +195,6 @@ class GreatSettings(Closed):
     )
 
 
-class LogitChanges(Closed):
-    """Changes of the logits whose effect is tabulated: params of the step score_models."""
-
-    shifts: list[Number]
-    scales: list[Positive]
-    lam: Number = Field(description="Lambda of FP.")
-
-
 class Split(Closed):
     """Split of the samples into those that choose the temperature and those that report the scores."""
 
@@ -224,6 +218,17 @@ class CalibrationSettings(Closed):
         description="Split of the samples; null: all samples choose the temperature and report, so the calibrated "
         "scores have no intervals.",
     )
+
+
+# ---- params of steps ----
+
+
+class LogitChanges(Closed):
+    """Changes of the logits whose effect is tabulated: params of the step score_models."""
+
+    shifts: list[Number]
+    scales: list[Positive]
+    lam: Number = Field(description="Lambda of FP.")
 
 
 class SearchParameters(Closed):
