@@ -10,7 +10,7 @@ from scipy.stats import beta, binom, binomtest, fisher_exact, multinomial
 from gfscore.audit.agreement.decisions import share_frame
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
-from gfscore.statistics.error_rates import SequentialTest, caution
+from gfscore.statistics.error_rates import SequentialTest, warning_about_test
 from gfscore.statistics.proportions import (
     class_shares,
     lower_differences,
@@ -106,11 +106,11 @@ def test_bounds_hold_at_the_threshold_though_the_repeated_test_errs(p, truth):
 def test_a_test_that_keeps_its_level_errs_by_alpha_and_another_with_a_caution():
     keeping = SequentialTest(kappa=0.02, alpha=0.05, name="anytime", budget=800)
     assert keeping.error_rate() == 0.05
-    assert caution("p", keeping) is None
-    assert caution("clean", None) is None
+    assert warning_about_test("p", keeping) is None
+    assert warning_about_test("clean", None) is None
     repeated = SequentialTest(kappa="SIL2", alpha=0.05, name="repeated_exact", budget=3000)
     assert repeated.error_rate() == pytest.approx(0.277, abs=5e-4)
-    words = caution("p", repeated)
+    words = warning_about_test("p", repeated)
     assert "does not keep its level" in words and "a probability of up to 0.277, not 0.05" in words
 
 

@@ -14,7 +14,7 @@ from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
-from gfscore.statistics.error_rates import caution
+from gfscore.statistics.error_rates import warning_about_test
 
 RESTS_ON = {
     EVIDENCE_INTERVAL: "PASS of {measure} rests on proofs, FAIL on attacks",
@@ -65,7 +65,7 @@ def judgement(
     cautions = []
     for measure in dict.fromkeys(rule.measure for rule in rules):
         named = audit_values.subject.measures[measure]
-        words = caution(measure, named.description.test)
+        words = warning_about_test(measure, named.description.test)
         if words:
             print(f"{words}.")
             cautions.append(words)

@@ -52,7 +52,7 @@ class SequentialTest:
     alpha : float
         Error probability of a call, which the test `anytime` keeps.
     name : {"anytime", "repeated_exact"}
-        Of gfscore.statistics.sequential_tests.
+        Key of `sequential_tests.TESTS`.
     budget : int
         Most neighbours of an image.
     """
@@ -67,6 +67,7 @@ class SequentialTest:
 
         In [0, 0.5). Raises InputError if the rate is not below 0.5, for which there are no bounds.
         """
+        # Known without scipy, which an environment of Snakemake alone lacks.
         if self.name == ANYTIME:
             return float(self.alpha)
         from gfscore.statistics.sequential_tests import wrong_call_rate
@@ -97,8 +98,8 @@ class SequentialTest:
             )
 
 
-def caution(measure: str, test: SequentialTest | None) -> str | None:
-    """Warning about a measure whose test exceeds its level alpha; None for any other measure."""
+def warning_about_test(measure: str, test: SequentialTest | None) -> str | None:
+    """Warning about a measure whose test is not `anytime` and so does not guarantee its level; None otherwise."""
     if test is None or test.name == ANYTIME:
         return None
     return (
