@@ -8,7 +8,7 @@ from gfscore.core.files import write_json
 from gfscore.images.array_files import write_samples
 from gfscore.images.sources.generator_file import NetworkGenerator
 from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.checkpoint_files import obtain
+from gfscore.networks.checkpoint_files import prepare_checkpoint
 from gfscore.networks.conditional_generators import open_generator
 from gfscore.training.drawing import draw_images
 from gfscore.workflow.jobs import logged_job
@@ -28,7 +28,7 @@ def draw_samples(
     Raises InputError, naming that file, when it is missing, has another digest, or cannot be used.
     """
     path = settings["path"]
-    sha256 = obtain(path, sha256=settings["sha256"])
+    sha256 = prepare_checkpoint(path, sha256=settings["sha256"])
     generator = NetworkGenerator.model_validate(settings)
     images, labels = draw_images(open_generator(settings, path), generator, classes=len(classes), where=path)
     write_samples(path_to_images, images, labels)

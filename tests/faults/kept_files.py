@@ -81,14 +81,14 @@ def read_kept_training(path):
 def recorded_digest(folder):
     """The digest that is recorded when a checkpoint is first seen, beside it."""
     from faults.model_files import safetensors
-    from gfscore.networks.checkpoint_files import obtain
+    from gfscore.networks.checkpoint_files import prepare_checkpoint
 
     path = safetensors(folder)
-    obtain(path)
+    prepare_checkpoint(path)
     return path.with_name(f"{path.name}.sha256")
 
 
 def read_recorded_digest(path):
-    from gfscore.networks.checkpoint_files import obtain
+    from gfscore.networks.checkpoint_files import prepare_checkpoint
 
-    return [np.array(obtain(path.with_suffix("")))]
+    return [np.array(prepare_checkpoint(path.with_suffix("")))]

@@ -11,7 +11,7 @@ from fetch_checkpoint import fetch_checkpoint
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.networks import checkpoint_files
-from gfscore.networks.checkpoint_files import obtain, require_digest
+from gfscore.networks.checkpoint_files import prepare_checkpoint, require_digest
 
 CONTENT = save({"weight": torch.arange(5000.0)})
 
@@ -57,8 +57,8 @@ OTHER = save({"weight": torch.zeros(3)})
 @pytest.mark.parametrize(
     ("content", "sha256", "message"),
     [
-        (OTHER, DIGEST, f"but {DIGEST[:12]} is pinned; correct that if this"),
-        (OTHER, None, rf"but {DIGEST[:12]} is recorded in m\.safetensors\.sha256; delete that if this"),
+        (OTHER, DIGEST, f"expected {DIGEST[:12]}; .*correct the digest pinned"),
+        (OTHER, None, rf"expected {DIGEST[:12]}; .*delete .*m\.safetensors\.sha256"),
         (PAGE, None, "is a web page"),
     ],
 )
@@ -68,8 +68,8 @@ def test_a_refused_file_may_be_the_only_copy_and_stays(tmp_path, content, sha256
     link = tmp_path / "m.safetensors"
     link.symlink_to(path.name)
     (tmp_path / "m.safetensors.sha256").write_text(f"{DIGEST}  m.safetensors\n")
-    with pytest.raises(InputError, match=f"{message}.*; else {'move it away' if url else 'put the right file'}"):
-        obtain(link, url=url, sha256=sha256)
+    with pytest.raises(InputError, match=f"{message}{'.*to download it again, move it away' if url else ''}"):
+        prepare_checkpoint(link, url=url, sha256=sha256)
     assert link.is_symlink()
     assert path.read_bytes() == content
 
@@ -77,14 +77,14 @@ def test_a_refused_file_may_be_the_only_copy_and_stays(tmp_path, content, sha256
 def test_with_pin_or_record_corrected_a_refused_file_is_used(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes(CONTENT)
-    with pytest.raises(InputError, match="is pinned"):
-        obtain(path, sha256="0" * 64)
-    assert obtain(path, sha256=DIGEST) == obtain(path) == DIGEST
+    with pytest.raises(InputError, match="digest pinned"):
+        prepare_checkpoint(path, sha256="0" * 64)
+    assert prepare_checkpoint(path, sha256=DIGEST) == prepare_checkpoint(path) == DIGEST
     path.write_bytes(OTHER)
-    with pytest.raises(InputError, match="is recorded"):
-        obtain(path)
+    with pytest.raises(InputError, match=r"delete .*\.sha256"):
+        prepare_checkpoint(path)
     (tmp_path / "m.safetensors.sha256").unlink()
-    assert obtain(path) == hashlib.sha256(OTHER).hexdigest()
+    assert prepare_checkpoint(path) == hashlib.sha256(OTHER).hexdigest()
 
 
 def test_a_missing_file_without_an_address_says_what_to_do(tmp_path):
@@ -99,7 +99,7 @@ def test_damaged_records_and_read_only_folders_are_named(tmp_path, monkeypatch):
     record = tmp_path / "m.safetensors.sha256"
     record.write_text("garbage")
     with pytest.raises(InputError, match="holds no sha256; delete it"):
-        obtain(path)
+        prepare_checkpoint(path)
     record.unlink()
 
     def read_only(*_):
@@ -107,7 +107,7 @@ def test_damaged_records_and_read_only_folders_are_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint_files, "write_text", read_only)
     with pytest.raises(InputError, match=r"m\.safetensors\.sha256: cannot be written \(Permission denied\)"):
-        obtain(path)
+        prepare_checkpoint(path)
 
 
 def test_pipes_and_folders_are_refused_where_they_are(tmp_path):
@@ -115,13 +115,13 @@ def test_pipes_and_folders_are_refused_where_they_are(tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):
         with pytest.raises(InputError, match=f"{name}: is no regular file but a {name}"):
-            obtain(tmp_path / name)
+            prepare_checkpoint(tmp_path / name)
         with pytest.raises(InputError, match=f"{name}: is no regular file but a {name}"):
             require_digest(tmp_path / name, "0" * 64)
     (tmp_path / "m").write_bytes(CONTENT)
     os.mkfifo(tmp_path / "m.sha256")
     with pytest.raises(InputError, match=r"m\.sha256: is no regular file"):
-        obtain(tmp_path / "m")
+        prepare_checkpoint(tmp_path / "m")
     assert names_in(tmp_path) == ["folder", "m", "m.sha256", "pipe"]
 
 

@@ -20,7 +20,7 @@ from fetch_checkpoint import fetch_checkpoint
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.networks import downloads
-from gfscore.networks.checkpoint_files import obtain, recorded_digest, require_checkpoint
+from gfscore.networks.checkpoint_files import prepare_checkpoint, recorded_digest, require_checkpoint
 from gfscore.networks.downloads import direct_address, download
 
 CONTENT = save({"weight": torch.arange(5000.0)})
@@ -281,9 +281,9 @@ def test_two_jobs_that_want_one_file_fetch_it_once(server, tmp_path):
 
     server.script = [{"meanwhile": hold}]
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(obtain, path, url=server.url)
+        first = pool.submit(prepare_checkpoint, path, url=server.url)
         assert busy.wait(10)
-        second = pool.submit(obtain, path, url=server.url)
+        second = pool.submit(prepare_checkpoint, path, url=server.url)
         assert (first.result(), second.result()) == (DIGEST, DIGEST)
     assert len(server.asked) == 1
     assert names_in(path.parent) == ["m.safetensors", "m.safetensors.sha256"]
@@ -292,7 +292,7 @@ def test_two_jobs_that_want_one_file_fetch_it_once(server, tmp_path):
 
 def test_a_lock_left_by_a_killed_job_holds_nobody_up(server, tmp_path):
     (tmp_path / "m.lock").touch()
-    assert obtain(tmp_path / "m", url=server.url, sha256=DIGEST) == DIGEST
+    assert prepare_checkpoint(tmp_path / "m", url=server.url, sha256=DIGEST) == DIGEST
 
 
 def test_a_disk_that_refuses_locks_or_files_is_named(server, tmp_path, monkeypatch):

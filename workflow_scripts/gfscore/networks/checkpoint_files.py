@@ -25,7 +25,7 @@ NEEDS_PINNED_DIGEST = (
     "trust_pickle: false"
 )
 
-REMEDY = "download it in a browser and put it in place by hand, or correct the url"
+DOWNLOAD_REMEDY = "download it in a browser and put it in place by hand, or correct the url"
 
 LONGEST_HEADER = 100_000_000
 """Bytes that the header of a safetensors file may have."""
@@ -64,19 +64,19 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
     """
     if settings.get("trust_pickle") and not settings.get("sha256"):
         raise InputError(f"{'/'.join(identity.values())}: {NEEDS_PINNED_DIGEST}")
-    functions = files_module_of(settings["source"])
+    source_module = files_module_of(settings["source"])
 
     files: list[CheckedFile] = []
     for file in files_of(settings):
-        files.append({"path": str(file["path"]), "sha256": obtain(**file, record=record)})
+        files.append({"path": str(file["path"]), "sha256": prepare_checkpoint(**file, record_digest=record)})
     path = files[0]["path"]
     # Files that the first one, once it is there, names itself.
-    if hasattr(functions, "files_beside"):
-        for file in functions.files_beside(path):
-            sha256 = obtain(**file, record=record, plain=True)
+    if hasattr(source_module, "files_beside"):
+        for file in source_module.files_beside(path):
+            sha256 = prepare_checkpoint(**file, record_digest=record, plain=True)
             files.append({"path": str(file["path"]), "sha256": sha256})
-    if hasattr(functions, "require_usable"):
-        functions.require_usable(path)
+    if hasattr(source_module, "require_usable"):
+        source_module.require_usable(path)
 
     manifest: dict[str, object] = {
         **identity,
@@ -98,9 +98,9 @@ def files_of(settings: Settings) -> Sequence[Settings]:
 
     A source whose files are not in the entry (several files, URLs in a table) has a function of this name.
     """
-    functions = files_module_of(settings["source"])
-    if hasattr(functions, "files_of"):
-        return functions.files_of(settings)
+    source_module = files_module_of(settings["source"])
+    if hasattr(source_module, "files_of"):
+        return source_module.files_of(settings)
     return [main_file(settings)]
 
 
@@ -129,15 +129,15 @@ def model_digest(source: str, digests: Sequence[str]) -> str:
 # Digests
 
 
-def obtain(
+def prepare_checkpoint(
     path: Path | str,
     *,
     url: str | None = None,
     sha256: str | None = None,
-    record: bool = True,
+    record_digest: bool = True,
     plain: bool = False,
 ) -> str:
-    """SHA-256 (hex) of a complete checkpoint, which is downloaded if it is missing.
+    """Download a checkpoint if it is missing, check it, and return its SHA-256 (hex).
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def obtain(
     sha256 : str, optional
         The pinned digest (hex). Without it the digest in `<path>.sha256` is enforced, or recorded there at the first
         use, in the format of sha256sum.
-    record : bool
+    record_digest : bool
         Whether to record the digest.
     plain : bool
         Whether the file holds numbers alone, so that its first bytes show no format.
@@ -160,6 +160,7 @@ def obtain(
     """
     path = Path(path)
     require_regular(path)
+    check = first_bytes if plain else require_checkpoint
     # With a pinned digest nothing is written, so that the folder may be read-only.
     expected = sha256.lower() if sha256 else recorded_digest(path)
     if not path.exists():
@@ -171,23 +172,22 @@ def obtain(
         # Imported late, because every job that opens a classifier imports this module.
         from gfscore.networks.downloads import download
 
-        download(url, path, check=require_checkpoint, sha256=expected)
+        download(url, path, check=check, sha256=expected)
 
     try:
-        if plain:
-            require_content(path)
-        else:
-            require_checkpoint(path)
+        check(path)
         digest = sha256_of_file(path)
         if expected and digest != expected:
-            origin = "pinned; correct that" if sha256 else f"recorded in {_record_of(path).name}; delete that"
+            record = _record_of(path)
+            correction = "correct the digest pinned in config.yaml" if sha256 else f"delete {record}"
             raise InputError(
-                f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin} if this file is the right one"
+                f"{path}: sha256 is {digest[:12]}, expected {expected[:12]}; put the right file in place, or, if "
+                f"this file is the right one, {correction}"
             )
     except InputError as error:
-        remedy = "move it away and run again to download it" if url else "put the right file in place"
-        raise InputError(f"{error}; else {remedy}; nothing was changed") from error
-    if not expected and record:
+        advice = "; to download it again, move it away" if url else ""
+        raise InputError(f"{error}{advice}") from error
+    if not expected and record_digest:
         _record_digest(path, digest)
     return digest
 
@@ -259,7 +259,9 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
     """
     path = Path(path)
     name = name or path
-    head = require_content(path, name)
+    head = first_bytes(path, name)
+    # Zip (torch.save): PK. Safetensors: 8 bytes of header length, then a JSON object. Pickle: PROTO, 0x80. ONNX, a
+    # protocol buffer: field 1, 0x08.
     if path.suffix == ".json" and head[:1] == b"{":
         # The configuration of a network next to its weights, which is read as text.
         return
@@ -267,15 +269,15 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
         _require_whole_zip(path, name)
     elif head[8:9] == b"{":
         _require_whole_safetensors(path, name)
-    # A pickle begins with PROTO; ONNX, a protocol buffer, with field 1, the version of the format.
     elif head[:1] not in (b"\x80", b"\x08"):
         raise InputError(
-            f"{name}: is no PyTorch, safetensors or ONNX file (it starts with {head[:12]!r}); {REMEDY}, or convert it"
+            f"{name}: is no PyTorch, safetensors or ONNX file (it starts with {head[:12]!r}); {DOWNLOAD_REMEDY}, or "
+            "convert it"
         )
 
 
-def require_content(path: Path | str, name: object = None) -> bytes:
-    """First bytes of a file; InputError for one that cannot be read or is empty, a web page or a Git LFS pointer."""
+def first_bytes(path: Path | str, name: object = None) -> bytes:
+    """First 512 bytes of a file; refuses what is no checkpoint at all: empty, a web page, or a Git LFS pointer."""
     path = Path(path)
     name = name or path
     try:
@@ -287,7 +289,9 @@ def require_content(path: Path | str, name: object = None) -> bytes:
     if not head:
         raise InputError(f"{name}: is empty; download or copy it again")
     if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        raise InputError(f"{name}: is a web page, not a checkpoint (a download limit, a warning or a login); {REMEDY}")
+        raise InputError(
+            f"{name}: is a web page, not a checkpoint (a download limit, a warning or a login); {DOWNLOAD_REMEDY}"
+        )
     if text.startswith(b"version https://git-lfs"):
         raise InputError(f"{name}: is a Git LFS pointer, not the checkpoint itself; run git lfs pull, then copy it")
     return head
