@@ -57,8 +57,8 @@ OTHER = save({"weight": torch.zeros(3)})
 @pytest.mark.parametrize(
     ("content", "sha256", "message"),
     [
-        (OTHER, DIGEST, f"expected {DIGEST[:12]}; .*correct the digest pinned"),
-        (OTHER, None, rf"expected {DIGEST[:12]}; .*delete .*m\.safetensors\.sha256"),
+        (OTHER, DIGEST, f"but {DIGEST[:12]} is pinned .*correct the pin"),
+        (OTHER, None, rf"but {DIGEST[:12]} is recorded in m\.safetensors\.sha256; .*delete "),
         (PAGE, None, "is a web page"),
     ],
 )
@@ -77,11 +77,11 @@ def test_a_refused_file_may_be_the_only_copy_and_stays(tmp_path, content, sha256
 def test_with_pin_or_record_corrected_a_refused_file_is_used(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes(CONTENT)
-    with pytest.raises(InputError, match="digest pinned"):
+    with pytest.raises(InputError, match="is pinned"):
         prepare_checkpoint(path, sha256="0" * 64)
     assert prepare_checkpoint(path, sha256=DIGEST) == prepare_checkpoint(path) == DIGEST
     path.write_bytes(OTHER)
-    with pytest.raises(InputError, match=r"delete .*\.sha256"):
+    with pytest.raises(InputError, match="is recorded"):
         prepare_checkpoint(path)
     (tmp_path / "m.safetensors.sha256").unlink()
     assert prepare_checkpoint(path) == hashlib.sha256(OTHER).hexdigest()

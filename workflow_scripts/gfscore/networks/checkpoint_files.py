@@ -178,10 +178,13 @@ def prepare_checkpoint(
         check(path)
         digest = sha256_of_file(path)
         if expected and digest != expected:
-            record = _record_of(path)
-            correction = "correct the digest pinned in config.yaml" if sha256 else f"delete {record}"
+            if sha256:
+                origin, correction = "pinned in config.yaml", "correct the pin"
+            else:
+                record = _record_of(path)
+                origin, correction = f"recorded in {record.name}", f"delete {record}"
             raise InputError(
-                f"{path}: sha256 is {digest[:12]}, expected {expected[:12]}; put the right file in place, or, if "
+                f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin}; put the right file in place, or, if "
                 f"this file is the right one, {correction}"
             )
     except InputError as error:
