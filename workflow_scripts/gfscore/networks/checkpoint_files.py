@@ -184,8 +184,8 @@ def prepare_checkpoint(
                 record = _record_of(path)
                 origin, correction = f"recorded in {record.name}", f"delete {record}"
             raise InputError(
-                f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin}; put the right file in place, or, if "
-                f"this file is the right one, {correction}"
+                f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin}; put the right file in place, or, "
+                f"if this file is the right one, {correction}"
             )
     except InputError as error:
         advice = "; to download it again, move it away" if url else ""
