@@ -52,7 +52,7 @@ def test_projections_after_carlini_and_wagner_end_no_farther_and_often_nearer(cu
     network, images, labels = curved
     attacks = [{"name": "carlini-wagner", **OPTIONS["carlini-wagner"]}]
     drawn = measured(network, images, labels, attacks=attacks)
-    with patch.object(libraries, "_drawn_nearer", lambda network, images, candidates, labels: candidates):
+    with patch.object(libraries, "_projected_nearer", lambda network, images, candidates, labels: candidates):
         plain = measured(network, images, labels, attacks=attacks)
     attacked = plain["value"] > 0
     # Bisection stops within 2^-14 of a crossing.
