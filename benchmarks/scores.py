@@ -189,7 +189,7 @@ def many_classes():
 MEASURED = """
 import resource, sys
 from gfscore.statistics.curves import sweep_class_scores
-from gfscore.tables import read_logits
+from gfscore.tables.parquet_tables import read_logits
 _, labels, logits = read_logits(sys.argv[1])
 sweep_class_scores(logits, labels, logits.shape[1], activation="softmax", low=0.01, high=10.0)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
