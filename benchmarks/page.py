@@ -5,7 +5,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-from importlib import import_module
 from pathlib import Path
 
 from timing import row
@@ -13,6 +12,8 @@ from timing import row
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [str(ROOT / "workflow_scripts"), str(ROOT / "tests")]
 sys.path[:0] = FOLDERS
+
+from helpers.pages import audit_for_page
 
 SIZES = ((17, 10, 5), (5, 1_000, 15))
 """Models, classes, and the seconds of processor time wanted."""
@@ -37,7 +38,6 @@ def spent(code, *arguments):
 
 def rows():
     """One row for each of SIZES, on synthetic audits that have every section but groups and projection."""
-    audit_for_page = import_module("pages").audit_for_page
     with tempfile.TemporaryDirectory() as name:
         made, page = (Path(name) / file for file in ("made.pickle", "page.html"))
         for models, classes, wanted in SIZES:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from functools import partial
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -50,6 +51,13 @@ def test_every_module_is_imported_and_every_benchmark_documented(names):
     """A module that no longer fits the package, or a benchmark without a line in the README, is noticed."""
     table = (BENCHMARKS / "README.md").read_text()
     assert [name for name in names if f"| `{name}` |" not in table] == []
+
+
+def test_the_process_whose_memory_is_measured_reads_and_sweeps_logits(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import scores
+
+    assert scores.memory(np.eye(6, 3, dtype=np.float32), np.arange(6) % 3)["ratio"] > 0
 
 
 def test_results_are_of_known_benchmarks(names):
