@@ -57,9 +57,13 @@ OTHER = save({"weight": torch.zeros(3)})
 @pytest.mark.parametrize(
     ("content", "sha256", "message"),
     [
-        (OTHER, DIGEST, f"but {DIGEST[:12]} is pinned .*correct the pin"),
-        (OTHER, None, rf"but {DIGEST[:12]} is recorded in m\.safetensors\.sha256; .*delete "),
-        (PAGE, None, "is a web page"),
+        (OTHER, DIGEST, f"but {DIGEST[:12]} is pinned .*put the right file in place, .*correct the pin"),
+        (
+            OTHER,
+            None,
+            rf"but {DIGEST[:12]} is recorded in m\.safetensors\.sha256; put the right file in place, .*delete ",
+        ),
+        (PAGE, None, "is a web page.*download it in a browser and put it in place"),
     ],
 )
 def test_a_refused_file_may_be_the_only_copy_and_stays(tmp_path, content, sha256, message, url):

@@ -50,9 +50,9 @@ def spread_over(n: int, samples: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, samples).astype(np.int64))
 
 
-def rounds_finely(number_type: str) -> bool:
-    """Whether OF_FLOAT32 fits logits in a number type: False for bfloat16, whose rounding needs WIDER."""
-    return number_type != "bfloat16"
+def tolerances_of(number_type: str) -> Tolerances:
+    """Tolerances of logits in a number type: WIDER for bfloat16, else OF_FLOAT32."""
+    return WIDER if number_type == "bfloat16" else OF_FLOAT32
 
 
 def require_invariant(

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.batch_invariance import (
-    OF_FLOAT32,
     SAMPLES,
     WIDER,
     Tolerances,
     require_invariant,
-    rounds_finely,
     spread_over,
+    tolerances_of,
 )
 from gfscore.networks.batches import computed_ahead, fitting_batch_size, in_batches
 from gfscore.networks.classifier import Classifier, from_network
@@ -93,7 +92,7 @@ def extract_logits(
         except Exception as error:
             refuse_small_gpu(error, where=where)
             raise
-        tolerances = OF_FLOAT32 if precision == FULL and rounds_finely(classifier.number_type) else WIDER
+        tolerances = tolerances_of(classifier.number_type) if precision == FULL else WIDER
         extraction = _Extraction(classifier, device=device, tolerances=tolerances, where=where)
         logits = extraction.run(images, size)
     return images.sample_id, images.labels, logits

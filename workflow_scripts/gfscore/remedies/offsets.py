@@ -281,8 +281,7 @@ def search_offsets(
         attacks.append(_AttackRecord(proposal, step_of_round, len(rows), ends.forwards, ends.backwards))
 
         # The new points change the values of earlier rounds too.
-        without_offsets = seen.values(np.zeros(seen.classes))
-        rounds = [_judged(record, seen, settings, without_offsets=without_offsets) for record in attacks]
+        rounds = [_judged(record, seen, settings) for record in attacks]
         best = _best(rounds)
         floor_is_reached = settings.floor is not None and best.merit.reached
         if len(rounds) == settings.rounds or floor_is_reached:
@@ -292,31 +291,23 @@ def search_offsets(
         # Accuracies on the points found so far are upper bounds, so proposals fall short of the floor. Each further
         # round aims one more standard error above it. Only the objective floor uses the margin.
         margin = 1.0 + len(rounds)
-        proposal, step = propose(
-            seen, best.offsets, step=step, settings=settings, margin=margin, without_offsets=without_offsets
-        )
+        proposal, step = propose(seen, best.offsets, step=step, settings=settings, margin=margin)
 
     return ChosenOffsets(tuple(rounds), _smallest_of_the_best(rounds))
 
 
 def propose(
-    seen: SeenPoints,
-    start: NDArray[np.float64],
-    *,
-    step: float,
-    settings: OffsetSettings,
-    margin: float,
-    without_offsets: NDArray[np.float64],
+    seen: SeenPoints, start: NDArray[np.float64], *, step: float, settings: OffsetSettings, margin: float
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Offsets (K,) that serve the objective better on the points found so far, and the step that led there.
 
     From `start`, the best of ADJUSTMENTS steps in `ascent_direction`. Steps are halved while even the best of them
     promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
-    shortest step promises no more. `without_offsets` are the class values (K,) of the classifier itself.
+    shortest step promises no more.
     """
     scale = seen.typical_margin()
     values_at_start = seen.values(start)
-    merit_at_start = _merit(values_at_start, seen, settings, without_offsets=without_offsets, margin=margin)
+    merit_at_start = _merit(values_at_start, seen, settings, margin=margin)
     while step >= SHORTEST_STEP:
         offsets, values = start, values_at_start
         best, best_merit = start, merit_at_start
@@ -324,7 +315,7 @@ def propose(
             moved = offsets + step * scale * ascent_direction(values, seen.counts, settings, margin=margin)
             offsets = moved - moved.mean()
             values = seen.values(offsets)
-            merit = _merit(values, seen, settings, without_offsets=without_offsets, margin=margin)
+            merit = _merit(values, seen, settings, margin=margin)
             if merit.better_than(best_merit):
                 best, best_merit = offsets, merit
         if not merit_at_start.as_good_as(best_merit):
@@ -349,16 +340,10 @@ def _recorded(round_: Round) -> OffsetRound:
     )
 
 
-def _merit(
-    values: NDArray[np.float64],
-    seen: SeenPoints,
-    settings: OffsetSettings,
-    *,
-    without_offsets: NDArray[np.float64],
-    margin: float = 1.0,
-) -> Merit:
+def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
     # Both on the points found so far: the loss compares like with like.
-    loss = float(normalised_weights(settings.class_weights, seen.classes) @ (without_offsets - values))
+    lost = seen.values_without_offsets - values
+    loss = float(normalised_weights(settings.class_weights, seen.classes) @ lost)
     return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
 
 
@@ -371,9 +356,7 @@ class _AttackRecord:
     backwards: int
 
 
-def _judged(
-    record: _AttackRecord, seen: SeenPoints, settings: OffsetSettings, *, without_offsets: NDArray[np.float64]
-) -> Round:
+def _judged(record: _AttackRecord, seen: SeenPoints, settings: OffsetSettings) -> Round:
     # By the points of all rounds.
     values = seen.values(record.offsets)
     return Round(
@@ -381,7 +364,7 @@ def _judged(
         values=values,
         clean_accuracy=seen.clean_accuracy(record.offsets),
         mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
-        merit=_merit(values, seen, settings, without_offsets=without_offsets),
+        merit=_merit(values, seen, settings),
         step=record.step,
         attacked=record.attacked,
         forwards=record.forwards,

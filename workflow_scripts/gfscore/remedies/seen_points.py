@@ -21,6 +21,11 @@ class SeenPoints:
         Logits of the images, without offsets.
     labels : ndarray of shape (N,), int
         True classes, each of 0..K-1 present.
+
+    Attributes
+    ----------
+    values_without_offsets : ndarray of shape (K,)
+        Share of each class that stands without offsets, on the points found so far.
     """
 
     def __init__(self, clean_logits: NDArray[np.floating], labels: NDArray[np.integer]) -> None:
@@ -38,6 +43,7 @@ class SeenPoints:
         leads = logits - logits[position, labels][:, None]
         leads[position, labels] = -np.inf
         self._points.append((rows, leads.astype(np.float32)))
+        self.values_without_offsets = self.values(np.zeros(self.classes))
 
     def standing(self, offsets: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Images (N,) that no point misclassifies under offsets (K,)."""

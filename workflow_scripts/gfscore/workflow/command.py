@@ -118,12 +118,12 @@ def _in_words(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory; use a machine with more"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'the disk'}: {error.strerror}; mend that, or name another folder"
 
     from gfscore.networks.outputs import first_line
 
     if isinstance(error, OSError):
-        if error.strerror:
-            return f"{error.filename or 'the disk'}: {error.strerror}; mend that, or name another folder"
         # Errors of libraries, such as gzip.BadGzipFile, which name neither a file nor an error of the system.
         return f"a file cannot be read or written: {first_line(error)}"
     return f"{type(error).__name__}: {first_line(error)}"

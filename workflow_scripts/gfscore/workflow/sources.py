@@ -8,16 +8,17 @@ from pathlib import Path
 from gfscore.measures import NamedMeasure
 
 PACKAGE = "gfscore"
+
+DATA_FILES = (".csv", ".mplstyle")
+"""Ends of the names of data files that modules read: tables, and the look of figures."""
+
 # Regular expressions, since parsing all files of the package would take a fifth of the time of a dry run.
 MODULE = rf"{PACKAGE}[\w.]*"
 FROM_IMPORT = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
 PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
 TYPE_CHECKING_BLOCK = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
-QUOTED_NAME = re.compile(rf"""["']({MODULE}|[^"'\s]*\.(?:csv|mplstyle))["']""")
+QUOTED_NAME = re.compile(rf"""["']({MODULE}|[^"'\s]*(?:{"|".join(map(re.escape, DATA_FILES))}))["']""")
 DISCOVERS_MODULES = re.compile(r"\biter_modules\(__path__\)")
-
-DATA_FILES = (".csv", ".mplstyle")
-"""Ends of the names of data files that modules read: tables, and the look of figures."""
 
 WORKFLOW = (
     "rules/**/*",

@@ -241,9 +241,9 @@ def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Siz
         measures.append(f"clean accuracy on {_samples_words(sizes.clean)}")
     lines = [f"measures  {'; '.join(measures)}; about {math.ceil(sizes.seconds / 60)} minutes"]
     if sizes.adversarial is not None and sizes.adversarial < audit_file.FEW_SAMPLES:
-        few = audit_file.FEW_SAMPLES
-        needed = math.ceil(request.minutes * few / sizes.adversarial)
-        lines.append(f"          for {few} attacked of each class: --minutes {needed} (make: MINUTES={needed})")
+        wanted = audit_file.FEW_SAMPLES
+        needed = math.ceil(request.minutes * wanted / sizes.adversarial)
+        lines.append(f"          for {wanted} attacked of each class: --minutes {needed} (make: MINUTES={needed})")
     lines.append(f"proofs    {proof_words}")
     least = audit_file.GATE_ROBUST_ACCURACY
     if sizes.proven:

@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven
-from gfscore.networks.batch_invariance import (
-    OF_FLOAT32,
-    SAMPLES,
-    WIDER,
-    require_invariant,
-    rounds_finely,
-    spread_over,
-)
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread_over, tolerances_of
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import Classifier, open_classifier
 from gfscore.networks.device_choice import threads_for_size
@@ -138,7 +131,7 @@ def look_at(
         logits = network.logits(pictures)
         check_logits(logits, labels, where=model.path)
         rows = spread_over(len(pictures), SAMPLES)
-        tolerances = OF_FLOAT32 if rounds_finely(opened.classifier.number_type) else WIDER
+        tolerances = tolerances_of(opened.classifier.number_type)
         require_invariant(network.logits, pictures, rows, logits, tolerances=tolerances, where=model.path)
         output_words = list(opened.words)
         if opened.classifier.head is not None:
