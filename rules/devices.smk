@@ -87,6 +87,17 @@ def cores_of_model(wildcards, input):
     return min(threads, all_local_cores(wildcards))
 
 
+def cores_of_measure(wildcards, input):
+    """Threads of a job of a measure: those of its model, and more where its kind works on several samples at once."""
+    cores = cores_of_model(wildcards, input)
+    try:
+        useful = job_devices.useful_cores(plan.measures[wildcards.measure], input.dataset)
+    except FileNotFoundError:
+        # Asked again when the inputs are there.
+        return cores
+    return min(max(cores, useful), all_local_cores(wildcards))
+
+
 def whole_gpu(wildcards):
     """Percentage of one GPU of this machine that a training takes: all of it."""
     return WHOLE if gpus.usable else 0

@@ -92,7 +92,7 @@ rule measure_model:
         measure=plan.network_measures(),
     conda:
         "../envs/torch.yaml"
-    threads: cores_of_model
+    threads: cores_of_measure
     resources:
         gpu=gpus_of_model,
         gpu_percent=percent_of_gpu,

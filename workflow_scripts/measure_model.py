@@ -16,7 +16,7 @@ from gfscore.networks.precision import FULL
 from gfscore.workflow.jobs import logged_job
 
 
-def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
+def measure_model(job: MeasuringJob, *, search: str = FULL, cores: int = 1) -> None:
     """Write the samples table of one measure of one model.
 
     Parameters
@@ -25,11 +25,16 @@ def measure_model(job: MeasuringJob, *, search: str = FULL) -> None:
         What is measured, and where it is written.
     search : str
         Setting `inference: search`, for kinds whose attacks follow it.
+    cores : int
+        Cores of the job, for kinds that search for several samples at once.
     """
     kind = KINDS[job.settings.kind]
+    measure_batch = partial(kind.load(), settings=job.settings)
+    if kind.most_cores > 1:
+        measure_batch = partial(measure_batch, cores=min(cores, kind.most_cores))
     measure_in_batches(
         replace(job, batch_size=min(job.batch_size, kind.most_at_once)),
-        partial(kind.load(), settings=job.settings),
+        measure_batch,
         table=table_of(kind.name),
         require=kind.require_suitable,
         with_copies=kind.copies,
@@ -42,4 +47,4 @@ if __name__ == "__main__":
         measure = named_measures({snakemake.wildcards.measure: snakemake.params.settings})[snakemake.wildcards.measure]
         settings = cast(NetworkSettings, measure.settings)
         job = MeasuringJob.from_snakemake(snakemake, measure=measure.name, settings=settings)
-        measure_model(job, search=snakemake.resources.search)
+        measure_model(job, search=snakemake.resources.search, cores=snakemake.threads)

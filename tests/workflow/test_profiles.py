@@ -235,7 +235,9 @@ def test_a_step_is_small_and_shares_a_job_or_says_what_it_needs():
 def test_steps_on_a_gpu_are_those_of_the_list_in_the_profile():
     on_gpu = {name for name, text in rules().items() if re.search(r"^ +gpu=(gpus|0 if)", text, flags=re.MULTILINE)}
     assert [
-        name for name in on_gpu if not re.search(r"threads: (all_local_cores|cores_of_model)\n", rules()[name])
+        name
+        for name in on_gpu
+        if not re.search(r"threads: (all_local_cores|cores_of_model|cores_of_measure)\n", rules()[name])
     ] == []
     text = (ROOT / "profiles/slurm-gpu/config.yaml").read_text()
     (commented,) = re.findall(r"^# set-resources:\n(?:# .*\n)+", text, flags=re.MULTILINE)

@@ -1,5 +1,7 @@
 """Proofs of known networks, whose radii can be computed by hand."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -105,6 +107,39 @@ def test_what_is_proven_does_not_depend_on_the_batch_and_grows_with_the_budget()
         assert (alone.proven, alone.lower, alone.evaluations) == (proof.proven, proof.lower, proof.evaluations)
     smaller = proofs_of(network, images, labels, eps=0.2, budget=0)
     assert all(large.proven or not small.proven for large, small in zip(together, smaller, strict=True))
+
+
+def test_proofs_do_not_depend_on_the_number_of_cores():
+    network = random_network(3, relu_only=True)
+    images = torch.rand(8, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1)
+    threads = torch.get_num_threads()
+    one = proofs_of(network, images, labels, eps=0.2, budget=20_000)
+    three = proofs_of(network, images, labels, eps=0.2, budget=20_000, cores=3)
+    assert torch.get_num_threads() == threads
+    assert any(proof.branches for proof in one)
+    for alone, beside in zip(one, three, strict=True):
+        assert (alone.lower, alone.evaluations) == (beside.lower, beside.evaluations)
+        assert (alone.certificate is None) == (beside.certificate is None)
+        if alone.certificate is not None:
+            assert alone.certificate.to_bytes() == beside.certificate.to_bytes()
+
+
+def test_what_is_not_begun_is_dropped_where_a_search_fails(monkeypatch):
+    network = random_network(3, relu_only=True)
+    images = torch.rand(8, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    started = []
+
+    def broken(search, *_arguments):
+        started.append(search)
+        if len(started) == 1:
+            raise MemoryError("no memory")
+        time.sleep(0.1)
+
+    monkeypatch.setattr(proving._Search, "run", broken)
+    with pytest.raises(MemoryError):
+        proofs_of(network, images, network(images).argmax(1), eps=0.2, cores=2)
+    assert len(started) < len(images)
 
 
 def test_without_a_budget_intervals_and_crown_are_all_that_is_tried():

@@ -121,6 +121,23 @@ def test_numbers_are_read_from_the_manifests(tmp_path):
     assert job_devices.recorded_size(str(tmp_path / "model.json"), str(tmp_path / "weights")) == 12
 
 
+@pytest.mark.parametrize(
+    ("entry", "cores"),
+    [
+        ({"kind": "proven", "subset": {"samples": 64}}, 1),
+        ({"kind": "proven", "subset": {"samples": 65}}, 2),
+        ({"kind": "proven"}, 4),
+        ({"kind": "adversarial"}, 1),
+    ],
+)
+def test_a_kind_that_works_on_several_samples_at_once_gets_a_core_for_each_batch(entry, cores, tmp_path):
+    (tmp_path / "dataset.json").write_text(
+        json.dumps({"samples": 898, "classes": ["a", "b"], "image_shape": [1, 8, 8]})
+    )
+    measure = named_measures({"m": entry})["m"]
+    assert job_devices.useful_cores(measure, str(tmp_path / "dataset.json")) == cores
+
+
 # ---- refusals ----
 
 

@@ -186,6 +186,10 @@ class Kind(Generic[S]):
     """copies_at_once(settings): disturbed copies of a sample that are classified at a time; 1 for a kind without."""
     most_at_once: int = 1_000_000
     """Images of a batch at most, of a kind whose samples take seconds: a killed job keeps its finished batches."""
+    most_cores: int = 1
+    """Cores on which its function works on several samples at once; if more than 1, it takes their number as `cores`.
+
+    No value may depend on it."""
     mem_mb: int = 4000
     """Memory of a job for one (model, dataset), in megabytes."""
     runtime: int = 480

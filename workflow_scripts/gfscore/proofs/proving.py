@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,6 +77,7 @@ def prove(
     eps: float,
     budget: int,
     device: str = CPU,
+    cores: int = 1,
 ) -> Iterator[Proof]:
     """Prove image by image that no point of a ball is classified otherwise.
 
@@ -95,16 +97,18 @@ def prove(
         are optimised only where all of them can be, and before every round of splits the budget is looked at.
     device : str
         Torch device of branch and bound.
+    cores : int
+        Images that are searched at once, each on one core.
 
     Yields
     ------
     Proof
-        In the order of the images; the same for every batch.
+        In the order of the images; the same for every batch and any number of cores.
     """
     for start in range(0, len(images), IMAGES_AT_ONCE):
         batch = slice(start, start + IMAGES_AT_ONCE)
         balls = [ball(image, eps, norm) for image in images[batch]]
-        yield from prove_in(network, balls, images[batch], labels[batch], budget=budget, device=device)
+        yield from prove_in(network, balls, images[batch], labels[batch], budget=budget, device=device, cores=cores)
 
 
 def prove_in(
@@ -115,20 +119,33 @@ def prove_in(
     *,
     budget: int,
     device: str = CPU,
+    cores: int = 1,
 ) -> Iterator[Proof]:
     """Prove in a ball of its own for each image that no point is classified otherwise.
 
     Parameters
     ----------
-    network, images, labels, budget, device
+    network, images, labels, budget, device, cores
         As of `prove`.
     balls : list of Ball
         One around each image.
     """
     lower = _interval_margins(network, balls, labels)
-    for place, (member, image) in enumerate(zip(balls, images, strict=True)):
+
+    def proof_of(place: int) -> Proof:
+        member, image = balls[place], images[place]
         claim = Claim(network.graph.digest, image_digest(image), int(labels[place]), member.norm, float(member.eps))
-        yield _Search(network, member, claim, lower[:, place]).run(image, budget, device)
+        return _Search(network, member, claim, lower[:, place]).run(image, budget, device)
+
+    threads = torch.get_num_threads()
+    # One thread of torch for each search: its products are too small to share, and sums keep their order.
+    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            yield from pool.map(proof_of, range(len(balls)))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            # That of threads to come, which theirs replaced.
+            torch.set_num_threads(threads)
 
 
 def surely_misclassified(network: LayeredNetwork, points: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:

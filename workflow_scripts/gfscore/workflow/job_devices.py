@@ -164,6 +164,18 @@ class RecordedDataset:
         return cls(manifest["samples"], len(manifest["classes"]), tuple(manifest["image_shape"]))
 
 
+def useful_cores(measure: NamedMeasure, path_to_dataset: str) -> int:
+    """Cores of use to a job: one for each batch where the measure's kind works on several samples at once, else one.
+
+    FileNotFoundError where the manifest of the dataset is not made yet.
+    """
+    if measure.kind.most_cores == 1:
+        return 1
+    dataset = RecordedDataset.read(path_to_dataset)
+    batches = math.ceil(samples_of(measure.subset, dataset.samples, dataset.classes) / measure.kind.most_at_once)
+    return max(1, min(batches, measure.kind.most_cores))
+
+
 def recorded_size(path_to_model: str, path_to_checkpoint: str | None) -> int:
     """Bytes of the network of a manifest; FileNotFoundError where it is not made yet."""
     if path_to_checkpoint:

@@ -111,5 +111,6 @@ KIND = Kind(
         "are decided by a few hundred"
     ),
     most_at_once=64,
+    most_cores=4,
     mem_mb=6000,
 )

@@ -36,6 +36,7 @@ def measure_batch(
     *,
     settings: Proven,
     seeds: NDArray[np.uint64],
+    cores: int = 1,
 ) -> SampleColumns:
     """Attacks first, then proofs for what survives them.
 
@@ -51,6 +52,8 @@ def measure_batch(
         The ball, the attacks, and the budget of bounds for one sample.
     seeds : ndarray
         Seed of each sample, (n,) uint64.
+    cores : int
+        Samples for which proofs are searched at once.
 
     Returns
     -------
@@ -88,6 +91,7 @@ def measure_batch(
         eps=settings.eps,
         budget=settings.budget,
         device=classifier.device,
+        cores=cores,
     )
     said = time.monotonic()
     for done, (row, proof) in enumerate(zip(standing, proofs, strict=True)):
