@@ -10,7 +10,7 @@ REMEDIES = ("remedy_classes", "remedy_models", "remedy_curve")
 """Tables of the remedies of an audit."""
 
 MEASURE_TABLES = (
-    *("falsification", "radius_curves", "class_distances", "log_rank_tests", "refutations", "class_shares"),
+    *("falsification", "radius_curves", "class_distances", "refutations", "class_shares"),
     *("target_success", "target_matrix", "target_predictors", "group_scores", "group_metrics"),
     *("projection_scores", "projection_models", "projection_attributes", "projection_ranks", "projection_effects"),
     *("corruption_errors", "measure_agreement", "training_methods", "masking_signs"),

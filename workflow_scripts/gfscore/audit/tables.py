@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.agreement.decisions import CLASS_SHARES, TRAINING_METHODS
 from gfscore.audit.agreement.falsification import FALSIFICATION_TABLE
 from gfscore.audit.agreement.gradient_masking import MASKING_SIGNS
-from gfscore.audit.agreement.radii import CLASS_DISTANCES, LOG_RANK_TESTS, RADIUS_CURVES, REFUTATIONS
+from gfscore.audit.agreement.radii import CLASS_DISTANCES, RADIUS_CURVES, REFUTATIONS
 from gfscore.audit.agreement.rank_correlations import MEASURE_AGREEMENT
 from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.calibration.temperatures import CALIBRATION
@@ -36,7 +36,7 @@ _TABLES = (
     *(CONFUSION_TABLE, CLASS_ERRORS, CORRUPTION_ERRORS, SIMILARITIES),
     *(CLASS_PAIRS, VULNERABILITY, CALIBRATION, SENSITIVITY),
     *COMPARISON_TABLES,
-    *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, LOG_RANK_TESTS, REFUTATIONS, CLASS_SHARES),
+    *(FALSIFICATION_TABLE, RADIUS_CURVES, CLASS_DISTANCES, REFUTATIONS, CLASS_SHARES),
     *(TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS, MEASURE_AGREEMENT, TRAINING_METHODS, MASKING_SIGNS),
     *(GROUP_SCORES, GROUP_METRICS),
     *PROJECTION_TABLES,

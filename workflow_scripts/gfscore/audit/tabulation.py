@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, cast
 
 import pandas as pd
@@ -295,7 +294,7 @@ class Tabulation:
                 baseline=settings.corruption_baseline,
             )
             yield TableGroup({"corruption_errors": errors})
-        yield TableGroup(radius_tables(self.audit_values, names, **self._permutation_test))
+        yield TableGroup(radius_tables(self.audit_values, names, confidence=settings.intervals.confidence))
         if self.audit_values.subject.of_kind("probabilistic"):
             shares = class_share_table(self.audit_values, names, confidence=settings.intervals.confidence)
             yield TableGroup({"class_shares": shares})
@@ -310,7 +309,13 @@ class Tabulation:
         # A measure that is made of others agrees with these by definition.
         measured = [name for name, measure in subject.measures.items() if not measure.derived]
         if len(measured) > 1:
-            tables["measure_agreement"] = measure_agreement(scores, measured, **self._permutation_test)
+            tables["measure_agreement"] = measure_agreement(
+                scores,
+                measured,
+                permutations=self.settings.disparity.permutations,
+                seed=self.settings.disparity.seed,
+                confidence=self.settings.intervals.confidence,
+            )
         if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
                 self.audit_values,
@@ -322,16 +327,6 @@ class Tabulation:
         if kinds & {"adversarial", "minimal"}:
             tables["masking_signs"] = masking_table(self.audit_values, len(self.class_names))
         return TableGroup(tables)
-
-    @cached_property
-    def _permutation_test(self) -> dict[str, Any]:
-        # Arguments of the tests and intervals of rank correlations.
-        disparity = self.settings.disparity
-        return {
-            "permutations": disparity.permutations,
-            "seed": disparity.seed,
-            "confidence": self.settings.intervals.confidence,
-        }
 
     def _group_tables(self, values: Sequence[SampleValues]) -> TableGroup:
         # Tables of groups, and of projections, whose effects stand beside the differences between groups.

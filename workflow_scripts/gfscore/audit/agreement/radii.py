@@ -1,6 +1,6 @@
-"""Distances to adversarial examples and certified radii: curves, summaries, log-rank tests, refutations.
+"""Distances to adversarial examples and certified radii: curves, summaries, refutations.
 
-Tables `radius_curves`, `class_distances`, `log_rank_tests` and `refutations`.
+Tables `radius_curves`, `class_distances` and `refutations`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.audit.values import row_generator
 from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.measures import NamedMeasure
 from gfscore.measures.certified import Certified
@@ -64,21 +63,6 @@ CLASS_DISTANCES = Table(
     ),
 )
 
-LOG_RANK_TESTS = Table(
-    name="log_rank_tests",
-    version=1,
-    columns=(
-        *MEASURED,
-        ("n", pa.int64(), "samples"),
-        ("classes", pa.int64(), "classes with samples"),
-        ("statistic", pa.float64(), "log-rank chi-square statistic"),
-        ("degrees_of_freedom", pa.int64(), "its degrees of freedom; 0: nothing to compare"),
-        ("p_chi_square", pa.float64(), "asymptotic p-value, valid for large classes"),
-        ("p_permutation", pa.float64(), "permutation p-value, valid for every number of samples"),
-        ("permutations", pa.int64(), "random permutations; p_permutation is at least 1 / (1 + permutations)"),
-    ),
-)
-
 REFUTATIONS = Table(
     name="refutations",
     version=1,
@@ -101,7 +85,7 @@ Curves = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def radius_tables(
-    audit_values: AuditValues, class_names: Sequence[str], *, confidence: float, permutations: int, seed: int
+    audit_values: AuditValues, class_names: Sequence[str], *, confidence: float
 ) -> dict[str, pd.DataFrame]:
     """Tables on distances and radii that an audit has measures for, by name.
 
@@ -113,14 +97,11 @@ def radius_tables(
         Names of the K classes.
     confidence : float
         Confidence of the bounds.
-    permutations, seed : int
-        Number and seed of the permutations of the log-rank test.
     """
     minimal = audit_values.subject.of_kind("minimal")
     smoothed = list(filter(has_attacked_certificates, audit_values.subject.of_kind("certified")))
     curves = []
     distances = []
-    tests = []
     refutations = []
     for model in audit_values.included:
         for measure in audit_values.subject.of_kind("minimal", "certified"):
@@ -130,9 +111,6 @@ def radius_tables(
             curves.append(curve.assign(**key))
             if measure in minimal:
                 distances.append(_distance_frame(samples, class_names).assign(**key))
-                rng = row_generator(seed, key)
-                test = _log_rank_row(samples, len(class_names), permutations=permutations, rng=rng)
-                tests.append({**key, **test})
             elif measure in smoothed:
                 alpha = _certificate_error(measure)
                 refutations.append({**key, **_refutation_row(samples, alpha)})
@@ -142,7 +120,6 @@ def radius_tables(
         tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
     if minimal:
         tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
-        tables["log_rank_tests"] = typed_frame(LOG_RANK_TESTS, tests)
     if refutations:
         tables["refutations"] = typed_frame(REFUTATIONS, refutations)
     return tables
@@ -268,23 +245,6 @@ def _distance_frame(samples: pd.DataFrame, class_names: Sequence[str]) -> pd.Dat
         columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
         frames.append(pd.DataFrame({"class_index": indices, "class_name": names, **columns}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _log_rank_row(
-    samples: pd.DataFrame, classes: int, *, permutations: int, rng: np.random.Generator
-) -> dict[str, int | float]:
-    test = survival.log_rank(
-        samples["value"], samples["censored"], samples["label"], classes, permutations=permutations, rng=rng
-    )
-    return {
-        "n": len(samples),
-        "classes": samples["label"].nunique(),
-        "statistic": test.statistic,
-        "degrees_of_freedom": test.degrees_of_freedom,
-        "p_chi_square": test.p_chi_square,
-        "p_permutation": test.p_permutation,
-        "permutations": permutations,
-    }
 
 
 def _refutation_row(samples: pd.DataFrame, alpha: float) -> dict[str, int | float | bool]:
