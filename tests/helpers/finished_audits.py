@@ -36,7 +36,6 @@ CLASSES = 3
 SHARED = """
 run: [toy]
 disparity: {permutations: 19}
-comparison: {flips: 19}
 confusions: {shuffles: 19}
 great: {resampling: {bootstrap: 19, permutations: 19}}
 audits:

@@ -32,7 +32,7 @@ INTERVALS = IntervalSettings(bootstrap_resamples=99)
 SETTINGS = {
     "intervals": INTERVALS,
     "disparity": {"fp_lambda": 0.5, "permutations": 99, "seed": 0},
-    "comparison": {"confidence": 0.95, "most": 1000, "flips": 99, "seed": 0},
+    "comparison": {"confidence": 0.95, "most": 1000},
     "confusions": {"shuffles": 19, "models": 5, "seed": 0},
     "calibration": None,
     "groups": None,

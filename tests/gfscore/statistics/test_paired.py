@@ -6,15 +6,14 @@ import pytest
 from scipy.stats import binomtest, norm, ttest_1samp
 
 from gfscore import InputError
-from gfscore.statistics import betting, multiple_tests
+from gfscore.statistics import betting
 from gfscore.statistics.betting import MOST_AT_STAKE, bets, mean_bounds, one_sided_p_values
 from gfscore.statistics.multiple_tests import METHODS, false_discovery, holm
 from gfscore.statistics.paired import compare, rank_intervals
-from helpers.processes import most_memory
 
 ALPHA = 0.1
 ADJUSTED = {"holm": holm, **{name: partial(false_discovery, method=name) for name in METHODS}}
-SETTINGS = {"value_range": (0.0, 1.0), "alpha": ALPHA, "most": 10_000, "flips": 199}
+SETTINGS = {"value_range": (0.0, 1.0), "alpha": ALPHA, "most": 10_000}
 
 
 @pytest.fixture
@@ -221,80 +220,6 @@ def test_rank_intervals_by_hand():
     np.testing.assert_array_equal(worst, [2, 4, 4, 4])
 
 
-# Signs
-
-
-def test_every_sign_vector_by_hand():
-    # Differences 1, 2, 3 of two models: 2 of 8 sign vectors reach the observed sum.
-    class AllSigns:
-        def choice(self, _values, size):
-            return np.array(list(itertools.product([-1.0, 1.0], repeat=3)))[: size[0]]
-
-    flips = multiple_tests.SignFlips(np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), flips=8, rng=AllSigns())
-    statistics = flips.statistics(np.array([[0, 1]]))
-    assert statistics[0, 0] == pytest.approx(ttest_1samp([1, 2, 3], 0).statistic)
-    assert multiple_tests.p_values(statistics)[0] == pytest.approx(3 / 9)
-
-
-def test_signs_drawn_a_few_at_a_time_are_those_drawn_at_once(rng, monkeypatch):
-    models, n = np.array([[0, 1], [1, 2]]), 41
-    for values, equal in (
-        ((rng.random((n, 3)) < 0.6) * 1.0, np.testing.assert_array_equal),
-        (rng.random((n, 3)), np.testing.assert_allclose),
-    ):
-        found = []
-        for rows in (1, 7, 1000):
-            monkeypatch.setattr(multiple_tests, "ELEMENTS_AT_ONCE", rows * n)
-            flips = multiple_tests.SignFlips(values, flips=99, rng=np.random.default_rng(3))
-            found.append(flips.statistics(models))
-        assert found[0].shape == (100, 2)
-        for statistics in found[:2]:
-            equal(statistics, found[2])
-
-
-def test_signs_take_no_more_memory_for_more_flips(rng):
-    values = rng.random((100_000, 2))
-    with most_memory() as most:
-        multiple_tests.SignFlips(values, flips=200, rng=rng)
-    # All signs at once are 160 MB, and as much again for the choice of each.
-    assert most[0] < 120e6
-
-
-def test_models_that_agree_everywhere_have_p_value_one(rng):
-    values = np.tile(rng.random((30, 1)), 3)
-    flips = multiple_tests.SignFlips(values, flips=99, rng=rng)
-    assert (multiple_tests.p_values(flips.statistics(np.array([[0, 1], [1, 2]]))) == 1).all()
-
-
-def test_sign_flips_of_right_and_wrong_answers_are_mcnemars_test(rng):
-    first, second = rng.random((2, 400)) < np.array([[0.75], [0.65]])
-    only_first, only_second = np.sum(first & ~second), np.sum(second & ~first)
-    exact = binomtest(int(only_first), int(only_first + only_second)).pvalue
-    flips = multiple_tests.SignFlips(np.column_stack([first, second]).astype(float), flips=20_000, rng=rng)
-    assert multiple_tests.p_values(flips.statistics(np.array([[0, 1]])))[0] == pytest.approx(exact, abs=0.01)
-
-
-def test_sign_flips_need_enough_samples_in_both_directions():
-    rare = np.full(600, 0.01)
-    rare[:24] = -0.99
-    assert not multiple_tests.trusted(rare[:, None])[0]
-    rare[24] = -0.99
-    assert multiple_tests.trusted(rare[:, None])[0]
-    # Many tiny differences beside one that decides the sum are not many.
-    assert not multiple_tests.trusted(np.r_[np.full(100, 1e-4), np.full(100, -1e-4), -1.0][:, None])[0]
-    # Right and wrong answers, and models that agree everywhere: exact at any size.
-    assert multiple_tests.trusted(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])).all()
-
-
-def test_no_sign_flip_p_value_stands_where_it_would_be_wrong(rng):
-    labels = np.repeat([0, 1], 30)
-    for _ in range(20):
-        values = np.stack([np.full(60, 0.01), (rng.random(60) < 0.01) * 1.0])
-        result = compare(values, labels, rng=rng, **SETTINGS)
-        if values[1].any():
-            assert np.isnan(result.overall["p_sign_flip_adjusted"]).all()
-
-
 # Whole comparisons
 
 
@@ -309,7 +234,7 @@ def made_values(rng, means, n, *, noise=0.1):
 
 def test_differences_and_ranks_by_hand(rng):
     values, labels = made_values(rng, [[0.3, 0.3], [0.6, 0.6], [0.6, 0.3]], 400, noise=0.02)
-    result = compare(values, labels, rng=rng, **SETTINGS)
+    result = compare(values, labels, **SETTINGS)
     np.testing.assert_array_equal(result.order, [1, 2, 0])
     np.testing.assert_array_equal(result.pairs, [[1, 2], [1, 0], [2, 0]])
     of_class = [values[:, labels == k].mean(axis=1) for k in (0, 1)]
@@ -328,30 +253,30 @@ def test_differences_and_ranks_by_hand(rng):
 
 def test_too_many_comparisons_leave_the_pairs_with_the_best_but_correct_for_all(rng):
     values, labels = made_values(rng, rng.uniform(0.2, 0.7, size=(6, 3)), 60)
-    whole = compare(values, labels, rng=np.random.default_rng(1), **SETTINGS)
-    part = compare(values, labels, rng=np.random.default_rng(1), **SETTINGS | {"most": 44})
+    whole = compare(values, labels, **SETTINGS)
+    part = compare(values, labels, **SETTINGS | {"most": 44})
     assert (whole.every_pair, part.every_pair) == (True, False)
     np.testing.assert_array_equal(part.pairs, whole.pairs[:5])
     listed = np.concatenate([15 * k + np.arange(5) for k in range(3)])
-    for name in ("difference", "low", "high", "p", "p_sign_flip", "p_sign_flip_adjusted"):
+    for name in ("difference", "low", "high", "p"):
         np.testing.assert_allclose(part.by_class[name], whole.by_class[name][listed])
     assert (part.by_class["p_holm"] >= whole.by_class["p_holm"][listed] - 1e-12).all()
     np.testing.assert_array_equal([part.best, part.worst], [whole.best, whole.worst])
 
 
-def test_one_model_cannot_be_compared(rng):
+def test_one_model_cannot_be_compared():
     with pytest.raises(InputError, match="at least 2 models"):
-        compare(np.ones((1, 4)), np.array([0, 0, 1, 1]), rng=rng, **SETTINGS)
+        compare(np.ones((1, 4)), np.array([0, 0, 1, 1]), **SETTINGS)
 
 
 def errors_of(draw, truth, trials, rng, n):
-    """How often each procedure is wrong about anything: holm, bounds, sign flips, ranks, and false discoveries by BY."""
-    wrong = dict.fromkeys(("holm", "bounds", "sign_flips", "ranks", "overall", "by"), 0.0)
+    """How often each procedure is wrong about anything: holm, bounds, ranks, and false discoveries by BY."""
+    wrong = dict.fromkeys(("holm", "bounds", "ranks", "overall", "by"), 0.0)
     truth = np.asarray(truth)
     overall = truth.mean(axis=1)
     for _ in range(trials):
         values, labels = draw(rng, n)
-        result = compare(values, labels, rng=rng, **SETTINGS)
+        result = compare(values, labels, **SETTINGS)
         first, second = result.pairs.T
         true = (truth[first] - truth[second]).T.ravel()
         found = result.by_class
@@ -361,7 +286,6 @@ def errors_of(draw, truth, trials, rng, n):
             return (p <= ALPHA) & (np.sign(found["difference"]) != np.sign(np.round(true, 12)))
 
         wrong["holm"] += wrongly(found["p_holm"]).any()
-        wrong["sign_flips"] += wrongly(found["p_sign_flip_adjusted"]).any()
         wrong["bounds"] += ((found["low"] > true + 1e-9) | (found["high"] < true - 1e-9)).any()
         wrong["by"] += wrongly(found["p_by"]).sum() / max(1, (found["p_by"] <= ALPHA).sum())
         gap = overall[first] - overall[second]
@@ -407,7 +331,7 @@ def test_comparisons_find_what_is_there(rng):
     # Bars that fail only in silence would pass any test of errors.
     means = [[0.1, 0.3], [0.1, 0.3], [0.3, 0.3]]
     values, labels = exchangeable(means)(rng, 1000)
-    result = compare(values, labels, rng=rng, **SETTINGS)
+    result = compare(values, labels, **SETTINGS)
     assert result.order[0] == 2 and result.best[2] == result.worst[2] == 1
     assert (result.by_class["p_holm"][:2] <= ALPHA).all()
 
@@ -415,13 +339,11 @@ def test_comparisons_find_what_is_there(rng):
 # Values that a test decides
 
 
-def test_a_model_is_not_better_than_one_whose_samples_are_undecided(rng):
+def test_a_model_is_not_better_than_one_whose_samples_are_undecided():
     labels = np.repeat([0, 1, 2], 200)
     values = np.stack([(np.arange(600) % 5 != 0) * 1.0, np.zeros(600)])
     upper = np.stack([values[0], np.ones(600)])
-    known, found = (
-        compare(values, labels, rng=rng, **SETTINGS, **changes) for changes in ({}, {"upper_values": upper})
-    )
+    known, found = (compare(values, labels, **SETTINGS, **changes) for changes in ({}, {"upper_values": upper}))
     assert known.best.tolist() == [1, 2] and known.by_class["p_holm"].max() < ALPHA
     assert found.best.tolist() == [1, 1] and found.worst.tolist() == [2, 2]
     for differences in (found.by_class, found.overall):
@@ -430,13 +352,12 @@ def test_a_model_is_not_better_than_one_whose_samples_are_undecided(rng):
             and (differences["low"] < -0.2).all()
             and (differences["high"] > 0.8).all()
         )
-        assert np.isnan(differences["p_sign_flip"]).all() and np.isnan(differences["p_sign_flip_adjusted"]).all()
 
 
-def test_what_undecided_samples_cannot_change_stays_significant(rng):
+def test_what_undecided_samples_cannot_change_stays_significant():
     values = np.stack([np.ones(600), (np.arange(600) % 2) * 1.0])
     upper = np.maximum(values, np.arange(600) % 20 == 0)
-    found = compare(values, np.zeros(600, int), rng=rng, **SETTINGS, upper_values=upper, error_rate=0.05)
+    found = compare(values, np.zeros(600, int), **SETTINGS, upper_values=upper, error_rate=0.05)
     assert found.best.tolist() == [1, 2]
     assert 0.2 < found.overall["low"][0] < found.overall["difference"][0] < found.overall["high"][0] < 0.7
 
@@ -447,6 +368,6 @@ def test_errors_of_the_test_make_no_difference_significant(rng, error_rate):
     truth = np.repeat([[0.0, 1.0]], 1000, axis=1)
     wrong = rng.random((2, 2000)) < 0.1
     values = np.concatenate([np.maximum(truth, wrong[:1]), np.minimum(truth, 1 - wrong[1:])])
-    found = compare(values, np.zeros(2000, int), rng=rng, **SETTINGS, error_rate=error_rate)
+    found = compare(values, np.zeros(2000, int), **SETTINGS, error_rate=error_rate)
     assert (found.overall["p_holm"][0] > ALPHA) == (error_rate > 0)
     assert (found.overall["low"][0] <= 0 <= found.overall["high"][0]) == (error_rate > 0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import lambda_swaps, places
 from gfscore.audit.settings import ComparisonSettings
-from gfscore.audit.values import SampleValues, row_generator
+from gfscore.audit.values import SampleValues
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
@@ -43,17 +43,11 @@ _TESTED: tuple[Column, ...] = (
     ("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
     ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg over both directions of the family"),
     ("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli over both directions of the family"),
-    (
-        "p_sign_flip",
-        pa.float64(),
-        "studentised sign-flip test of this row alone; null if too few samples differ or values are test decisions",
-    ),
-    ("p_sign_flip_adjusted", pa.float64(), "its p-value adjusted for the family"),
 )
 
 COMPARISONS = Table(
     name="comparisons",
-    version=1,
+    version=2,
     columns=(
         *_PAIR,
         *CLASS,
@@ -64,7 +58,7 @@ COMPARISONS = Table(
 
 MODEL_COMPARISONS = Table(
     name="model_comparisons",
-    version=1,
+    version=2,
     columns=(
         *_PAIR,
         ("n", pa.int64(), "samples"),
@@ -221,8 +215,6 @@ def comparison_of(
         value_range=measure.value_range,
         alpha=1 - settings.confidence,
         most=settings.most,
-        flips=settings.flips,
-        rng=row_generator(settings.seed, {"dataset": first.model.dataset, "measure": first.measure.name}),
         upper_values=np.stack([values.high for values in models]),
         error_rate=measure.error_rate,
     )

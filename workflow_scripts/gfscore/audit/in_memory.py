@@ -34,9 +34,6 @@ DATASET = "these samples"
 THREAT = "none"
 """Threat model of every model in tables."""
 
-FEWEST_FLIPS = 99
-"""Sign flips of comparisons, whose p-values depend on the draws and are not shown."""
-
 COMPARISONS = {table.name for table in COMPARISON_TABLES}
 """Tables that compare models."""
 
@@ -134,7 +131,7 @@ class AuditInMemory:
     @cached_property
     def comparisons(self) -> dict[str, pd.DataFrame]:
         """Tables of the comparison of the models by name, without rows of pairs where there is one model."""
-        settings = ComparisonSettings(confidence=1 - self.alpha, flips=FEWEST_FLIPS)
+        settings = ComparisonSettings(confidence=1 - self.alpha)
         return comparison_tables(self.sample_values, self.class_names, settings=settings, fp_lambda=self.fp_lambda)[0]
 
     def judge(self, **entry: Any) -> Judgement:

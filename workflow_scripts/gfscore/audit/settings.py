@@ -66,8 +66,6 @@ class ComparisonSettings(Closed):
         description="Largest number of comparisons (pairs x classes) listed per measure; beyond it only pairs with the "
         "model of the largest aggregate are listed. Corrections are for all pairs in both cases.",
     )
-    flips: Resamples = Field(999, description="Random sign vectors of the sign-flip test.")
-    seed: Seed = 0
 
 
 class IntervalSettings(Closed):

@@ -9,15 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics import multiple_tests
 from gfscore.statistics.betting import mean_bounds, one_sided_p_values
-from gfscore.statistics.multiple_tests import SignFlips, false_discovery, holm
+from gfscore.statistics.multiple_tests import false_discovery, holm
 
 ELEMENTS_AT_ONCE = 1 << 24
 """Differences that are held at a time, to bound the memory."""
@@ -26,9 +25,7 @@ Differences = dict[str, NDArray[np.float64]]
 """Differences of H comparisons, first model minus second, arrays (H,) by column of the tables of comparisons.
 
 `difference`; `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison.
-`p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions. `p_sign_flip`, `p_sign_flip_adjusted`:
-asymptotic p-values, single and adjusted; NaN where too few samples differ (multiple_tests.trusted), and where values
-are decisions of a test, which may be undecided or wrong.
+`p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions.
 """
 
 TwoSided = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -74,8 +71,6 @@ def compare(
     value_range: tuple[float, float],
     alpha: float,
     most: int,
-    flips: int,
-    rng: np.random.Generator,
     upper_values: NDArray[np.float64] | None = None,
     error_rate: float = 0.0,
 ) -> Comparison:
@@ -96,10 +91,6 @@ def compare(
         Error probability of each of three families: differences of classes, differences of aggregates, and ranks.
     most : int
         Largest number of comparisons (pairs x classes) to list.
-    flips : int
-        Number of random sign vectors for the sign-flip test.
-    rng : numpy.random.Generator
-        Source of the signs.
     upper_values : ndarray of shape (M, N), optional
         Largest possible values, where samples are undecided.
     error_rate : float
@@ -118,8 +109,8 @@ def compare(
 
     References
     ----------
-    Waudby-Smith and Ramdas 2024 (bounds and p-values); Holm 1979; Benjamini and Yekutieli 2001; Hemerik, Goeman and
-    Finos 2020 (sign flips); Mogstad, Romano, Shaikh and Wilhelm 2024 (ranks).
+    Waudby-Smith and Ramdas 2024 (bounds and p-values); Holm 1979; Benjamini and Yekutieli 2001; Mogstad, Romano, Shaikh
+    and Wilhelm 2024 (ranks).
     """
     values = np.asarray(values, dtype=np.float64)
     models, samples = values.shape
@@ -141,13 +132,12 @@ def compare(
     )
 
     family = len(every) * len(classes)
-    flips_by_class = [SignFlips(values[:, rows].T, flips=flips, rng=rng) for rows in members]
     groups = [_compared(pairing, rows, pairs, alpha=alpha, family=family) for rows in members]
-    by_class = _differences(groups, flips_by_class, pairs, every, family=family)
+    by_class = _differences(_Compared.joined(groups), family=family)
 
     everything = np.arange(samples)
     together = _compared(pairing, everything, pairs, alpha=alpha, family=len(every))
-    overall = _differences([together], [reduce(SignFlips.joined, flips_by_class)], pairs, every, family=len(every))
+    overall = _differences(together, family=len(every))
 
     one_sided = together.above, together.below
     if not every_pair:
@@ -182,11 +172,6 @@ class _Pairing:
             seconds.append(second)
         return np.concatenate(firsts), np.concatenate(seconds)
 
-    def sign_flips_trusted(self, rows: NDArray[np.integer], pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
-        # Sign flips allow neither for undecided values nor for wrong ones.
-        trusted = [multiple_tests.trusted(lower) for lower, _ in self._blocks(rows, pairs)]
-        return np.concatenate(trusted) & self.exact
-
     def _blocks(
         self, rows: NDArray[np.integer], pairs: NDArray[np.integer]
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
@@ -206,13 +191,12 @@ class _Pairing:
 
 @dataclass(frozen=True)
 class _Compared:
-    # P pairs on some samples: differences, their bounds, one-sided p-values, whether sign flips are valid.
+    # P pairs on some samples: differences, their bounds, one-sided p-values.
     difference: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     above: NDArray[np.float64]
     below: NDArray[np.float64]
-    trusted: NDArray[np.bool_]
 
     @classmethod
     def joined(cls, groups: Sequence[_Compared]) -> _Compared:
@@ -234,28 +218,16 @@ def _compared(pairing, rows, pairs, *, alpha, family):
         high=np.clip(high / right, -pairing.length, pairing.length),
         above=above,
         below=below,
-        trusted=pairing.sign_flips_trusted(rows, pairs),
     )
 
 
-def _differences(groups, sign_flips, pairs, every, *, family):
-    compared = _Compared.joined(groups)
-
+def _differences(compared, *, family):
     # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
     one_sided = np.concatenate([compared.above, compared.below])
     by_holm = holm(one_sided, family=2 * family)
     by_bh = false_discovery(one_sided, family=2 * family, method="bh")
     by_by = false_discovery(one_sided, family=2 * family, method="by")
 
-    observed = []
-    single = []
-    largest = []
-    for flips in sign_flips:
-        statistics = flips.statistics(pairs)
-        observed.append(statistics[0])
-        single.append(multiple_tests.p_values(statistics))
-        largest.append(flips.largest(every))
-    adjusted = multiple_tests.adjusted_p_values(np.concatenate(observed), np.maximum.reduce(largest))
     return {
         "difference": compared.difference,
         "low": compared.low,
@@ -264,8 +236,6 @@ def _differences(groups, sign_flips, pairs, every, *, family):
         "p_holm": _smaller_direction(by_holm),
         "p_bh": _smaller_direction(by_bh),
         "p_by": _smaller_direction(by_by),
-        "p_sign_flip": np.where(compared.trusted, np.concatenate(single), np.nan),
-        "p_sign_flip_adjusted": np.where(compared.trusted, adjusted, np.nan),
     }
 
 
