@@ -25,9 +25,7 @@ MEASURES = {name: {"kind": "great", "activation": name} for name in ACTIVATIONS}
 """A great variant of every activation, and what is right."""
 
 UNPUBLISHED = {"published": None, "tolerance": 0.01, "samples": None, "on_failure": "stop"}
-INTERVALS = {
-    "method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0, "bootstrap_resamples": 99,
-}  # fmt: skip
+INTERVALS = {"method": "betting", "binary": "clopper_pearson", "confidence": 0.95, "seed": 0}
 BEYOND = {"huge and tiny", "near overflow"}
 LOST = {"subnormal", "one value among zeros", "large common part"}
 UNKNOWN = {"bfloat16", "largest bfloat16"}

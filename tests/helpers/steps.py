@@ -28,7 +28,7 @@ from score_models import score_models
 from tabulate_audit import tabulate_audit
 
 AUDIT, DIGEST = "toy-audit", "d"
-INTERVALS = IntervalSettings(bootstrap_resamples=99)
+INTERVALS = IntervalSettings()
 SETTINGS = {
     "intervals": INTERVALS,
     "disparity": {"fp_lambda": 0.5, "permutations": 99, "seed": 0},

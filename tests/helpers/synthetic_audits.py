@@ -66,7 +66,7 @@ RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99)
 SHIFTS = [-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0]
 SCALES = [0.25, 0.5, 1.0, 2.0, 4.0]
 LAM = 0.5
-INTERVALS = IntervalSettings(bootstrap_resamples=99)
+INTERVALS = IntervalSettings()
 AUDIT = "synthetic"
 SEARCHED = ("calibration", "sensitivity")
 """Tables that stay empty here where no temperature is searched."""

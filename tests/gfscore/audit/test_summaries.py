@@ -18,7 +18,7 @@ from gfscore.workflow.catalogue import CATALOGUE
 NO = float("nan")
 NAMES = ["cat", "dog", "frog"]
 TEST = {"kind": "probabilistic", "kappa": 0.01, "alpha": 0.05, "test": "anytime", "budget": 3000}
-INTERVALS = IntervalSettings(bootstrap_resamples=99)
+INTERVALS = IntervalSettings()
 
 
 def model_named(name):

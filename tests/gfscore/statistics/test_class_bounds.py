@@ -11,7 +11,7 @@ from gfscore import InputError
 from gfscore.audit.settings import IntervalSettings
 from gfscore.measures import measure_of
 from gfscore.statistics import SCALE, classes
-from gfscore.statistics.class_bounds import METHODS, ClassBounds, bootstrap_intervals, bounds_of
+from gfscore.statistics.class_bounds import METHODS, ClassBounds, bounds_of
 from gfscore.statistics.classes import class_samples
 from gfscore.statistics.intervals import rdi_bound
 from gfscore.statistics.margins import scores
@@ -183,41 +183,6 @@ def test_betting_is_fast(models, k, n, most):
     for _ in range(models):
         interval_of(values, labels, k, method="betting", alpha=0.05)
     assert time.process_time() - start < 3 * most
-
-
-# Bootstrap
-
-
-def test_bootstrap_is_narrower_than_what_is_guaranteed_and_needs_two_different_values():
-    rng = np.random.default_rng(0)
-    values, labels = rng.random(500), np.repeat(np.arange(5), 100)
-    values[labels == 4] = 0.25
-    samples = class_samples(np.append(values, 0.5), np.append(labels, 5), 7, seed=0)
-    low, high = bootstrap_intervals(samples, alpha=0.05, resamples=199, value_range=UNIT, seed=0)
-    sure = ClassBounds(samples, UNIT, "betting").interval(0.05)
-    assert (high - low)[:4].mean() < 0.95 * (sure[1] - sure[0])[:4].mean()
-    mean = samples.summary.mean[:4]
-    np.testing.assert_allclose((low + high)[:4] / 2, mean)
-    assert (low[4], high[4]) == (0.25, 0.25)
-    assert np.isnan([low[5:], high[5:]]).all()
-    again = bootstrap_intervals(samples, alpha=0.05, resamples=199, value_range=UNIT, seed=0)
-    np.testing.assert_array_equal(again, (low, high))
-
-
-def test_bootstrap_covers_about_as_often_as_stated_where_it_should_and_not_where_it_may_not():
-    rng, trials = np.random.default_rng(0), 150
-    missed = {"uniform": 0, "rare": 0}
-    labels = np.repeat(np.arange(3), 60)
-    for _ in range(trials):
-        for name, values, truth in (
-            ("uniform", rng.random(180), 0.5),
-            ("rare", (rng.random(180) < 0.02) * 1.0, 0.02),
-        ):
-            samples = class_samples(values, labels, 3, seed=0)
-            low, high = bootstrap_intervals(samples, alpha=0.1, resamples=199, value_range=UNIT, seed=1)
-            missed[name] += not ((low <= truth) & (truth <= high)).all()
-    assert missed["uniform"] <= binom.ppf(0.999, trials, 0.13)
-    assert missed["rare"] > 0.5 * trials
 
 
 # Coverage by simulation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
-from gfscore.statistics.class_bounds import bootstrap_intervals
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import stacked, typed_frame
@@ -23,7 +21,7 @@ from gfscore.tables.table import CALIBRATION, CLASS, EVALUATED_DATASET, MEASURE,
 
 CLASS_SCORES = Table(
     name="class_scores",
-    version=3,
+    version=4,
     columns=(
         *SUMMARISED,
         *CLASS,
@@ -43,8 +41,6 @@ CLASS_SCORES = Table(
         ("accuracy", pa.float64(), "clean accuracy on the same samples"),
         ("variance", pa.float64(), "unbiased variance of the samples' values"),
         ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
-        ("bootstrap_low", pa.float64(), "lower end by bootstrap: approximate, no guarantee; null where low is"),
-        ("bootstrap_high", pa.float64(), "upper end by bootstrap: approximate, no guarantee; null where low is"),
         (
             "value_most",
             pa.float64(),
@@ -97,7 +93,6 @@ def class_score_table(
     *,
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
-    bootstrap: bool = True,
 ) -> pd.DataFrame:
     """The table class_scores: class values with simultaneous bounds.
 
@@ -111,8 +106,6 @@ def class_score_table(
     intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Share of wrong labels of each class that the bounds allow for; None if labels are assumed right.
-    bootstrap : bool
-        Whether to make the intervals by bootstrap too.
 
     Returns
     -------
@@ -123,7 +116,7 @@ def class_score_table(
     for item in values:
         frame = _class_frame(item, class_names)
         if item.fresh:
-            frame = _with_bounds(frame, item, intervals, label_error_rates, bootstrap=bootstrap)
+            frame = _with_bounds(frame, item, intervals, label_error_rates)
         if label_error_rates is not None:
             frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
         frames.append(frame)
@@ -151,8 +144,6 @@ def _class_frame(item: SampleValues, class_names: Sequence[str]) -> pd.DataFrame
             "accuracy": accuracy.mean,
             "variance": values.variance,
             "label_error_rate": np.nan,
-            "bootstrap_low": np.nan,
-            "bootstrap_high": np.nan,
             "value_most": class_means(item.high, item.labels, classes),
         }
     )
@@ -163,26 +154,10 @@ def _with_bounds(
     item: SampleValues,
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
-    *,
-    bootstrap: bool,
 ) -> pd.DataFrame:
-    alpha = 1 - intervals.confidence
     bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
-    low, high = bounds.interval(alpha)
-    frame = frame.assign(low=low, high=high, interval=bounds.method, confidence=intervals.confidence)
-    if not bootstrap:
-        return frame
-    resampled = partial(
-        bootstrap_intervals,
-        alpha=alpha,
-        resamples=intervals.bootstrap_resamples,
-        value_range=bounds.value_range,
-        seed=intervals.seed,
-    )
-    bootstrap_low, bootstrap_high = resampled(bounds.samples)
-    if item.bounded:
-        _, bootstrap_high = resampled(bounds.largest)
-    return frame.assign(bootstrap_low=bootstrap_low, bootstrap_high=bootstrap_high)
+    low, high = bounds.interval(1 - intervals.confidence)
+    return frame.assign(low=low, high=high, interval=bounds.method, confidence=intervals.confidence)
 
 
 def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:

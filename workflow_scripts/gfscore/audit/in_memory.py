@@ -106,10 +106,8 @@ class AuditInMemory:
 
     @cached_property
     def class_scores(self) -> pd.DataFrame:
-        """The table class_scores, without intervals by bootstrap."""
-        return class_score_table(
-            self.sample_values, self.class_names, intervals=self.intervals, label_error_rates=None, bootstrap=False
-        )
+        """The table class_scores."""
+        return class_score_table(self.sample_values, self.class_names, intervals=self.intervals, label_error_rates=None)
 
     @cached_property
     def model_summary(self) -> pd.DataFrame:

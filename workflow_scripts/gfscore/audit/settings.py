@@ -84,12 +84,6 @@ class IntervalSettings(Closed):
         0,
         description="Seed of the order of the samples in betting; choosing it by the results voids the guarantee.",
     )
-    bootstrap_resamples: int = Field(
-        199,
-        ge=99,
-        le=1_000_000,
-        description="Resamples of the approximate intervals in class_scores, which report and gate do not use.",
-    )
 
 
 class Balanced(Closed):

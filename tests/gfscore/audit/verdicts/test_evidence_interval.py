@@ -18,7 +18,7 @@ from helpers.configurations import gate_rule
 
 ENTRIES = {"proof": {"kind": "proven"}, "attack": {"kind": "adversarial", "eps": "2/255"}, "band": {"kind": "robust"}}
 MODEL = ModelName("toy", "none", "net")
-INTERVALS = IntervalSettings(bootstrap_resamples=99)
+INTERVALS = IntervalSettings()
 ALPHA = 0.05
 TAU = 0.5
 RULE = gate_rule("band", at_least=TAU)
