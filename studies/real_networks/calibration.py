@@ -49,7 +49,7 @@ def calibrations(folder: Path) -> list[dict[str, Any]]:
             "attacked": attack_distance(curves, under_attack, SEARCH),
         }
         for name, objective in objectives.items():
-            best = optimum(objective.stretches, objective.values(np.ones((1, len(curves))))[0])
+            best = optimum(objective.stretches, objective.values())
             scores = aggregates(curves)(np.array([best.t_star]))[0]
             first, last = best.interval
             rows.append(

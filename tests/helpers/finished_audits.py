@@ -37,7 +37,7 @@ SHARED = """
 run: [toy]
 disparity: {permutations: 19}
 confusions: {shuffles: 19}
-great: {resampling: {bootstrap: 19, permutations: 19}}
+great: {permutations: 19}
 audits:
   toy:
     dataset: toy

@@ -48,7 +48,7 @@ SEARCH = {
     "distances": None,
     "temperatures": {"low": 0.01, "high": 10.0, "coarse_step": 0.1, "fine_step": 0.001, "fine_radius": 0.1},
     "stability_window": 0.05,
-    "resampling": {"bootstrap": 49, "confidence": 0.95, "permutations": 99},
+    "permutations": 99,
 }
 """Its part `calibration`, of an audit that searches temperatures."""
 

@@ -29,7 +29,6 @@ from gfscore.audit.settings import (
     DisparitySettings,
     IntervalSettings,
     LogitChanges,
-    Resampling,
     Temperatures,
     TrainedModel,
 )
@@ -62,7 +61,6 @@ MEASURES = {
 CERTIFIED_SCORE = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
 SEARCH = Temperatures(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
-RESAMPLING = Resampling(bootstrap=49, confidence=0.95, permutations=99)
 SHIFTS = [-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0]
 SCALES = [0.25, 0.5, 1.0, 2.0, 4.0]
 LAM = 0.5
@@ -186,7 +184,7 @@ def synthetic_audit(
     results, curves = {}, typed_frame(CATALOGUE["calibration"], [])
     if great and calibrated:
         evidence = [_evidence(*item, MEASURES[great]) for item in zip(subjects, drawn, robust, strict=True)]
-        given = {"settings": SEARCH, "stability_window": 0.05, "resampling": RESAMPLING}
+        given = {"settings": SEARCH, "stability_window": 0.05, "permutations": 99}
         results, curves = calibrate(evidence, OBJECTIVES, measure=great, **given)
 
     values = _Values(subjects, drawn, measured, great, results)

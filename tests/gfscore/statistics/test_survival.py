@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.survival import (
-    class_distances,
-    mean_distance,
-    median_distance,
-    survival_curves,
-)
+from gfscore.statistics.survival import class_distances, mean_distance, median_distance, survival_curves
 
 VALUES = np.array([0.0, 0.2, 0.2, 0.5, 1.0, 1.0, 0.4, 1.0, 1.0])
 CENSORED = np.array([False, False, False, False, False, True, False, True, True])

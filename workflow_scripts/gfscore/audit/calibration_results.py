@@ -28,30 +28,6 @@ class GridOptimum(Record):
     edge: bool
 
 
-class OptimumWithoutModel(Record):
-    """Optimum without one of the models, and the agreement of the others there."""
-
-    t_star: float
-    best: float
-    agreement: dict[str, Correlations]
-
-
-class Bootstrap(Record):
-    """Percentile bootstrap over models: approximate, without a guarantee.
-
-    `interval` names the method; `undefined` of the `draws` resamples leave the objective undefined, and do not count;
-    `t_star` and `best` are [low, high], None if all resamples are undefined. `best`, the maximum of a search, is biased
-    upwards.
-    """
-
-    interval: str
-    confidence: float
-    draws: int
-    undefined: int
-    t_star: tuple[float, float] | None = None
-    best: tuple[float, float] | None = None
-
-
 class PermutationTest(Record):
     """p-value of the largest agreement with the accuracies, from so many `orders` of them."""
 
@@ -86,8 +62,6 @@ class SearchResult(Record):
     at_one: float | None = None
     undefined: str | None = None
     paper_grid: GridOptimum | None = None
-    leave_one_out: dict[str, OptimumWithoutModel | None] | None = None
-    bootstrap: Bootstrap | None = None
     permutation: PermutationTest | None = None
     class_calibration_error: dict[str, ClassCalibrationErrors] | None = None
 

@@ -157,16 +157,6 @@ class Temperatures(TemperatureRange):
         return self
 
 
-class Resampling(Closed):
-    """Resampling for the uncertainty of a searched temperature."""
-
-    bootstrap: Resamples = Field(999, description="Resamples of the models.")
-    confidence: Confidence = 0.95
-    permutations: Resamples = Field(
-        9999, description="Random permutations of the accuracies if there are too many to enumerate."
-    )
-
-
 class GreatSettings(Closed):
     """The attack-free margin score: its temperatures, and its sensitivity to shifts and scales of the logits."""
 
@@ -174,7 +164,9 @@ class GreatSettings(Closed):
     stability_window: Positive = Field(
         0.05, description="Half-width delta of the window in which the ranking must be stable (GF-Score, Eq. 9)."
     )
-    resampling: Resampling = Field(default_factory=Resampling)
+    permutations: Resamples = Field(
+        9999, description="Random permutations of the accuracies if there are too many to enumerate."
+    )
     shifts: list[Number] = Field(
         [-8, -4, -2, -1, 0, 1, 2, 4, 8],
         min_length=1,
@@ -228,7 +220,7 @@ class SearchParameters(Closed):
 
     temperatures: Temperatures
     stability_window: Positive
-    resampling: Resampling
+    permutations: Resamples
     objectives: list[Objective]
     split: Split | None = None
     distances: Name | None = Field(None, description="The l2 measure of kind minimal whose distances are used.")

@@ -268,7 +268,7 @@ class Tabulation:
             measure=cast(str, self.audit_values.subject.calibrated_measure),
             settings=search.temperatures,
             stability_window=search.stability_window,
-            resampling=search.resampling,
+            permutations=search.permutations,
             seed=self.settings.disparity.seed,
             split=search.split,
         )

@@ -764,7 +764,7 @@ class PlannedAudit:
         return SearchParameters(
             temperatures=great.temperatures,
             stability_window=great.stability_window,
-            resampling=great.resampling,
+            permutations=great.permutations,
             objectives=list(calibration.objectives or ()),
             split=calibration.split,
             distances=self.calibrating_distances,

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from gfscore.audit.calibration.piecewise_objectives import (
-    AcrossModels,
-    MeanOverModels,
-    bootstrap,
-    leave_one_out,
-    permutation_p_value,
-)
+from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels, permutation_p_value
 from gfscore.audit.calibration.temperature_search import Stretches
 from gfscore.audit.calibration_results import PermutationTest
 from gfscore.statistics.ranking import EXACT_UP_TO, ranks
@@ -57,7 +51,7 @@ def test_a_search_under_permuted_accuracies_is_rejected_as_often_as_it_says(mode
     for _ in range(repeats):
         objective = across(scores, rng.permutation(models))
         p.append(permutation_p_value(objective, draws=199, rng=rng).p)
-        rho = np.nanmax(objective.values(np.ones((1, models))))
+        rho = np.nanmax(objective.values())
         statistic = rho * np.sqrt((models - 2) / max(1e-12, 1 - rho**2))
         naive.append(student.sf(statistic, models - 2))
     error = np.sqrt(level * (1 - level) / repeats)
@@ -66,63 +60,3 @@ def test_a_search_under_permuted_accuracies_is_rejected_as_often_as_it_says(mode
     assert np.mean(np.array(p) <= 0.2) > 0.1
     # A test that forgets that T was chosen rejects far too often.
     assert np.mean(np.array(naive) <= level) > level + 5 * error
-
-
-def test_leaving_a_model_out_by_hand():
-    # Without the third model the first stretch is right, with it the second.
-    objective = across([[1, 2, 0], [2, 1.5, 3]], [0.1, 0.2, 0.3])
-    every = objective.values(np.ones((1, 3)))[0]
-    np.testing.assert_allclose(every, [-0.5, 0.5])
-    left_out = leave_one_out(objective, models=3)
-    assert left_out[2].best == 1
-    assert left_out[2].t_star == pytest.approx(np.sqrt(0.1))
-    assert left_out[0].t_star == pytest.approx(np.sqrt(10))
-
-
-def test_leaving_out_leaves_no_order_behind():
-    assert leave_one_out(across([[1, 2]], [0.1, 0.2]), models=2) == [None, None]
-
-
-def resampled(objective, *, models, seed=0, draws=199, confidence=0.95):
-    return bootstrap(objective, models=models, draws=draws, confidence=confidence, rng=np.random.default_rng(seed))
-
-
-def test_the_bootstrap_is_seeded_and_says_what_it_is():
-    rng = np.random.default_rng(1)
-    objective = across(rng.normal(size=(8, 6)), rng.normal(size=6))
-    found = resampled(objective, models=6)
-    assert found == resampled(objective, models=6)
-    assert found != resampled(objective, models=6, seed=1)
-    assert "approximate" in found.interval
-    assert (found.draws, found.confidence) == (199, 0.95)
-    assert found.best[0] <= found.best[1] <= 1
-    assert 0.1 <= found.t_star[0] <= found.t_star[1] <= 10
-
-
-def test_of_one_certain_optimum_the_bootstrap_is_certain():
-    by_model = np.tile([0.1, 0.9, 0.2], (5, 1))
-    found = resampled(MeanOverModels(THREE, by_model, exact=True), models=5)
-    assert found.t_star == pytest.approx([np.sqrt(2)] * 2)
-    assert found.best == pytest.approx([0.9] * 2)
-
-
-def test_the_bootstrap_agrees_with_resampling_models_one_by_one():
-    rng = np.random.default_rng(2)
-    scores, accuracy = rng.normal(size=(5, 6)), rng.normal(size=6)
-    objective = across(scores, accuracy)
-    drawn = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), size=50)
-    expected = []
-    for weights in drawn:
-        chosen = np.repeat(np.arange(6), weights)
-        direct = across(scores[:, chosen], accuracy[chosen])
-        expected.append(np.nanmax(direct.values(np.ones((1, 6)))))
-    got = resampled(objective, models=6, draws=50, confidence=0.5).best
-    assert got == pytest.approx(np.quantile(expected, [0.25, 0.75]).tolist(), abs=1e-12)
-
-
-def test_resamples_of_one_model_are_counted_as_undefined():
-    found = resampled(across([[1, 2]], [0.1, 0.2]), models=2, draws=400)
-    # Half of the resamples of two models hold one of them twice.
-    assert found.undefined == pytest.approx(200, abs=50)
-    nothing = resampled(across([[1, 2]], [0.2, 0.2]), models=2)
-    assert (nothing.t_star, nothing.best, nothing.undefined) == (None, None, 199)

@@ -42,11 +42,6 @@ def made_models(*, models=5, k=5, n=400, activation="sigmoid", first_seed=0):
     return curves, np.array(accuracies)
 
 
-def values_of(objective):
-    weights = np.ones((1, objective.by_model.shape[0] if hasattr(objective, "by_model") else objective.ranks.shape[1]))
-    return objective.values(weights)[0]
-
-
 def away_from_boundaries(stretches, temperatures):
     boundaries = np.append(stretches.first, stretches.last[-1])
     above = np.clip(np.searchsorted(boundaries, temperatures), 1, len(boundaries) - 1)
@@ -60,7 +55,7 @@ def test_the_exact_search_agrees_with_a_brute_force_grid(name, activation):
     curves, accuracy = made_models(activation=activation)
     exact_of, function_of = OBJECTIVES[name]
     exact = exact_of(curves, accuracy)
-    values, found = values_of(exact), optimum(exact.stretches, values_of(exact))
+    values, found = exact.values(), optimum(exact.stretches, exact.values())
     temperatures = np.arange(PAPER.low, PAPER.high, STEP)
     temperatures = temperatures[away_from_boundaries(exact.stretches, temperatures)]
     grid = function_of(curves, accuracy)(temperatures)
@@ -75,7 +70,7 @@ def test_the_exact_search_agrees_with_a_brute_force_grid(name, activation):
 def test_stability_over_the_window_agrees_with_a_brute_force_window():
     curves, _ = made_models(models=2, k=6)
     exact = rank_objectives.ranking_stability(curves, PAPER, delta=DELTA)
-    values = values_of(exact)
+    values = exact.values()
     for temperature in (0.03, 0.06, 0.2, 0.5, 1.1, 3.0, 9.99):
         window = np.arange(max(PAPER.low, temperature - DELTA), min(PAPER.high, temperature + DELTA), STEP / 4)
         least = [spearman(curve([temperature]), curve(window)).min() for curve in curves]
@@ -90,7 +85,7 @@ def test_stability_sees_a_change_between_the_samples_of_the_window():
     sampled = attack_free.ranking_stability(curves, delta=DELTA, low=PAPER.low, high=PAPER.high)(np.ones(1))[0]
     exact = rank_objectives.ranking_stability(curves, PAPER, delta=DELTA)
     assert sampled == 1
-    assert values_of(exact)[exact.stretches.holding(np.ones(1))[0]] == pytest.approx(0.5)
+    assert exact.values()[exact.stretches.holding(np.ones(1))[0]] == pytest.approx(0.5)
 
 
 def lines(*offsets):
@@ -106,11 +101,11 @@ def test_two_models_that_cross_once_by_hand():
     # Scores .5 + .01 x and .5 + .02 x, x = log T, cross at T = 1; the second model is the more accurate one.
     accuracy = np.array([[0.6, 0.6], [0.7, 0.7]])
     objective = rank_objectives.cross_model_accuracy(lines(0, 0), accuracy, PAPER)
-    found = optimum(objective.stretches, values_of(objective))
+    found = optimum(objective.stretches, objective.values())
     assert found.interval == pytest.approx((1, 10), rel=1e-6)
     assert found.t_star == pytest.approx(10**0.5)
     assert (found.best, found.edge) == (1, True)
-    np.testing.assert_allclose(values_of(objective), [-1, 1])
+    np.testing.assert_allclose(objective.values(), [-1, 1])
 
 
 def test_identical_models_are_tied_at_every_temperature():
@@ -118,7 +113,7 @@ def test_identical_models_are_tied_at_every_temperature():
     curves = lines(0, 0)
     objective = rank_objectives.cross_model_accuracy([curves[0], curves[0], curves[1]], accuracy, PAPER)
     # Ranks 2.5 2.5 1 below T = 1, 1.5 1.5 3 above, against 1 2 3.
-    np.testing.assert_allclose(values_of(objective), np.array([-1, 1]) * np.sqrt(3) / 2)
+    np.testing.assert_allclose(objective.values(), np.array([-1, 1]) * np.sqrt(3) / 2)
 
 
 def test_a_knife_edge_at_a_crossing_is_no_optimum():
@@ -126,23 +121,9 @@ def test_a_knife_edge_at_a_crossing_is_no_optimum():
     accuracy = np.array([[0.7, 0.7], [0.7, 0.7], [0.2, 0.2]])
     curves = [*lines(0, 0), MadeCurves(lambda t: [0.1, 0.1], np.array([10, 10]))]
     objective = rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
-    found = optimum(objective.stretches, values_of(objective))
+    found = optimum(objective.stretches, objective.values())
     assert found.best == pytest.approx(np.sqrt(3) / 2)
     assert found.interval == (PAPER.low, PAPER.high)
-
-
-@pytest.mark.parametrize("name", [*OBJECTIVES, "ranking_stability"])
-def test_weights_leave_models_out_and_repeat_them(name):
-    curves, accuracy = made_models(models=5, k=4)
-    exact_of = OBJECTIVES.get(name, (lambda own, _: rank_objectives.ranking_stability(own, PAPER, delta=DELTA),))[0]
-    objective = exact_of(curves, accuracy)
-    for weights in ([1, 1, 0, 1, 1], [2, 0, 1, 1, 1], [0, 0, 3, 1, 1]):
-        chosen = np.repeat(np.arange(5), weights)
-        direct = exact_of([curves[index] for index in chosen], accuracy[chosen])
-        at = direct.stretches.middle
-        at = at[away_from_boundaries(objective.stretches, at)]
-        got = objective.values(np.array([weights]))[0][objective.stretches.holding(at)]
-        np.testing.assert_allclose(got, values_of(direct)[direct.stretches.holding(at)], atol=1e-12)
 
 
 def test_permuting_accuracies_is_searching_anew():
@@ -152,10 +133,10 @@ def test_permuting_accuracies_is_searching_anew():
     within = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
     for order, found, found_within in zip(orders, across.permuted(orders), within.permuted(orders), strict=True):
         direct = rank_objectives.AcrossModels(across.stretches, across.ranks, across.accuracy_ranks[order])
-        assert found == pytest.approx(values_of(direct).max(), abs=1e-12)
+        assert found == pytest.approx(direct.values().max(), abs=1e-12)
         # The same classes change places in every model.
         direct = rank_objectives.within_model_class_accuracy(curves, accuracy[:, order], PAPER)
-        assert found_within == pytest.approx(values_of(direct).max(), abs=1e-12)
+        assert found_within == pytest.approx(direct.values().max(), abs=1e-12)
 
 
 def test_models_without_an_order_of_accuracies_are_left_out_of_permutations_too():
@@ -176,7 +157,7 @@ def test_a_class_without_samples_takes_no_part():
     accuracy = class_values(predictions(logits, labels) == labels, labels, 5).mean
     objective = rank_objectives.within_model_class_accuracy([curve], accuracy[None], PAPER)
     assert objective.permuted_items == 4
-    assert np.isfinite(values_of(objective)).all()
+    assert np.isfinite(objective.values()).all()
 
 
 def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monkeypatch):
@@ -195,14 +176,14 @@ def test_more_classes_than_can_be_searched_exactly_are_searched_on_the_grid(monk
         assert 1.0 not in coarse_grid(PAPER)
         np.testing.assert_array_equal(objective.stretches.first, temperatures)
         values = function(temperatures)
-        np.testing.assert_allclose(values_of(objective), values, atol=1e-12)
-        assert optimum(objective.stretches, values_of(objective)) == optimum(Stretches.at(temperatures), values)
+        np.testing.assert_allclose(objective.values(), values, atol=1e-12)
+        assert optimum(objective.stretches, objective.values()) == optimum(Stretches.at(temperatures), values)
     assert rank_objectives.cross_model_accuracy(curves, accuracy, PAPER).exact
     # So are more models.
     curves, accuracy = made_models(models=5, k=3)
     across, function = (each(curves, accuracy) for each in (_across, attack_free.cross_model_accuracy))
     assert not across.exact
-    np.testing.assert_allclose(values_of(across), function(across.stretches.first), atol=1e-12)
+    np.testing.assert_allclose(across.values(), function(across.stretches.first), atol=1e-12)
 
 
 def _across(curves, accuracy):
@@ -228,4 +209,4 @@ def test_one_model_has_no_order_across_models():
     curves, accuracy = made_models(models=1)
     objective = rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
     assert ranks(accuracy.mean(axis=1)).tolist() == [1]
-    assert np.isnan(values_of(objective)).all()
+    assert np.isnan(objective.values()).all()

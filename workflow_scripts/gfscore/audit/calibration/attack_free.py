@@ -85,7 +85,7 @@ def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: N
         for curve, accuracy in zip(curves, class_accuracy, strict=True):
             present = curve.n > 0
             correlations.append(spearman(curve(temperatures)[:, present], accuracy[present]))
-        return _mean_without_nan(np.array(correlations))
+        return mean_without_nan(np.array(correlations))
 
     return objective
 
@@ -125,7 +125,7 @@ def ranking_stability(
             center = curve(temperatures)[:, None, present]
             neighbours = curve(window.ravel())[:, present].reshape(*window.shape, -1)
             stability.append(spearman(center, neighbours).min(axis=1))
-        return _mean_without_nan(np.array(stability))
+        return mean_without_nan(np.array(stability))
 
     return objective
 
@@ -135,7 +135,8 @@ def _aggregate(class_scores: NDArray[np.float64], n: NDArray[np.int64]) -> NDArr
     return class_scores[:, present] @ (n[present] / n.sum())
 
 
-def _mean_without_nan(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_without_nan(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean (S,) over the rows (M, S) that are not NaN; NaN where all are."""
     defined = ~np.isnan(rows)
     total = np.where(defined, rows, 0).sum(axis=0)
     count = defined.sum(axis=0)

@@ -316,19 +316,11 @@ def agreement_at(models: Sequence[ModelEvidence], chosen: Mapping[str, float | N
     """
     temperatures = np.array([chosen[model.name] or np.nan for model in models])
     scores = attack_free.aggregates([model.report_curves for model in models])
+    before = scores(np.ones(1))[0]
     after = np.full(len(models), np.nan)
     if not np.isnan(temperatures).any():
         after = scores(temperatures).diagonal()
-    return agreement(models, scores(np.ones(1))[0], after)
 
-
-def agreement(
-    models: Sequence[ModelEvidence], before: NDArray[np.float64], after: NDArray[np.float64]
-) -> dict[str, Correlations]:
-    """Spearman correlation of aggregates (M,) `before` and `after` calibration with clean and robust accuracy, by name.
-
-    Also with attack distances if every model has one.
-    """
     correlations = {}
     for name, quantity in _quantities(models).items():
         correlations[name] = Correlations(

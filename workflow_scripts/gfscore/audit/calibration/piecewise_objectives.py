@@ -1,7 +1,6 @@
-"""Objectives of the temperature that are constant on the stretches between crossings, and uncertainty of their optima.
+"""Objectives of the temperature that are constant on the stretches between crossings, and a test of their optima.
 
-Each has values for weighted models, for leaving out or resampling models, and the largest value for permuted
-accuracies.
+Each has values on the stretches, and those with accuracies the largest value for permuted accuracies.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration.temperature_search import EQUAL, Optimum, Stretches, UndefinedObjectiveError, optimum
-from gfscore.audit.calibration_results import Bootstrap, PermutationTest
+from gfscore.audit.calibration import attack_free
+from gfscore.audit.calibration.temperature_search import EQUAL, Stretches
+from gfscore.audit.calibration_results import PermutationTest
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
 ELEMENTS = 1 << 22
@@ -47,19 +47,11 @@ class AcrossModels:
         """Number of items that are permuted: the M models."""
         return len(self.accuracy_ranks)
 
-    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
-        """Objective (W, S) with `weights` (W, M) of the models; NaN where undefined."""
-        by_model = np.ascontiguousarray(np.asarray(weights, dtype=np.float64).T)
-        accuracy = _weighted_ranks(self.accuracy_ranks, by_model)
-        weighted = by_model * accuracy
-        accuracy_squares = (weighted * accuracy).sum(axis=0)
-        result = np.empty((by_model.shape[1], len(self.ranks)))
-        for stretch, ranks in enumerate(self.ranks):
-            scores = _weighted_ranks(ranks, by_model)
-            covariance = np.einsum("mw,mw->w", scores, weighted)
-            squares = np.einsum("mw,mw,mw->w", scores, scores, by_model)
-            result[:, stretch] = correlation(covariance, squares, accuracy_squares)
-        return result
+    def values(self) -> NDArray[np.float64]:
+        """Objective on each stretch, (S,); NaN where undefined."""
+        scores = centred(self.ranks)
+        accuracy = centred(self.accuracy_ranks)
+        return correlation(scores @ accuracy, (scores**2).sum(axis=1), (accuracy**2).sum())
 
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest value over the stretches for each permutation `orders` (R, M) of the accuracies, (R,)."""
@@ -98,17 +90,9 @@ class MeanOverModels:
         """Number of items that are permuted: 0 without accuracies."""
         return 0
 
-    def values(self, weights: NDArray[np.number]) -> NDArray[np.float64]:
-        """Objective (W, S) with `weights` (W, M) of the models; NaN where no model has a value."""
-        # As floating point numbers, so that BLAS computes the products.
-        weights = np.asarray(weights, dtype=np.float64)
-        defined = ~np.isnan(self.by_model)
-        total = weights @ np.where(defined, self.by_model, 0)
-        if defined.all():
-            count = np.broadcast_to(weights.sum(axis=1)[:, None], total.shape)
-        else:
-            count = weights @ defined.astype(np.float64)
-        return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    def values(self) -> NDArray[np.float64]:
+        """Objective on each stretch, (S,); NaN where no model has a value."""
+        return attack_free.mean_without_nan(self.by_model)
 
 
 @dataclass(frozen=True)
@@ -202,16 +186,6 @@ def correlation(
     return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
 
 
-def _weighted_ranks(ranks: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Twice the centred rank (M, W) of each model among models of weights (M, W), from ranks (M,): the weight of those
-    # below it minus that of those above it. Whole numbers for whole weights, so exact.
-    order = np.argsort(ranks, kind="stable")
-    total = np.concatenate([np.zeros((1, weights.shape[1])), np.cumsum(weights[order], axis=0)])
-    below = np.searchsorted(ranks[order], ranks, side="left")
-    through = np.searchsorted(ranks[order], ranks, side="right")
-    return total[below] + total[through] - total[-1]
-
-
 def _largest(
     values_of: Callable[[NDArray[np.integer]], NDArray[np.float64]], orders: NDArray[np.integer], rows: int
 ) -> NDArray[np.float64]:
@@ -222,49 +196,6 @@ def _largest(
         block = values_of(orders[start : start + step])
         largest.append(np.nanmax(block, axis=0))
     return np.concatenate(largest)
-
-
-# ---- Uncertainty of a searched temperature: bootstrap, leave-one-out, permutation of accuracies.
-
-
-def bootstrap(
-    objective: AcrossModels | MeanOverModels, *, models: int, draws: int, confidence: float, rng: np.random.Generator
-) -> Bootstrap:
-    """Percentile bootstrap over models of T* and of the objective there: approximate, without a guarantee.
-
-    Each resample draws M models with replacement and searches the stretches of the objective again; on the paper's
-    grid, the fine phase is that of all models.
-
-    Parameters
-    ----------
-    objective : AcrossModels or MeanOverModels
-    models : int
-        Number of models M.
-    draws : int
-        Number of resamples.
-    confidence : float
-    rng : Generator
-    """
-    optima = _optima(objective, rng.multinomial(models, np.full(models, 1 / models), size=draws))
-    defined = [best for best in optima if best is not None]
-    t_stars = values = None
-    if defined:
-        tail = (1 - confidence) / 2
-        t_stars = tuple(np.quantile([best.t_star for best in defined], [tail, 1 - tail]))
-        values = tuple(np.quantile([best.best for best in defined], [tail, 1 - tail]))
-    return Bootstrap(
-        interval="percentile bootstrap over models, approximate",
-        confidence=confidence,
-        draws=draws,
-        undefined=draws - len(defined),
-        t_star=t_stars,
-        best=values,
-    )
-
-
-def leave_one_out(objective: AcrossModels | MeanOverModels, *, models: int) -> list[Optimum | None]:
-    """Optimum without each of the M models, a list of M; None if undefined; grids as in bootstrap."""
-    return _optima(objective, 1 - np.eye(models))
 
 
 def permutation_p_value(
@@ -300,13 +231,3 @@ def permutation_p_value(
     if enumerated:
         return PermutationTest(p=reached / len(orders), orders=len(orders), method="all orders")
     return PermutationTest(p=(1 + reached) / (1 + draws), orders=len(orders), method="random orders")
-
-
-def _optima(objective: AcrossModels | MeanOverModels, weights: NDArray[np.number]) -> list[Optimum | None]:
-    optima: list[Optimum | None] = []
-    for values in objective.values(weights):
-        try:
-            optima.append(optimum(objective.stretches, values))
-        except UndefinedObjectiveError:
-            optima.append(None)
-    return optima

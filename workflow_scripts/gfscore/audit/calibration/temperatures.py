@@ -12,15 +12,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration import attack_free, likelihood, rank_objectives
-from gfscore.audit.calibration.evidence import ModelEvidence, Part, agreement, agreement_at, baseline_of, models_digest
-from gfscore.audit.calibration.piecewise_objectives import (
-    AcrossModels,
-    MeanOverModels,
-    bootstrap,
-    leave_one_out,
-    permutation_p_value,
-)
+from gfscore.audit.calibration import likelihood, rank_objectives
+from gfscore.audit.calibration.evidence import ModelEvidence, Part, agreement_at, baseline_of, models_digest
+from gfscore.audit.calibration.piecewise_objectives import AcrossModels, MeanOverModels, permutation_p_value
 from gfscore.audit.calibration.temperature_search import (
     EQUAL,
     Stretches,
@@ -32,10 +26,9 @@ from gfscore.audit.calibration_results import (
     Calibration,
     ClassCalibrationErrors,
     GridOptimum,
-    OptimumWithoutModel,
     SearchResult,
 )
-from gfscore.audit.settings import Resampling, Split, Temperatures
+from gfscore.audit.settings import Split, Temperatures
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import Table
@@ -72,16 +65,17 @@ class Search:
         Range of temperatures.
     window : float
         Half-width delta of Eq. 9.
-    resampling : Resampling
+    permutations : int
+        Random orders of the accuracies, where there are too many to enumerate.
     seed, stream : int
-        Seed and number of the random stream of the resampling.
+        Seed and number of the random stream of these orders.
     """
 
     models: list[ModelEvidence]
     measure: str
     settings: Temperatures
     window: float
-    resampling: Resampling
+    permutations: int
     seed: int
     stream: int
 
@@ -103,7 +97,7 @@ def calibrate(
     measure: str,
     settings: Temperatures,
     stability_window: float,
-    resampling: Resampling,
+    permutations: int,
     seed: int = 0,
     split: Split | None = None,
 ) -> tuple[dict[str, Calibration], pd.DataFrame]:
@@ -120,9 +114,10 @@ def calibrate(
         Range and grid of temperatures.
     stability_window : float
         Half-width delta of Eq. 9.
-    resampling : Resampling
+    permutations : int
+        Random orders of the accuracies, where there are too many to enumerate.
     seed : int
-        Seed of the resampling.
+        Seed of these orders.
     split : Split or None
         Split of the samples, which is recorded.
 
@@ -141,7 +136,7 @@ def calibrate(
             measure=measure,
             settings=settings,
             window=stability_window,
-            resampling=resampling,
+            permutations=permutations,
             seed=seed,
             stream=crc32(name.encode()),
         )
@@ -165,14 +160,13 @@ def _search_piecewise(
 ) -> tuple[SearchResult, Curve]:
     try:
         objective = objective_of(search)
-        values = objective.values(np.ones((1, len(search.models))))[0]
+        values = objective.values()
         best = optimum(objective.stretches, values)
     except UndefinedObjectiveError as error:
         return SearchResult(measure=search.measure, undefined=str(error)), (np.empty(0), np.empty(0))
     # The paper's two-phase grid for the same objective: its first best temperature.
     temperatures, grid_values = two_phase_grid(lambda t: values[objective.stretches.holding(t)], search.settings)
     best_of_grid = optimum(Stretches.at(temperatures), grid_values)
-    resampling = search.resampling
     rng = np.random.default_rng([search.seed, search.stream])
     result = SearchResult(
         measure=search.measure,
@@ -184,38 +178,9 @@ def _search_piecewise(
         best=best.best,
         at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
         paper_grid=GridOptimum(t_star=best_of_grid.stretches[0][0], best=best_of_grid.best, edge=best_of_grid.edge),
-        leave_one_out=_without_each(objective, search.models),
-        bootstrap=bootstrap(
-            objective,
-            models=len(search.models),
-            draws=resampling.bootstrap,
-            confidence=resampling.confidence,
-            rng=rng,
-        ),
-        permutation=permutation_p_value(objective, draws=resampling.permutations, rng=rng),
+        permutation=permutation_p_value(objective, draws=search.permutations, rng=rng),
     )
     return result, _curve_points(objective.stretches, values)
-
-
-def _without_each(
-    objective: AcrossModels | MeanOverModels, models: list[ModelEvidence]
-) -> dict[str, OptimumWithoutModel | None]:
-    # Temperature chosen without each model, and rank correlations of the other models there.
-    optima = leave_one_out(objective, models=len(models))
-    temperatures = np.array([1.0, *(best.t_star if best else 1.0 for best in optima)])
-    scores = attack_free.aggregates([model.report_curves for model in models])(temperatures)
-    result: dict[str, OptimumWithoutModel | None] = {}
-    for index, (model, best) in enumerate(zip(models, optima, strict=True)):
-        if best is None:
-            result[model.name] = None
-            continue
-        remaining_models = models[:index] + models[index + 1 :]
-        before = np.delete(scores[0], index)
-        after = np.delete(scores[index + 1], index)
-        result[model.name] = OptimumWithoutModel(
-            t_star=best.t_star, best=best.best, agreement=agreement(remaining_models, before, after)
-        )
-    return result
 
 
 def _curve_points(stretches: Stretches, values: NDArray[np.float64]) -> Curve:
