@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -197,11 +196,8 @@ class Tabulation:
         """
         evidence = self._evidence(curves)
         uncalibrated = list(self.audit_values.uncalibrated())
-        # The search takes about as long as the tables that do not depend on it; neither reads a file.
-        with ThreadPoolExecutor(1) as pool:
-            search = pool.submit(self._calibration, evidence)
-            yield from self._tables_without_temperature(uncalibrated)
-            calibrations, curve_points = search.result()
+        yield from self._tables_without_temperature(uncalibrated)
+        calibrations, curve_points = self._calibration(evidence)
         searched = {} if curve_points is None else {"calibration": curve_points}
         yield TableGroup(searched, {"calibration": as_json(calibrations)})
         values = self.audit_values.with_calibrated(uncalibrated, calibrations)
