@@ -4,7 +4,6 @@ import math
 
 from gfscore.core.labels import imagenet_names
 from gfscore.statistics import SCALE
-from gfscore.statistics.ranking import exact_p_value
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction import gf_score_theory as theory
 from studies.reproduction.claims import Claim, untestable, verdict
@@ -103,8 +102,8 @@ def clean_accuracy_alone():
 
 def imagenet_perfect_rank():
     """H5: what a perfect ranking of five models shows, and what Eq. 8 optimises for softmax."""
-    by_chance = exact_p_value(0.9, models=5)
-    by_luck = exact_p_value(1.0, models=5)
+    by_chance = tables.exact_p_value(0.9, models=5)
+    by_luck = tables.exact_p_value(1.0, models=5)
     gap_at_one = theory.distance_from_accuracy(1.0)
     gap = theory.distance_from_accuracy(0.1)
     agreement = tables.rank_agreement("imagenet", CALIBRATED, CLEAN)

@@ -2,7 +2,6 @@
 
 from gfscore.audit.metrics.nrgc import nrgc
 from gfscore.audit.metrics.rdi import rdi
-from gfscore.statistics.ranking import exact_p_value
 from studies.real_networks.statistics import change_of_order, mean_over_families, order, order_over_families
 from studies.reproduction import gf_score_tables as tables
 from studies.reproduction.claims import Claim, verdict
@@ -39,8 +38,8 @@ def claims():
 def published_imagenet():
     """GF25: the agreement that GREAT's own paper found on ImageNet."""
     ours = tables.rank_agreement("imagenet", "great_score", "robust_accuracy_pct")
-    published_by_chance = exact_p_value(PUBLISHED_RHO, models=5)
-    ours_by_chance = exact_p_value(ours, models=5)
+    published_by_chance = tables.exact_p_value(PUBLISHED_RHO, models=5)
+    ours_by_chance = tables.exact_p_value(ours, models=5)
     return Claim(
         "GF25",
         PAPER,

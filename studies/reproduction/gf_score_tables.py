@@ -6,7 +6,7 @@ import numpy as np
 
 from gfscore.audit.metrics import METRICS
 from gfscore.statistics.classes import worst_classes
-from gfscore.statistics.ranking import spearman
+from gfscore.statistics.ranking import every_order, share_of_orders, spearman
 from studies.reference import THREAT_OF, gf_score_table3, gf_score_table4, gf_score_table5, robustbench_leaderboard
 
 LAMBDA = 0.5
@@ -63,6 +63,12 @@ def rank_agreement_with_relative_range():
     """Spearman over the 17 CIFAR-10 models between score and RDI / mean, the range without the score's scale."""
     relative = [METRICS["rdi_over_mean"].compute(row) for row in class_scores().to_numpy()]
     return float(spearman(gf_score_table3()["great_score"], relative))
+
+
+def exact_p_value(rho, *, models):
+    """Two-sided p-value of Spearman's rho of a few models without ties, by all their orders."""
+    untied = np.arange(models)
+    return share_of_orders(untied, untied, every_order(models), rho)
 
 
 def disparity_difference(column):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,6 @@ import pytest
 import yaml
 
 from gfscore.statistics import SCALE
-from gfscore.statistics.ranking import exact_p_value
 from studies.reference import (
     exact_binomial_table1,
     gf_score_table3,
@@ -83,7 +83,7 @@ NUMBERS = {
     "clean, robust, ImageNet": (tables.rank_agreement, ("imagenet", CLEAN, ROBUST), 1, EXACT),
     # H5: a perfect rank of five models is weak evidence.
     "calibrated, clean, ImageNet": (tables.rank_agreement, ("imagenet", CALIBRATED, CLEAN), 1, EXACT),
-    "p of 0.9": (exact_p_value, (0.9, 5), 0.083, to(3)),
+    "p of 0.9": (partial(tables.exact_p_value, models=5), (0.9,), 0.083, to(3)),
     "score, robust, ImageNet": (tables.rank_agreement, ("imagenet", SCORE, ROBUST), 0.9, EXACT),
     "calibrated, robust, ImageNet": (tables.rank_agreement, ("imagenet", CALIBRATED, ROBUST), 1, EXACT),
     # H6: the sign of robustness against fairness depends on the metric.

@@ -14,13 +14,12 @@ from gfscore import InputError
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import ACTIVATIONS
 from gfscore.statistics.ranking import (
-    EXACT_UP_TO,
     RESOLUTION,
-    exact_p_value,
-    exact_p_value_of,
+    every_order,
     joined,
     rank_boundaries,
     ranks,
+    share_of_orders,
     spearman,
     spearman_or_none,
     vulnerability,
@@ -106,28 +105,14 @@ def test_values_further_apart_than_the_tolerance_are_ranked():
     assert ranks([0.3 + 2 * TIE_TOLERANCE, 0.3]).tolist() == [2, 1]
 
 
-def test_exact_p_value_of_the_papers_imagenet_result():
-    # H5: M = 5 models cannot show much. 10 of 120 orders reach |rho| >= .9, 2 reach 1.
-    assert exact_p_value(0.9, 5) == pytest.approx(0.0833, abs=5e-5)
-    assert exact_p_value(-0.9, 5) == exact_p_value(0.9, 5)
-    assert exact_p_value(1.0, 5) == pytest.approx(2 / 120)
-    assert exact_p_value(0.0, 5) == 1
-    assert math.isnan(exact_p_value(math.nan, 5))
-
-
 @pytest.mark.parametrize("models", [2, 3, 4, 6])
-def test_exact_p_value_against_enumeration(models):
+def test_shares_of_orders_against_enumeration(models):
     places = list(range(models))
     every = [definitions.spearman(places, order) for order in itertools.permutations(places)]
     for rho in {round(value, 6) for value in every}:
         expected = sum(abs(value) >= abs(rho) - 1e-5 for value in every) / len(every)
-        assert exact_p_value(max(0.0, abs(rho) - 1e-6), models) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("models", [0, 1, EXACT_UP_TO + 1])
-def test_exact_p_value_is_enumerated_for_few_models_only(models):
-    with pytest.raises(InputError, match=f"enumerated for 2 to {EXACT_UP_TO} models, got {models}"):
-        exact_p_value(0.5, models)
+        share = share_of_orders(np.array(places), np.array(places), every_order(models), max(0.0, abs(rho) - 1e-6))
+        assert share == pytest.approx(expected)
 
 
 def test_vulnerability_by_hand():
@@ -168,17 +153,6 @@ def test_vulnerability_ranks_the_classes_that_all_models_have():
 def test_ranks_are_the_average_ranks_of_a_library(shape):
     values = np.random.default_rng(0).integers(0, 9, shape).astype(float)
     np.testing.assert_array_equal(ranks(values), stats.rankdata(values, axis=-1))
-
-
-def test_exact_p_value_of_values_counts_their_ties():
-    """All 24 orders of 4 models: with two ties |rho| reaches its maximum in 8 of them, without ties in 2."""
-    values, tied = np.arange(4.0), np.array([0.0, 0.0, 1.0, 1.0])
-    assert exact_p_value_of(values, tied) == 8 / 24
-    assert exact_p_value_of(values, values) == exact_p_value(1.0, 4) == 2 / 24
-    assert math.isnan(exact_p_value_of(values, np.zeros(4)))
-    assert exact_p_value_of([*values, 9.0], [*tied, math.nan]) == 8 / 24
-    with pytest.raises(InputError, match="2 to 9 models, got 10"):
-        exact_p_value_of(np.arange(10), np.arange(10))
 
 
 LOW, HIGH = 0.01, 10.0

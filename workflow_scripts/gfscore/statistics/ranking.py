@@ -123,64 +123,6 @@ def _complete_pairs(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDA
     return x[complete], y[complete]
 
 
-def exact_p_value(rho: float, models: int) -> float:
-    """Exact two-sided permutation p-value of Spearman's rho of models without ties.
-
-    Parameters
-    ----------
-    rho : float
-        Rank correlation.
-    models : int
-        Number of models M, 2 <= M <= 9: all M! permutations are enumerated.
-
-    Returns
-    -------
-    float
-        Share of permutations whose |rho| is at least this large: 0.0833 for rho = 0.9 at M = 5. NaN when rho is NaN.
-
-    Raises
-    ------
-    InputError
-        For another M.
-    """
-    _require_few(models)
-    if math.isnan(rho):
-        return math.nan
-    untied = np.arange(models)
-    return share_of_orders(untied, untied, every_order(models), rho)
-
-
-def exact_p_value_of(x: ArrayLike, y: ArrayLike) -> float:
-    """Exact two-sided permutation p-value of Spearman's rho of two vectors, ties included.
-
-    Parameters
-    ----------
-    x, y : array_like of shape (M,)
-        Pairs with a NaN are left out.
-
-    Returns
-    -------
-    float
-        NaN where one side is constant.
-
-    Raises
-    ------
-    InputError
-        For more than EXACT_UP_TO pairs.
-    """
-    x, y = _complete_pairs(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    rho = float(spearman(x, y))
-    if math.isnan(rho):
-        return math.nan
-    _require_few(len(x))
-    return share_of_orders(x, y, every_order(len(x)), rho)
-
-
-def _require_few(models):
-    if not 2 <= models <= EXACT_UP_TO:
-        raise InputError(f"exact p-values are enumerated for 2 to {EXACT_UP_TO} models, got {models}")
-
-
 def share_of_orders(x: NDArray[np.generic], y: NDArray[np.generic], orders: NDArray[np.integer], rho: float) -> float:
     """Share of the orders of y in which |Spearman's rho| with x is at least |rho|.
 

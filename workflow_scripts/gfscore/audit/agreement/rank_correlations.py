@@ -6,21 +6,16 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtri
 
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.statistics.ranking import (
-    EXACT_UP_TO,
-    every_order,
-    exact_p_value_of,
-    share_of_orders,
-    spearman,
-)
+from gfscore.statistics.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
 from gfscore.statistics.tolerances import SIGNIFICANT, STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import Table
@@ -50,6 +45,9 @@ RANDOM_ORDERS = "random orders"
 
 FEW_MODELS = 5
 """With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
+
+RELATION_ORDERS = 9999
+"""Random orders that decide whether a relation over models is clear."""
 
 
 def measure_agreement(
@@ -95,7 +93,7 @@ def measure_agreement(
     return typed_frame(MEASURE_AGREEMENT, rows)
 
 
-def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, object]:
+def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, Any]:
     """Spearman correlation of two lists, with interval and p-value.
 
     Parameters
@@ -170,14 +168,7 @@ def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
     -------
     rho : float
     clear : bool
-        Whether the two-sided p is at most SIGNIFICANT, by every permutation up to EXACT_UP_TO models, by Student's t
-        approximation beyond; never for fewer than FEW_MODELS.
+        Whether the two-sided p of rank_agreement is at most SIGNIFICANT; never for fewer than FEW_MODELS.
     """
-    rho = float(spearman(x, y))
-    pairs = int((np.isfinite(x) & np.isfinite(y)).sum())
-    if math.isnan(rho) or pairs < FEW_MODELS:
-        return rho, False
-    if pairs <= EXACT_UP_TO:
-        return rho, exact_p_value_of(x, y) <= SIGNIFICANT
-    statistic = abs(rho) * math.sqrt((pairs - 2) / max(1e-12, 1 - rho**2))
-    return rho, float(2 * stdtr(pairs - 2, -statistic)) <= SIGNIFICANT
+    agreement = rank_agreement(x, y, confidence=1 - SIGNIFICANT, permutations=RELATION_ORDERS, seed=0)
+    return agreement["rho"], agreement["n"] >= FEW_MODELS and agreement["p"] <= SIGNIFICANT
