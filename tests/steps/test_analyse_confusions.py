@@ -55,7 +55,6 @@ def test_each_corruption_and_severity_and_all_together(tables):
     assert whole["n"].tolist() == [20, 20, 20]
     assert whole["recall"].tolist() == [0.5, 0.5, 1.0]
     assert whole["cfps"].tolist() == [0, 0, 1]
-    assert whole["group"].tolist() == ["weak", "weak", "strong"]
     strong = rows[rows["severity"] == 5].set_index("class_name")
     assert strong["recall"].tolist() == [0, 0, 1]
     mild = rows[rows["severity"] == 1].set_index("class_name")

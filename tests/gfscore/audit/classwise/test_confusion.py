@@ -6,7 +6,6 @@ from gfscore.audit.classwise.confusion import (
     class_errors,
     confusion_matrix,
     row_shares,
-    strong_and_weak,
 )
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 2])
@@ -70,7 +69,3 @@ def test_classes_without_samples_and_abstentions():
     # two errors, of which one fell on a class
     assert errors.cfps.tolist() == [0.5, 0, 0]
     assert np.isnan(row_shares(matrix)[1]).all()
-
-
-def test_strong_and_weak_classes():
-    assert strong_and_weak([0.5, 1.0, 0.6, np.nan], 0.6).tolist() == ["weak", "strong", "neither", "neither"]

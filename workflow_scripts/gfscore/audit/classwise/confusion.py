@@ -38,7 +38,7 @@ CONFUSION_TABLE = Table(
 
 CLASS_ERRORS = Table(
     name="class_errors",
-    version=1,
+    version=2,
     columns=(
         *MEASURED,
         *CONDITION,
@@ -52,7 +52,6 @@ CLASS_ERRORS = Table(
         ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
         ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
         ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
-        ("group", pa.string(), "strong: recall above the model's accuracy; weak: below; else neither"),
     ),
 )
 
@@ -165,30 +164,6 @@ def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
     )
 
 
-def strong_and_weak(recall: ArrayLike, accuracy: float) -> NDArray[np.str_]:
-    """Group of each class: "strong" above the overall accuracy, "weak" below, else "neither".
-
-    The groups exist in every model, however small the differences are.
-
-    Parameters
-    ----------
-    recall : array of float, shape (K,)
-        Recall of each class.
-    accuracy : float
-        Share of all samples that are classified correctly.
-
-    Returns
-    -------
-    array of str, shape (K,)
-
-    References
-    ----------
-    Class-wise analysis paper, section 3.
-    """
-    recall = np.asarray(recall, dtype=np.float64)
-    return np.select([recall > accuracy, recall < accuracy], ["strong", "weak"], default="neither")
-
-
 # ---- tables ----
 
 
@@ -265,7 +240,6 @@ def confusion_tables(
                 "class_index": np.arange(len(class_names)),
                 "class_name": list(class_names),
                 "n": n,
-                "group": strong_and_weak(rates.recall, np.trace(matrix) / n.sum()),
             }
             errors.append(pd.DataFrame({**key, **columns}))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)

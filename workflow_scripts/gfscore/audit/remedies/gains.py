@@ -163,16 +163,6 @@ class ClassChanges:
         """After less before, (K,)."""
         return self.after - self.before
 
-    @property
-    def gains(self) -> NDArray[np.bool_]:
-        """Classes that surely gain, (K,)."""
-        return self.low > 0
-
-    @property
-    def loses(self) -> NDArray[np.bool_]:
-        """Classes that surely lose, (K,)."""
-        return self.high < 0
-
 
 def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> ClassChanges:
     """Gains and losses of all classes.
