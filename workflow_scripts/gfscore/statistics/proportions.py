@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, betaincinv, gammaln
 
-from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.errors import InputError
 from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
@@ -429,18 +429,9 @@ def class_shares(
     DataFrame
         K + 1 rows: the classes, then all inputs (class_index -1, class_name "all"). Columns class_index, class_name,
         n, robust, not_robust, undecided, low, high (share_interval), paper_low, paper_high (printed_interval).
-
-    Raises
-    ------
-    InputError
-        For an unknown state.
     """
     states = np.asarray(states)
     labels = np.asarray(labels)
-    foreign = ~np.isin(states, STATES)
-    if foreign.any():
-        raise InputError(unknown_name(f"row {int(foreign.argmax())}: state", states[foreign][0], STATES))
-
     classes = len(class_names)
     by_class = _shares(states, labels, classes, alpha=alpha, alpha_test=alpha_test, alpha_ci=alpha_ci)
     by_class.insert(0, "class_index", np.arange(classes))

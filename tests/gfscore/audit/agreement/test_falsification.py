@@ -4,7 +4,6 @@ import pytest
 from scipy.stats import norm
 
 from gfscore.audit.agreement.falsification import falsification
-from gfscore.core.errors import InputError
 from gfscore.statistics import SCALE
 from gfscore.statistics.margins import scores
 from gfscore.statistics.proportions import clopper_pearson
@@ -69,11 +68,6 @@ def test_a_class_without_samples_has_no_rate_and_no_means():
 def test_a_large_temperature_drives_the_rate_to_zero():
     rates = [falsified(temperature=t)[-1]["rate"] for t in (0.1, 1.0, 1e4)]
     assert rates == [3 / 4, 3 / 4, 0]
-
-
-def test_a_distance_of_an_unknown_sample_is_refused():
-    with pytest.raises(InputError, match="1 samples have a distance but no logits, the first is 'z'"):
-        falsified(distances(sample_id=np.array(["c", "a", "d", "e", "z"])))
 
 
 def known(value, labels, logits, *, activation="sigmoid", largest=8.0):

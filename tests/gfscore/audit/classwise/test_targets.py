@@ -3,7 +3,6 @@ import pytest
 from scipy.stats import spearmanr
 
 from gfscore.audit.classwise.targets import predictors, target_success
-from gfscore.core.errors import InputError
 from gfscore.measures.targeted.batch import other_classes
 
 
@@ -61,8 +60,3 @@ def test_where_nothing_strays_the_share_is_undefined():
     assert found.success[1:].tolist() == [0, 0]
     assert np.isnan(found.among_misclassified).all()
     assert np.isnan(found.success[0])
-
-
-def test_a_target_that_is_the_label_is_refused():
-    with pytest.raises(InputError, match="row 1: target 2 is the label"):
-        target_success([0, 2], [1, 2], [0, 0], [0, 0], 3)

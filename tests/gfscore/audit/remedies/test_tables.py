@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from gfscore import InputError
 from gfscore.audit.judgement import verdicts_on
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
@@ -18,11 +17,11 @@ CLASSES = ["zero", "one", "two"]
 N = 200
 
 
-def values_of(shares, model, *, prefix="s"):
+def values_of(shares, model):
     """Values of N samples of each class, of which the first `shares` are robust."""
     labels = np.repeat(np.arange(len(shares)), N)
     robust = np.tile(np.arange(N), len(shares)) < N * np.take(shares, labels)
-    names = np.array([f"{prefix}{row}" for row in range(len(labels))])
+    names = np.array([f"s{row}" for row in range(len(labels))])
     settings = {MEASURE: {"kind": "adversarial", "eps": 0.1}}
     return SampleValues.decided(
         ModelName("judging", "none", model),
@@ -115,14 +114,3 @@ def test_the_rules_of_the_gate_are_asked_before_and_after():
     assert verdicts_on([made.original], CLASSES, rules=rules[1:], **asked) == {}
     model = tables_of(made)["remedy_models"].iloc[0]
     assert model[["verdict_before", "verdict_after"]].isna().all()
-
-
-def test_models_on_different_samples_are_not_paired():
-    made = remedy([0.1, 0.6, 0.8], [0.4, 0.6, 0.5])
-    with pytest.raises(InputError, match="different samples"):
-        MeasuredRemedy(
-            original=made.original,
-            adjusted={1.0: values_of([0.4, 0.6, 0.5], "A", prefix="t")},
-            clean=made.clean,
-            choice=made.choice,
-        )

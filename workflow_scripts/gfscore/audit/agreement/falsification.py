@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.settings import Split
-from gfscore.core.errors import InputError
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.great import Great
@@ -194,20 +193,8 @@ def falsification(
         - ``mean_score``, ``mean_distance`` misclassified samples at 0
         - ``p_mean`` one-sided p-value by betting of "the mean score is at most the mean distance", valid for every n, 1
           without samples
-
-    Raises
-    ------
-    InputError
-        For a distance of an unknown sample.
     """
     rows = pd.Index(sample_id).get_indexer(distances["sample_id"])
-    unknown = rows < 0
-    if unknown.any():
-        first = distances["sample_id"].iloc[int(unknown.argmax())]
-        raise InputError(
-            f"{unknown.sum()} samples have a distance but no logits, the first is {first!r}; measure both on the same "
-            "dataset"
-        )
     labels = labels[rows]
     logits = logits[rows]
     score = scores(logits, labels, activation=activation, temperature=temperature)

@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix, share
-from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked_tables
 from gfscore.tables.table import MEASURED, Table
@@ -112,11 +111,6 @@ def target_success(
     classes : int
         Number of classes K.
 
-    Raises
-    ------
-    InputError
-        For a row whose target is its label.
-
     References
     ----------
     Class-wise analysis paper, section 5.
@@ -125,10 +119,6 @@ def target_success(
     targets = np.asarray(targets, dtype=np.int64)
     predictions = np.asarray(predictions, dtype=np.int64)
     clean_predictions = np.asarray(clean_predictions, dtype=np.int64)
-    same = labels == targets
-    if same.any():
-        raise InputError(f"row {int(same.argmax())}: target {targets[same][0]} is the label; give another target")
-
     reached = predictions == targets
     misclassified = predictions != labels
     n = np.bincount(targets, minlength=classes)

@@ -22,7 +22,6 @@ from gfscore.audit.remedies.gains import (
 )
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
-from gfscore.core.errors import InputError
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import MEASURED, Column, Table
 
@@ -162,15 +161,6 @@ class MeasuredRemedy:
     clean: PairedOutcomes
     choice: Choice
     audit_forwards: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values of different samples."""
-        for values in self.adjusted.values():
-            if not np.array_equal(values.sample_id, self.original.sample_id):
-                raise InputError(
-                    f"{values.model.label} and {self.original.model.label} were measured on different samples; measure "
-                    "both again"
-                )
 
     @property
     def judged(self) -> SampleValues:
