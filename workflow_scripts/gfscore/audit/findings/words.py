@@ -9,12 +9,9 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import TEMPLATES, Template
+from gfscore.audit.findings.templates import LONGEST, TEMPLATES, Template
 from gfscore.core import numbers
 from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first
-
-LONGEST = 32
-"""Longest name of a model in a sentence made of a format."""
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
