@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,28 +24,6 @@ PASSES = "steps"
 """Column of samples under attack with the forward passes that each took."""
 
 
-@dataclass(frozen=True)
-class RemedyFiles:
-    """Files of one remedy: the judging half, its offsets, and logits and samples model by model.
-
-    Parameters
-    ----------
-    dataset : path
-        Table `dataset` of the judging half.
-    offsets : path
-        What choose_offsets wrote.
-    logits : sequence of path
-        Logits of the original and of the adjusted model of the largest strength.
-    samples : sequence of path
-        Samples tables of the original and of the adjusted models by ascending strength.
-    """
-
-    dataset: Path | str
-    offsets: Path | str
-    logits: Sequence[Path | str]
-    samples: Sequence[Path | str]
-
-
 def read_remedies(
     parameters: Sequence[RemedyParameters], files: AuditFiles, values: AuditValues
 ) -> list[MeasuredRemedy]:
@@ -57,7 +34,8 @@ def read_remedies(
     parameters : sequence of RemedyParameters
         Models and measure of each remedy.
     files : AuditFiles
-        Those of remedies, one after the other those of RemedyFiles.
+        Of each remedy, one after the other: logits of the original and of the adjusted model of the largest strength,
+        samples tables of the original and of the adjusted models by ascending strength.
     values : AuditValues
         Values of the audit.
 
@@ -70,18 +48,30 @@ def read_remedies(
     samples = iter(files.remedy_samples)
     remedies = []
     for place, remedy in enumerate(parameters):
-        remedy_files = RemedyFiles(
-            dataset=files.remedy_datasets[place],
-            offsets=files.remedy_offsets[place],
-            logits=[next(logits), next(logits)],
-            samples=[next(samples) for _ in range(1 + len(remedy.adjusted))],
-        )
+        logits_of_remedy = [next(logits), next(logits)]
+        samples_of_remedy = [next(samples) for _ in range(1 + len(remedy.adjusted))]
         if ModelName.from_columns(remedy.original).label in values.included_labels:
-            remedies.append(_read_remedy(remedy, remedy_files, values))
+            measured = _read_remedy(
+                remedy,
+                values,
+                dataset=files.remedy_datasets[place],
+                offsets=files.remedy_offsets[place],
+                logits=logits_of_remedy,
+                samples=samples_of_remedy,
+            )
+            remedies.append(measured)
     return remedies
 
 
-def _read_remedy(remedy: RemedyParameters, files: RemedyFiles, audit_values: AuditValues) -> MeasuredRemedy:
+def _read_remedy(
+    remedy: RemedyParameters,
+    audit_values: AuditValues,
+    *,
+    dataset: Path | str,
+    offsets: Path | str,
+    logits: Sequence[Path | str],
+    samples: Sequence[Path | str],
+) -> MeasuredRemedy:
     original = ModelName.from_columns(remedy.original)
     adjusted = {strength: ModelName.from_columns(columns) for strength, columns in sorted(remedy.adjusted.items())}
     values = AuditValues(
@@ -89,20 +79,18 @@ def _read_remedy(remedy: RemedyParameters, files: RemedyFiles, audit_values: Aud
             models=(original, *adjusted.values()), measures=named_measures({remedy.measure: remedy.entry})
         ),
         selection=audit_values.selection,
-        dataset=files.dataset,
-        samples=files.samples,
+        dataset=dataset,
+        samples=samples,
     )
-    chosen = OffsetFile.read(files.offsets)
-    for strength, path in zip(adjusted, files.samples[1:], strict=True):
-        _require_offsets(path, chosen.words(strength), files.offsets)
-    _require_offsets(files.logits[1], chosen.words(max(adjusted)), files.offsets)
+    chosen = OffsetFile.read(offsets)
+    for strength, path in zip(adjusted, samples[1:], strict=True):
+        _require_offsets(path, chosen.words(strength), offsets)
+    _require_offsets(logits[1], chosen.words(max(adjusted)), offsets)
     original_values = values.sample_values(original, remedy.measure)
     return MeasuredRemedy(
         original=original_values,
         adjusted={strength: values.sample_values(model, remedy.measure) for strength, model in adjusted.items()},
-        clean=_clean_outcomes(
-            values.listed, (original, adjusted[max(adjusted)]), files.logits, classes=len(chosen.offsets)
-        ),
+        clean=_clean_outcomes(values.listed, (original, adjusted[max(adjusted)]), logits, classes=len(chosen.offsets)),
         choice=Choice(
             offsets=np.array(chosen.offsets),
             reference=ReferenceClasses(
