@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gfscore.audit.findings.words import in_words
 from gfscore.core.settings import Record
@@ -122,6 +123,14 @@ def first_findings(findings: Sequence[FindingInWords], most: int) -> list[Findin
 
     chosen = sorted(position for _, position in sorted(places)[:most])
     return [findings[position] for position in chosen]
+
+
+def plain_numbers(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers of numpy as numbers of Python."""
+    plain = {}
+    for name, value in numbers.items():
+        plain[name] = value.item() if hasattr(value, "item") else value
+    return plain
 
 
 def others_equal(values: Iterable[float], value: float) -> dict[str, float]:

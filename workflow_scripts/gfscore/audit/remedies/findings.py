@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, plain_numbers
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
 
@@ -72,9 +72,6 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
         "verdict_before": None if pd.isna(row["verdict_before"]) else str(row["verdict_before"]),
         "verdict_after": None if pd.isna(row["verdict_after"]) else str(row["verdict_after"]),
     }
-    numbers: dict[str, float | int] = {}
-    for name, column in NUMBERS.items():
-        value = row[column]
-        if not pd.isna(value):
-            numbers[name] = value.item() if isinstance(value, np.generic) else value
-    return Finding(HELPS if row["helps"] else NOT_SHOWN, subject, numbers, float(row["confidence"]))
+    numbers = {name: row[column] for name, column in NUMBERS.items() if not pd.isna(row[column])}
+    kind = HELPS if row["helps"] else NOT_SHOWN
+    return Finding(kind, subject, plain_numbers(numbers), float(row["confidence"]))
