@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.statistics.intervals import require_alpha
+from gfscore.statistics.intervals import last_rejected, require_alpha
 
 TRUNCATION = 0.75
 """Largest share of the wealth that one value may lose to an adaptive bet; the authors' choice."""
@@ -110,16 +110,13 @@ def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: 
 
 def _refuted_means(rows, valid, n, target):
     bets = _adaptive_bets(rows, valid, n, target)
-    refuted = np.zeros(len(n))
-    accepted = np.ones(len(n))
-    for _ in range(HALVINGS):
-        m = (refuted + accepted) / 2
+
+    def rejects(m):
         fractions = np.minimum(bets, TRUNCATION / m[:, None])
         log_wealth = np.cumsum(np.log1p(fractions * (rows - m[:, None]) * valid), axis=1)
-        reached = log_wealth.max(axis=1) >= target
-        refuted = np.where(reached, m, refuted)
-        accepted = np.where(reached, accepted, m)
-    return refuted
+        return log_wealth.max(axis=1) >= target
+
+    return last_rejected(rejects, np.zeros(len(n)), np.ones(len(n)), halvings=HALVINGS)
 
 
 def _adaptive_bets(rows, valid, n, target):

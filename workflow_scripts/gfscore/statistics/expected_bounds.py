@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gfscore.statistics.betting import MOST_AT_STAKE, PRIOR_VARIANCE, SMALLEST, TRUNCATION, bets
 from gfscore.statistics.class_bounds import HALF, ClassBounds
 from gfscore.statistics.classes import ClassSamples
-from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width
+from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width, last_rejected
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 
 ATOMS = 64
@@ -199,16 +199,13 @@ def _betting(expected, alpha, reserve):
     n = expected.n
     target = np.log(1 / alpha)
     fractions = np.sqrt(2 * target / (PRIOR_VARIANCE + n * expected.variance))
-    refuted = np.zeros(len(n))
-    accepted = np.ones(len(n))
-    for _ in range(HALVINGS):
-        m = (refuted + accepted) / 2
+
+    def rejects(m):
         growth = np.log1p(np.minimum(fractions, TRUNCATION / m)[:, None] * (expected.atoms - m[:, None]))
         log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
-        reached = log_wealth >= target
-        refuted = np.where(reached, m, refuted)
-        accepted = np.where(reached, accepted, m)
-    return refuted
+        return log_wealth >= target
+
+    return last_rejected(rejects, np.zeros(len(n)), np.ones(len(n)), halvings=HALVINGS)
 
 
 def _constant_betting(expected, alpha, reserve):
@@ -217,17 +214,13 @@ def _constant_betting(expected, alpha, reserve):
     n = expected.n[0]
     target = np.log(1 / alpha)
     fractions = bets(n, bound=HALF, alpha=alpha)
-    refuted = 0.0
-    accepted = values.mean()
-    for _ in range(HALVINGS):
-        m = (refuted + accepted) / 2
-        growth = np.log1p(np.minimum(fractions, MOST_AT_STAKE / max(m, SMALLEST))[:, None] * (values - m))
+
+    def rejects(m):
+        growth = np.log1p(np.minimum(fractions, MOST_AT_STAKE / np.maximum(m, SMALLEST))[:, None] * (values - m))
         log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
-        if np.logaddexp.reduce(log_wealth) - np.log(len(fractions)) >= target:
-            refuted = m
-        else:
-            accepted = m
-    return np.array([refuted])
+        return np.logaddexp.reduce(log_wealth) - np.log(len(fractions)) >= target
+
+    return last_rejected(rejects, np.zeros(1), np.array([values.mean()]), halvings=HALVINGS)
 
 
 _PREDICTIONS = {

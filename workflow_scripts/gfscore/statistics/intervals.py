@@ -5,7 +5,7 @@ in its interval.  # ASSUME: samples of a class are independent draws from that c
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,6 +91,37 @@ def empirical_bernstein_half_width(
     range_term = 7 * width * log_term / (3 * (n[estimable] - 1))
     half_width[estimable] = variance_term + range_term
     return half_width
+
+
+def last_rejected(
+    rejects: Callable[[NDArray[np.float64]], ArrayLike],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    *,
+    halvings: int,
+) -> NDArray[np.float64]:
+    """Where a test of numbers between `low` and `high`, which rejects up to some point, stops rejecting; by bisection.
+
+    Parameters
+    ----------
+    rejects : function
+        From numbers, an array of the shape of `low`, to whether each is rejected.
+    low, high : ndarray
+        Numbers that are rejected, or below which nothing is known, and numbers that are not.
+    halvings : int
+        Number of bisections.
+
+    Returns
+    -------
+    ndarray
+        Rejected numbers within 2^-halvings (high - low) of the point, or `low`.
+    """
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        rejected = rejects(middle)
+        low = np.where(rejected, middle, low)
+        high = np.where(rejected, high, middle)
+    return low
 
 
 def require_alpha(alpha: float) -> None:

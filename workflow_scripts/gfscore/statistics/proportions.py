@@ -15,6 +15,7 @@ from scipy.special import bdtr, betaincinv, gammaln
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.classes import ClassValues, class_values
+from gfscore.statistics.intervals import last_rejected
 from gfscore.statistics.sequential_tests import NOT_ROBUST, ROBUST, STATES
 
 MOST_ALPHA = 1 / 4
@@ -225,17 +226,15 @@ def _lower_odds_ratios(successes, trials, other_successes, other_trials, *, alph
     weights = np.where(possible, weights, -np.inf)
     reached = possible & (counts >= successes[:, None])
 
-    low = np.full(len(trials), -LARGEST_LOG_ODDS)
-    high = np.full(len(trials), LARGEST_LOG_ODDS)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        terms = weights + middle[:, None] * counts
+    def rejects(log_odds):
+        terms = weights + log_odds[:, None] * counts
         terms -= terms.max(axis=1, keepdims=True)
         probabilities = np.exp(terms)
         tail = np.where(reached, probabilities, 0).sum(axis=1) / probabilities.sum(axis=1)
-        refuted = tail <= alpha
-        low = np.where(refuted, middle, low)
-        high = np.where(refuted, high, middle)
+        return tail <= alpha
+
+    largest = np.full(len(trials), LARGEST_LOG_ODDS)
+    low = last_rejected(rejects, -largest, largest, halvings=HALVINGS)
     # Without a refuted odds ratio there is no bound.
     return np.where(low > -LARGEST_LOG_ODDS, np.exp(low), 0.0)
 
