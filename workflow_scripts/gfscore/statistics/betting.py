@@ -20,11 +20,10 @@ Waudby-Smith and Ramdas 2024 (sections 4 and 4.4); Wasserman, Ramdas and Balakri
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize.elementwise import find_root
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.intervals import last_rejected, require_alpha
@@ -44,14 +43,8 @@ MOST_AT_STAKE = 0.95
 RATIO = 1.5
 """Ratio of neighbouring constant bets; a finer grid gains little, because the initial wealth is divided among them."""
 
-BISECTIONS = 30
-"""Bisections of a bound by constant bets."""
-
-SECANTS = 6
-FIRST_GUESS = 1 / 64
-NEAR = 1e-9
-"""Steps of the search that precedes a bisection; its first guess, below the mean, and how near to the crossing the
-last two lie, in shares of the range."""
+RESOLUTION = 2**-30
+"""How near a bound by constant bets lies to the crossing of the wealth, in shares of the range."""
 
 FACTORS_PER_PRODUCT = 64
 """Products of so few factors, each at least 1 - MOST_AT_STAKE, neither vanish nor overflow."""
@@ -243,58 +236,25 @@ def bets(n: int, *, bound: float, alpha: float) -> NDArray[np.float64]:
 
 def _lower_bound(differences, *, bound, alpha):
     # The wealth falls as m grows, since a bet that would risk too much at m is cut to MOST_AT_STAKE / (bound + m).
-    # Bisection returns the end at which the wealth still rejects m, so the bound is conservative.
     grid = bets(len(differences), bound=bound, alpha=alpha)
     threshold = math.log(1 / alpha)
-    hypotheses = differences.shape[1]
-    low = np.full(hypotheses, -float(bound))
-    high = np.full(hypotheses, float(bound))
-    if len(differences):
-        high = np.clip(differences.mean(axis=0), -bound, bound)
-
+    lowest = np.full(differences.shape[1], -float(bound))
+    if not differences.size:
+        return lowest
     rows, counts = _counted(differences)
 
-    def excess(means: NDArray[np.float64], columns: Any = slice(None)) -> NDArray[np.float64]:
+    def excess(means, columns):
         counts_of_columns = None if counts is None else counts[:, columns]
-        wealth = _log_wealth(rows[:, columns], counts_of_columns, means, bound=bound, grid=grid)
-        return wealth - threshold
+        return _log_wealth(rows[:, columns], counts_of_columns, means, bound=bound, grid=grid) - threshold
 
-    rejected, kept = _around_crossing(excess, low, high)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        falls = middle <= rejected
-        unknown = np.flatnonzero(~falls & (middle < kept))
-        if len(unknown):
-            falls[unknown] = excess(middle[unknown], unknown) >= 0
-        low = np.where(falls, middle, low)
-        high = np.where(falls, high, middle)
-    return low
-
-
-def _around_crossing(
-    excess: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    # Means at which a falling function is not negative, and at which it is, close to where it crosses 0. They save most
-    # steps of a bisection, whose result does not depend on them.
-    rejected = low
-    kept = np.full_like(high, np.inf)
-    earlier, earlier_excess = high, excess(high)
-    guess = high - (high - low) * FIRST_GUESS
-    for _ in range(SECANTS):
-        guess_excess = excess(guess)
-        rejected = np.where(guess_excess >= 0, np.maximum(rejected, guess), rejected)
-        kept = np.where(guess_excess >= 0, kept, np.minimum(kept, guess))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossing = guess - guess_excess * (guess - earlier) / (guess_excess - earlier_excess)
-        within = (crossing > rejected) & (crossing < np.minimum(kept, high))
-        earlier, earlier_excess = guess, guess_excess
-        guess = np.where(within, crossing, (rejected + np.minimum(kept, high)) / 2)
-
-    for side in (guess - (high - low) * NEAR, guess + (high - low) * NEAR):
-        falls = excess(side) >= 0
-        rejected = np.where(falls, np.maximum(rejected, side), rejected)
-        kept = np.where(falls, kept, np.minimum(kept, side))
-    return rejected, kept
+    mean = np.clip(differences.mean(axis=0), -bound, bound)
+    crossing = find_root(
+        excess, (lowest, mean), args=(np.arange(len(mean)),), tolerances={"xatol": RESOLUTION * bound, "xrtol": 0}
+    )
+    # Of the last bracket the end at which the wealth still rejects m, so that the bound is conservative; or the root,
+    # where it was met before the bracket was narrow. No crossing is found where the wealth rejects no mean.
+    rejected = np.where(crossing.f_x >= 0, crossing.x, crossing.bracket[0])
+    return np.where(crossing.success, rejected, lowest)
 
 
 def _counted(differences: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.integer] | None]:
