@@ -8,6 +8,7 @@ Numbers go in and numbers come out: no file, image or network is known here. The
 - `multiple_tests`, `paired`, `ranking`, `survival`: comparison of models, of rankings, of classes;
 - `sequential_tests`, `error_rates`: tests of probabilistic robustness;
 - `draws`: random numbers that belong to samples;
+- `quotients`: quotients and means that may be undefined;
 - `tolerances`: how far computed numbers may be off by rounding.
 """
 

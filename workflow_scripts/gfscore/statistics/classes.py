@@ -101,6 +101,7 @@ def class_means(values: ArrayLike, labels: ArrayLike, classes: int) -> NDArray[n
 def _counts_and_means(values, labels, classes):
     n = np.bincount(labels, minlength=classes)
     sums = np.bincount(labels, weights=values, minlength=classes)
+    # An output of K refuses labels beyond the classes.
     return n, np.divide(sums, n, out=np.full(classes, np.nan), where=n > 0)
 
 

@@ -27,6 +27,7 @@ from gfscore.statistics.margins import (
     require_temperature,
     true_and_rival_logits,
 )
+from gfscore.statistics.quotients import ratio
 
 TOLERANCE = 1e-10
 """Largest interpolation error, relative to the score's range [0, B]."""
@@ -250,7 +251,7 @@ def class_scores_by_temperature(logits: ArrayLike, labels: ArrayLike, classes: i
             present = label[block][firsts]
             for row, values in zip(sums, margins, strict=True):
                 row[present] += np.add.reduceat(values, firsts)
-        return np.divide(SCALE * sums, n, out=np.full(sums.shape, np.nan), where=n > 0)
+        return ratio(SCALE * sums, n)
 
     return scores_at
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.statistics.curves import TOLERANCE
+from gfscore.statistics.quotients import ratio
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE, TIE_TOLERANCE
 
 EXACT_UP_TO = 9
@@ -109,7 +110,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
     y -= y.mean(axis=-1, keepdims=True)
     norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
     covariance = (x * y).sum(axis=-1)
-    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)[()]
+    return ratio(covariance, norm)[()]
 
 
 def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:

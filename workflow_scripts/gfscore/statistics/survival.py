@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.statistics.quotients import ratio
 
 
 def survival_curves(
@@ -92,7 +93,7 @@ def class_distances(
         "misclassified": misclassified,
         "found": succeeded,
         "censored": failed,
-        "success_rate": np.divide(succeeded, correct, out=np.full(classes, np.nan), where=correct > 0),
+        "success_rate": ratio(succeeded, correct),
         "median": median,
         "mean": mean,
     }

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.statistics.curves import ScoreCurves
+from gfscore.statistics.quotients import mean_of_defined
 from gfscore.statistics.ranking import spearman
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -85,7 +86,7 @@ def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: N
         for curve, accuracy in zip(curves, class_accuracy, strict=True):
             present = curve.n > 0
             correlations.append(spearman(curve(temperatures)[:, present], accuracy[present]))
-        return mean_without_nan(np.array(correlations))
+        return mean_of_defined(np.array(correlations), axis=0)
 
     return objective
 
@@ -125,7 +126,7 @@ def ranking_stability(
             center = curve(temperatures)[:, None, present]
             neighbours = curve(window.ravel())[:, present].reshape(*window.shape, -1)
             stability.append(spearman(center, neighbours).min(axis=1))
-        return mean_without_nan(np.array(stability))
+        return mean_of_defined(np.array(stability), axis=0)
 
     return objective
 
@@ -133,11 +134,3 @@ def ranking_stability(
 def _aggregate(class_scores: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
     present = n > 0
     return class_scores[:, present] @ (n[present] / n.sum())
-
-
-def mean_without_nan(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean (S,) over the rows (M, S) that are not NaN; NaN where all are."""
-    defined = ~np.isnan(rows)
-    total = np.where(defined, rows, 0).sum(axis=0)
-    count = defined.sum(axis=0)
-    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)

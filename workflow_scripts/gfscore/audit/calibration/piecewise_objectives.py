@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.audit.calibration import attack_free
 from gfscore.audit.calibration.temperature_search import EQUAL, Stretches
 from gfscore.audit.calibration_results import PermutationTest
+from gfscore.statistics.quotients import mean_of_defined, ratio
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
 ELEMENTS = 1 << 22
@@ -92,7 +92,7 @@ class MeanOverModels:
 
     def values(self) -> NDArray[np.float64]:
         """Objective on each stretch, (S,); NaN where no model has a value."""
-        return attack_free.mean_without_nan(self.by_model)
+        return mean_of_defined(self.by_model, axis=0)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class WithinModels(MeanOverModels):
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
         """Largest value over the fixed stretches for each permutation `orders` (R, K) of the class accuracies, (R,)."""
         count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
-        share = np.divide(1, count, out=np.full(len(count), np.nan), where=count > 0)[:, None]
+        share = ratio(1, count)[:, None]
         models = []
         for ranks, accuracy_ranks, stretches in zip(
             self.ranks, self.accuracy_ranks, self.stretch_of_model[:, self.fixed], strict=True
@@ -182,8 +182,7 @@ def correlation(
 
     Ranks are multiples of 1/2, so equal correlations are equal numbers.
     """
-    norm, covariance = np.broadcast_arrays(np.sqrt(squares * other_squares), covariance)
-    return np.divide(covariance, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+    return ratio(covariance, np.sqrt(squares * other_squares))
 
 
 def _largest(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.identity import ModelName
 from gfscore.core.names import model_labels
+from gfscore.statistics.quotients import ratio
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
@@ -86,13 +87,7 @@ def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) ->
 def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:
     """Confusion matrix (K, K) with rows that sum to 1; NaN for classes without samples."""
     matrix = np.asarray(matrix, dtype=np.float64)
-    totals = np.broadcast_to(matrix.sum(axis=1, keepdims=True), matrix.shape)
-    return share(matrix, totals)
-
-
-def share(counts: NDArray[np.number], totals: NDArray[np.number]) -> NDArray[np.float64]:
-    """Quotients of arrays of one shape, NaN where the total is 0."""
-    return np.divide(counts, totals, out=np.full(np.shape(counts), np.nan), where=totals > 0)
+    return ratio(matrix, matrix.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -150,14 +145,14 @@ def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
     false_positives = matrix.sum(axis=0) - correct
     total = n.sum()
     errors = (n - correct).sum()
-    cfps = share(false_positives, np.full(len(n), errors))
+    cfps = ratio(false_positives, errors)
     return ClassErrors(
-        recall=share(correct, n),
-        precision=share(correct, correct + false_positives),
+        recall=ratio(correct, n),
+        precision=ratio(correct, correct + false_positives),
         # From counts, so that it is 0 without true positives, and undefined only without samples and predictions.
-        f1=share(2 * correct, n + correct + false_positives),
+        f1=ratio(2 * correct, n + correct + false_positives),
         one_vs_rest_accuracy=(total - (n - correct) - false_positives) / total,
-        false_positive_rate=share(false_positives, total - n),
+        false_positive_rate=ratio(false_positives, total - n),
         cfps=cfps,
         cfps_relative=len(n) * cfps,
         false_positives=false_positives,

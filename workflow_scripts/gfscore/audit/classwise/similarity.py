@@ -11,9 +11,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import Predictions, confusion_matrix, row_shares, share
+from gfscore.audit.classwise.confusion import Predictions, confusion_matrix, row_shares
 from gfscore.audit.settings import ConfusionSettings
 from gfscore.audit.values import row_generator
+from gfscore.statistics.quotients import ratio
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import EVALUATED_DATASET, MEASURE, Table
@@ -159,7 +160,7 @@ def _class_agreement(
     labels: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64], classes: int
 ) -> NDArray[np.float64]:
     same = np.bincount(labels[first == second], minlength=classes)
-    return share(same, np.bincount(labels, minlength=classes))
+    return ratio(same, np.bincount(labels, minlength=classes))
 
 
 def _permuted_within_classes(members: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -15,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix, share
+from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix
+from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked_tables
 from gfscore.tables.table import MEASURED, Table
@@ -125,8 +126,8 @@ def target_success(
     hits = np.bincount(targets[reached], minlength=classes)
     clean_hits = np.bincount(targets[clean_predictions == targets], minlength=classes)
     misses = np.bincount(targets[misclassified], minlength=classes)
-    success = share(hits, n)
-    clean = share(clean_hits, n)
+    success = ratio(hits, n)
+    clean = ratio(clean_hits, n)
 
     cells = labels * classes + targets
     n_by_source = np.bincount(cells, minlength=classes**2).reshape(classes, classes)
@@ -136,8 +137,8 @@ def target_success(
         success=success,
         clean=clean,
         excess=success - clean,
-        among_misclassified=share(hits, misses),
-        matrix=share(hits_by_source, n_by_source),
+        among_misclassified=ratio(hits, misses),
+        matrix=ratio(hits_by_source, n_by_source),
     )
 
 

@@ -12,6 +12,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.statistics.quotients import mean_of_defined, ratio
+
 METRICS = ("dp", "eopp", "eodd", "aodd")
 """Demographic parity, equal opportunity, equalized odds, average odds, each as a difference between groups."""
 
@@ -114,7 +116,7 @@ def group_rates(counts: GroupCounts) -> GroupRates:
     """Rates of groups from their counts."""
     negatives = counts.total - counts.members
     return GroupRates(
-        selection=_share(counts.predicted, np.broadcast_to(counts.total, counts.predicted.shape)),
+        selection=_share(counts.predicted, counts.total),
         true_positive=_share(counts.recognised, counts.members),
         false_positive=_share(counts.predicted - counts.recognised, negatives),
     )
@@ -122,8 +124,7 @@ def group_rates(counts: GroupCounts) -> GroupRates:
 
 def _share(counts: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
     # Clipped, since sums of shares have rounding errors.
-    share = np.divide(counts, totals, out=np.full(np.shape(totals), np.nan), where=totals > 0)
-    return np.clip(share, 0, 1)
+    return np.clip(ratio(counts, totals), 0, 1)
 
 
 def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
@@ -209,11 +210,8 @@ def over_classes(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
         NaN if every class value is NaN.
     """
     defined = ~np.isnan(values)
-    any_defined = defined.any(axis=-1)
-    total = np.where(defined, values, 0).sum(axis=-1)
-    macro = np.divide(total, defined.sum(axis=-1), out=np.full(np.shape(total), np.nan), where=any_defined)
     largest = np.where(defined, values, -np.inf).max(axis=-1)
-    return macro, np.where(any_defined, largest, np.nan)
+    return mean_of_defined(values, axis=-1), np.where(defined.any(axis=-1), largest, np.nan)
 
 
 def balanced_rows(group: ArrayLike, *, seed: int) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gfscore.audit.metrics.declaration import Case, Interval, Metric
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
+from gfscore.statistics.quotients import ratio
 
 DINKELBACH_STEPS = 100
 
@@ -39,7 +40,7 @@ def nrgc(values: np.ndarray) -> np.ndarray:
     # Sum over gaps between neighbouring ranks times the pairs across each gap, which is never negative by rounding.
     pairs_across = np.arange(1, k) * np.arange(k - 1, 0, -1)
     across = np.diff(values, axis=-1) @ pairs_across
-    return np.divide(across, k * total, out=np.full(np.shape(total), np.nan), where=total > 0)
+    return ratio(across, k * total)
 
 
 def over_box(low: np.ndarray, high: np.ndarray) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gfscore.audit.metrics.declaration import Case, Metric
 from gfscore.audit.metrics.rdi import rdi
 from gfscore.core.lazy import np
+from gfscore.statistics.quotients import ratio
 
 
 def rdi_over_mean(values: np.ndarray) -> np.ndarray:
@@ -20,8 +21,7 @@ def rdi_over_mean(values: np.ndarray) -> np.ndarray:
     ndarray (...)
         In [0, K], 0 for equal classes; NaN when every value is 0.
     """
-    mean = values.mean(axis=-1)
-    return np.divide(rdi(values), mean, out=np.full(np.shape(mean), np.nan), where=mean > 0)
+    return ratio(rdi(values), values.mean(axis=-1))
 
 
 METRIC = Metric(
