@@ -311,24 +311,14 @@ def _first(holds: Decision, changes: NDArray[np.int64], budget: int) -> NDArray[
         low = np.where(searched & ~holding, middle + 1, low)
 
 
-def _tail_robust(n, k, kappa, alpha):
-    return bdtr(k, n, kappa) <= alpha
-
-
-def _tail_not_robust(n, k, kappa, alpha):
-    return bdtrc(k - 1, n, kappa) <= alpha
-
-
-def _evidence_robust(n, k, kappa, alpha):
-    return log_evidence(n, k, kappa, side="robust") >= -math.log(alpha)
-
-
-def _evidence_not_robust(n, k, kappa, alpha):
-    return log_evidence(n, k, kappa, side="not_robust") >= -math.log(alpha)
-
-
 TESTS = {
-    "anytime": (_evidence_robust, _evidence_not_robust),
-    "repeated_exact": (_tail_robust, _tail_not_robust),
+    "anytime": (
+        lambda n, k, kappa, alpha: log_evidence(n, k, kappa, side="robust") >= -math.log(alpha),
+        lambda n, k, kappa, alpha: log_evidence(n, k, kappa, side="not_robust") >= -math.log(alpha),
+    ),
+    "repeated_exact": (
+        lambda n, k, kappa, alpha: bdtr(k, n, kappa) <= alpha,
+        lambda n, k, kappa, alpha: bdtrc(k - 1, n, kappa) <= alpha,
+    ),
 }
 """Tests by name: whether n draws with k changes decide robust, and whether they decide not robust."""

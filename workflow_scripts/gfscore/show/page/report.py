@@ -166,7 +166,7 @@ def render_page(
     data["temperatures"] = temperatures
     data["pairs"] = _packed_differences(differences)
     data["cells"] = {chart.id: chart.cells for chart in charts if chart.cells}
-    data["values"] = _class_values(tables, index, measures)
+    data["values"] = {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures}
     return (
         environment()
         .get_template("page.html")
@@ -226,13 +226,4 @@ def _packed_differences(differences: Mapping[str, ranking.PairedDifferences | No
     result = {}
     for measure, of_measure in differences.items():
         result[measure] = None if of_measure is None else of_measure.packed()
-    return result
-
-
-def _class_values(
-    tables: AuditTables, index: ModelsAndClasses, measures: Mapping[str, NamedMeasure]
-) -> Mapping[str, object]:
-    result = {}
-    for name in measures:
-        result[name] = packed(index.grid(tables.of("class_scores", name), "value"))
     return result

@@ -7,7 +7,6 @@ from gfscore.show.page.elements import (
     CLASS,
     MEASURE,
     MODEL,
-    Column,
     Detail,
     N,
     bounded,
@@ -39,7 +38,9 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
     yield Detail("What offsets can do, and what they cannot", list(LIMITS))
     columns = [MODEL, MEASURE, N, valued("Helps", "helps", yes)]
     for name, title in CHANGES.items():
-        columns += _changes(name, title)
+        columns.append(valued(title, f"{name}_before"))
+        columns.append(valued("after", f"{name}_after"))
+        columns.append(bounded("change", f"{name}_low", f"{name}_high"))
     columns += [
         valued("rho", "rho", signed),
         counted("Classes that gain", "gaining"),
@@ -74,11 +75,3 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
     ]
     curve = contents.rows("remedy_curve")
     yield contents.listed("Mean and worst class by strength", curve, "remedy_curve", "Strengths", columns)
-
-
-def _changes(name: str, title: str) -> list[Column]:
-    return [
-        valued(title, f"{name}_before"),
-        valued("after", f"{name}_after"),
-        bounded("change", f"{name}_low", f"{name}_high"),
-    ]
