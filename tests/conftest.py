@@ -19,6 +19,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser):
+    """Add the option of the tests of faults, whose own conftest.py is read too late where all tests are asked for."""
+    parser.addoption("--torture", action="store_true", help="faults: ten times the trials, other seeds included")
+
+
 def pytest_collection_modifyitems(items):
     """Files that take long start first, so that two processes that share the files end at about the same time."""
 

@@ -9,10 +9,6 @@ from faults.audits import OPTIONS, TARGETS, configure
 from workflow.conftest import fresh_copy, made_once  # noqa: F401  (fixtures)
 
 
-def pytest_addoption(parser):
-    parser.addoption("--torture", action="store_true", help="the long form: ten times the trials, other seeds included")
-
-
 @pytest.fixture(scope="session")
 def trials(request):
     """Function from the number of trials in CI to the number asked for."""

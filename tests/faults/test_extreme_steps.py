@@ -8,6 +8,7 @@ import pytest
 from faults.extremes import EXTREME, LABELS, PLAIN, K
 from fetch_dataset import fetch_dataset
 from gfscore import audit_logits
+from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.class_scores import class_score_table
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
@@ -58,7 +59,7 @@ class Steps:
         how = {"temperatures": Temperatures(), "cache": self.folder / "cache"}
         how |= {"changes": LogitChanges(shifts=[0.0], scales=[1.0], lam=0.5)}
         score_models(
-            self.given | {"code": []},
+            AuditFiles(**self.given),
             self.made,
             audit="a",
             subject=AuditSubject.parse(self.subject),

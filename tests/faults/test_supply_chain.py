@@ -240,7 +240,7 @@ def test_ci_refuses_a_hash_that_the_registry_does_not_have(monkeypatch, tmp_path
     assert re.search(r"^make lint$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     text = lock.LOCK.read_text()
     locks = {"dev": text, "validators": lock.VALIDATORS.read_text()}
-    monkeypatch.setattr(lock, "resolved", lambda extra, *_: install.entries(locks[extra])[1])
+    monkeypatch.setattr(lock, "resolved", lambda extras, *_: install.entries(locks[extras[0]])[1])
     monkeypatch.setattr(lock, "post_deploy", lambda name: (ROOT / f"envs/{name}.post-deploy.sh").read_text())
     assert lock.check() == []
     monkeypatch.setattr(lock, "LOCK", tmp_path / "requirements.lock")

@@ -112,6 +112,18 @@ def test_commands_that_are_not_run_here_are_run_by_ci():
     assert all(command in ci for command in RUN_ELSEWHERE)
 
 
+def test_ci_runs_every_file_of_tests():
+    """pytest leaves out folders that a folder around them, named beside them, has left out."""
+    ci = (ROOT / ".ci/run").read_text()
+    assert re.search("^make test-slurm", ci, re.MULTILINE)
+    (arguments,) = re.findall('^make test ARGS="(.*)"', ci, re.MULTILINE)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "--numprocesses=0", *arguments.split()]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    collected = {line.partition("::")[0] for line in listed.splitlines() if "::" in line}
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert collected == {file for file in files if not file.startswith("tests/slurm/")}
+
+
 # Those of docs/notebook.md share their names: tests/gfscore/notebook/test_document.py.
 PYTHON = [block for block in blocks("python") if not block.id.startswith("notebook.md")]
 
