@@ -35,7 +35,6 @@ FORKS.set_forkserver_preload(
     [
         "snakemake.cli",
         "snakemake_executor_plugin_slurm",
-        "snakemake_logger_plugin_rich",
         "snakemake.report.html_reporter",
     ]
 )
