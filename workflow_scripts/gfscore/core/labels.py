@@ -60,7 +60,8 @@ def classes_of(rows: DataFrame) -> list[str]:
 def imagenet_names() -> dict[str, str]:
     """Names of the 1,000 ImageNet classes by wnid, in the order of the class indices; every name is unique.
 
-    Source: torchvision's category list, checked against WordNet by tools/write_imagenet_names.py.
+    Source: torchvision's category list, in the order of the sorted wnids, as timm lists them; each name was checked
+    against the WordNet lemmas of its wnid that timm ships.
     """
     with resources.files("gfscore.core").joinpath("imagenet_classes.csv").open(encoding="utf-8") as file:
         return {row["wnid"]: row["name"] for row in csv.DictReader(file)}
