@@ -8,7 +8,7 @@ from pyarrow.parquet import ParquetFile
 
 from gfscore import InputError
 from gfscore.audit.model_summary import MODEL_SUMMARY
-from gfscore.core.digests import sha256_of_file, write_checksummed, write_digests
+from gfscore.core.digests import write_checksummed, write_digests
 from gfscore.core.files import write_json
 from gfscore.tables.parquet_tables import read_table, write_table
 from gfscore.workflow.audit_check import faults_of_audit, require_unchanged_audit
@@ -69,20 +69,7 @@ def of_another_audit(folder):
     write_table(path, table, read_table(path, table), identity={"audit": "other"})
 
 
-def with_crate(folder, names):
-    """Put copies of files of the audit into a crate beside them."""
-    crate, graph = folder / "exports/ro-crate", []
-    for name in names:
-        copy = crate / f"results/audits/{AUDIT}/{name}"
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes((folder / name).read_bytes())
-        graph.append({"@id": f"results/audits/{AUDIT}/{name}", "sha256": sha256_of_file(copy)})
-    (crate / "ro-crate-metadata.json").write_text(json.dumps({"@graph": graph}))
-    return crate
-
-
 def test_a_finished_audit_has_no_fault(folder):
-    with_crate(folder, ["report.html", "figures/heatmap.png"])
     assert faults_of_audit(folder) == []
 
 
@@ -137,15 +124,6 @@ def test_a_page_names_the_files_beside_it_alone(folder):
     assert [line.split()[3] for line in lines[1:-1]] == ["class_scores.parquet,", "verdict.json,"]
 
 
-def test_a_crate_shows_a_page_whose_checksum_was_made_again(folder):
-    crate = with_crate(folder, ["report.html"])
-    write_checksummed(folder / "report.html", "<p>report: PASS</p>")
-    assert faults_of_audit(folder) == [f"{folder / 'report.html'}: differs from its copy in the crate"]
-    copy = crate / f"results/audits/{AUDIT}/report.html"
-    copy.write_bytes((folder / "report.html").read_bytes())
-    assert f"{copy}: edited or damaged, as the crate says" in faults_of_audit(folder)
-
-
 def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
     require_unchanged_audit(folder)
     flipped_bit(folder)
@@ -153,23 +131,6 @@ def test_what_the_workflow_did_not_write_is_not_vouched_for(folder):
         InputError, match=r"a crate may hold only files as the workflow wrote them; move .*your own files"
     ):
         require_unchanged_audit(folder)
-
-
-SECRET = json.dumps({"@graph": [{"@id": "../../../secret", "sha256": "0" * 64}]})
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        *((text, "is not readable as the metadata of a crate") for text in ("{", "[]", '{"@graph": [1]}')),
-        (SECRET, "names a file outside the crate, ../../../secret"),
-    ],
-)
-def test_a_crate_that_is_none_or_names_other_files_is_a_fault(folder, tmp_path, text, fault):
-    (tmp_path / "secret").touch()
-    metadata = with_crate(folder, ["report.html"]) / "ro-crate-metadata.json"
-    metadata.write_text(text)
-    assert faults_of_audit(folder) == [f"{metadata}: {fault}"]
 
 
 def test_a_folder_that_is_no_audit_is_refused(tmp_path):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
 
 import pandas as pd
 
 from gfscore.audit.audit_changes import require_one_run
 from gfscore.audit.table_names import TABLES_OF_AUDIT
-from gfscore.core.digests import changed_files, require_checksum, sha256_of_file
+from gfscore.core.digests import changed_files, require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.tables.csv_files import csv_text
@@ -29,8 +27,6 @@ EXPECTED = (
 EVIDENCE = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
 """Files of which a folder of an audit holds at least one."""
 
-CRATE = Path("exports/ro-crate")
-
 MAX_LISTED = 3
 
 T = TypeVar("T")
@@ -41,9 +37,8 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
 
     Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
     CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json in
-    their folder, the crate, where there is one, with the digests in its metadata. verdict.json and model_summary must
-    hold the same values, and all tables be of one audit. This finds damage and careless edits; who makes the checksums
-    again is not found.
+    their folder. verdict.json and model_summary must hold the same values, and all tables be of one audit. This finds
+    damage and careless edits; who makes the checksums again is not found.
 
     Parameters
     ----------
@@ -74,7 +69,7 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
     for name in EXPECTED:
         if not (folder / name).is_file():
             faults.append(f"{folder / name}: missing")
-    audit = _check_tables(folder, faults)
+    _check_tables(folder, faults)
     for path in sorted(folder.glob("*.json")):
         _read(faults, read_json, path)
     for path in sorted(folder.glob("*.html")):
@@ -85,7 +80,6 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
         faults += _read(faults, changed_files, folder / "figures") or []
     elif figures:
         faults.append(f"{folder / 'figures'}: missing")
-    faults += _crate_faults(folder, audit)
     return list(dict.fromkeys(faults))
 
 
@@ -116,8 +110,7 @@ def require_unchanged_audit(folder: Path | str) -> None:
 # ---- tables ----
 
 
-def _check_tables(folder: Path, faults: list[str]) -> str | None:
-    # Returns the name of the audit according to the readable tables; None where they name several, or none.
+def _check_tables(folder: Path, faults: list[str]) -> None:
     paths_of: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.parquet")):
         table = _read(faults, _table_of_audit, path)
@@ -136,7 +129,6 @@ def _check_tables(folder: Path, faults: list[str]) -> str | None:
     if len(names) > 1:
         fewest = min(names, key=lambda name: len(paths_of[name]))
         faults.append(f"{paths_of[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
-    return names[0] if len(names) == 1 else None
 
 
 def _table_of_audit(path: Path) -> tuple[pd.DataFrame, str]:
@@ -175,37 +167,3 @@ def _require_one_run(folder: Path, frame: pd.DataFrame) -> None:
         require_one_run(folder, frame)
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / 'verdict.json'}: is not a verdict ({error}); make it again") from error
-
-
-# ---- the crate ----
-
-
-def _crate_faults(folder: Path, audit: str | None) -> Iterator[str]:
-    # Copies in the crate must have the digests in its metadata, and so must the originals in the audit.
-    crate = folder / CRATE
-    metadata = crate / "ro-crate-metadata.json"
-    if not metadata.is_file():
-        return
-    try:
-        entities = json.loads(metadata.read_text(encoding="utf-8"))["@graph"]
-        recorded = {unquote(item["@id"]): item["sha256"] for item in entities if "sha256" in item}
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        yield f"{metadata}: is not readable as the metadata of a crate"
-        return
-
-    start = f"results/audits/{audit}/"
-    for name, digest in recorded.items():
-        copy = crate / name
-        # The metadata of a foreign crate may name any path of this machine.
-        if not copy.resolve().is_relative_to(crate.resolve()):
-            yield f"{metadata}: names a file outside the crate, {name}"
-        elif not copy.is_file():
-            yield f"{copy}: missing, as the crate says"
-        elif sha256_of_file(copy) != digest:
-            yield f"{copy}: edited or damaged, as the crate says"
-        elif name.startswith(start):
-            original = folder / name.removeprefix(start)
-            if not original.is_file():
-                yield f"{original}: missing, unlike its copy in the crate"
-            elif sha256_of_file(original) != digest:
-                yield f"{original}: differs from its copy in the crate"
