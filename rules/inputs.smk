@@ -1,6 +1,6 @@
 # Data come in: the only stage that may touch a network.
 #
-#   in   whatever a dataset's source needs (nothing, a file of the user, a file that train_generator wrote),
+#   in   whatever a dataset's source needs (nothing, a file of the user, a file that draw_samples wrote),
 #        a checkpoint of the user, the code of its network in architectures/
 #   out  results/datasets/<dataset>.json   manifest: digest, samples per class, image shape
 #        results/datasets/<dataset>.parquet   samples: names and labels

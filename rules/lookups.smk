@@ -88,14 +88,14 @@ def classifier_files(wildcards):
     return files_of_classifier(wildcards.dataset, wildcards.threat, wildcards.model)
 
 
-def by_device(lookup, *, cpu, cuda):
-    """Function from the wildcards of a job to the value for the device that its settings name.
+def by_device(device_of, *, cpu, cuda):
+    """Function from the wildcards of a job to the value for its device.
 
-    `lookup` returns the settings of the wildcards; a value may be a function of the wildcards itself.
+    `device_of` returns the device by the wildcards; a value may be a function of the wildcards itself.
     """
 
     def value(wildcards):
-        chosen = {"cpu": cpu, "cuda": cuda}[lookup(wildcards)["device"]]
+        chosen = cpu if device_of(wildcards) == "cpu" else cuda
         return chosen(wildcards) if callable(chosen) else chosen
 
     return value

@@ -9,7 +9,7 @@
 #   project_attributes      one job per model: images are decoded again for each, because which ones it needs depends on
 #                           its predictions, and all of them would fill gigabytes at the sizes where decoding is slow
 
-mapper_settings = of_mapper(lambda mapper: mapper.entry)
+device_of_mapper = of_mapper(lambda mapper: mapper.entry["device"])
 
 
 rule train_mapper:
@@ -24,13 +24,13 @@ rule train_mapper:
     conda:
         "../envs/torch.yaml"
     # as in train_model
-    threads: by_device(mapper_settings, cpu=1, cuda=cores_beside_gpu)
+    threads: by_device(device_of_mapper, cpu=1, cuda=cores_beside_gpu)
     # cuda: 6 GB of images to train on (10,000 of 224 x 224, held once), 2 GB of those that are measured, 3 GB of CUDA
     resources:
-        gpu=by_device(mapper_settings, cpu=0, cuda=1),
-        gpu_percent=by_device(mapper_settings, cpu=0, cuda=whole_gpu),
-        mem_mb=by_attempt(by_device(mapper_settings, cpu=2000, cuda=16000)),
-        runtime=by_attempt(by_device(mapper_settings, cpu=60, cuda=720)),
+        gpu=by_device(device_of_mapper, cpu=0, cuda=1),
+        gpu_percent=by_device(device_of_mapper, cpu=0, cuda=whole_gpu),
+        mem_mb=by_attempt(by_device(device_of_mapper, cpu=2000, cuda=16000)),
+        runtime=by_attempt(by_device(device_of_mapper, cpu=60, cuda=720)),
     params:
         version=version("train_mapper"),
         settings=of_mapper(PlannedMapper.training_settings),

@@ -9,15 +9,16 @@
 #   train_model      one classifier by one training method, one thread: more threads change the weights;
 #                    on a GPU where the model's entry says so
 #   train_probe      a linear classifier of the features of somebody else's backbone
-#   train_generator  fits a class-conditional generator and draws from it
-#   draw_samples     draws from a generator that a file holds, on a GPU where the dataset's entry says so
+#   draw_samples     draws from a class-conditional generator that it fits, or from one that a file holds, on a GPU where
+#                    the dataset's entry says so
 
 
 ruleorder: train_probe > train_model
 
 
 training_settings = of_zoo_model(lambda model: model.entry["training"])
-generator_settings = of_dataset(lambda dataset: dataset.entry["generator"])
+device_of_training = of_zoo_model(lambda model: model.entry["training"]["device"])
+device_of_generator = of_dataset(lambda dataset: dataset.generator.device if dataset.generator else "cpu")
 
 
 rule train_model:
@@ -32,13 +33,13 @@ rule train_model:
     conda:
         "../envs/torch.yaml"
     # torch takes one thread in either case
-    threads: by_device(training_settings, cpu=1, cuda=cores_beside_gpu)
+    threads: by_device(device_of_training, cpu=1, cuda=cores_beside_gpu)
     resources:
-        gpu=by_device(training_settings, cpu=0, cuda=1),
-        gpu_percent=by_device(training_settings, cpu=0, cuda=whole_gpu),
+        gpu=by_device(device_of_training, cpu=0, cuda=1),
+        gpu_percent=by_device(device_of_training, cpu=0, cuda=whole_gpu),
         # up to 2 GB of training images are held in main memory as float32, beside the libraries of CUDA
-        mem_mb=by_attempt(by_device(training_settings, cpu=2000, cuda=8000)),
-        runtime=by_attempt(by_device(training_settings, cpu=60, cuda=720)),
+        mem_mb=by_attempt(by_device(device_of_training, cpu=2000, cuda=8000)),
+        runtime=by_attempt(by_device(device_of_training, cpu=60, cuda=720)),
     params:
         version=version("train_model"),
         identity=of_zoo_model(lambda model: model.name.columns()),
@@ -76,31 +77,9 @@ rule train_probe:
         "../workflow_scripts/train_probe.py"
 
 
-rule train_generator:
-    input:
-        train=of_dataset(lambda dataset: f"results/datasets/{dataset.entry['fitted_on']}.json"),
-    output:
-        images="results/generated/{dataset}.npz",
-        manifest="results/generated/{dataset}.json",
-    log:
-        "results/logs/train_generator/{dataset}.log",
-    wildcard_constraints:
-        dataset=plan.datasets_from("generated"),
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=by_attempt(4000),
-        runtime=by_attempt(60),
-    params:
-        version=version("train_generator"),
-        settings=generator_settings,
-    script:
-        "../workflow_scripts/train_generator.py"
-
-
 rule draw_samples:
     input:
+        train=of_dataset(PlannedDataset.generator_training),
         generator=reading(of_dataset(PlannedDataset.generator_files), "results/generated/{dataset}.json"),
     output:
         images="results/generated/{dataset}.npz",
@@ -108,20 +87,22 @@ rule draw_samples:
     log:
         "results/logs/draw_samples/{dataset}.log",
     wildcard_constraints:
-        dataset=plan.datasets_from("generator_file"),
+        dataset=plan.drawn_datasets(),
     conda:
         "../envs/torch.yaml"
     # more threads change the last digits of pixels
     threads: 1
     resources:
-        gpu=by_device(generator_settings, cpu=0, cuda=1),
-        gpu_percent=by_device(generator_settings, cpu=0, cuda=whole_gpu),
+        gpu=by_device(device_of_generator, cpu=0, cuda=1),
+        gpu_percent=by_device(device_of_generator, cpu=0, cuda=whole_gpu),
         mem_mb=by_attempt(8000),
         runtime=by_attempt(240),
     params:
-        version=version("draw_samples"),
+        version=of_dataset(lambda dataset: with_torch(dataset.source.version)),
+        # A function of the inputs, because a function that moves draws the same samples.
+        drawn_by=lambda wildcards, input: plan.datasets[wildcards.dataset].source.drawn_by,
         classes=of_dataset(lambda dataset: dataset.entry["classes"]),
-        settings=generator_settings,
+        settings=of_dataset(lambda dataset: dataset.entry["generator"]),
         state=of_dataset(PlannedDataset.generator_state),
     script:
         "../workflow_scripts/draw_samples.py"

@@ -1,16 +1,13 @@
-"""Draw a labelled data set from a user's generator of images."""
+"""Draw a labelled data set from a generator: one that is fitted here, or a user's."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import write_json
 from gfscore.images.array_files import write_samples
-from gfscore.images.sources.generator_file import NetworkGenerator
-from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.checkpoint_files import prepare_checkpoint
-from gfscore.networks.conditional_generators import open_generator
-from gfscore.training.drawing import draw_images
 from gfscore.workflow.jobs import logged_job
 
 
@@ -18,24 +15,21 @@ def draw_samples(
     path_to_images: Path | str,
     path_to_manifest: Path | str,
     *,
+    drawn_by: str,
     dataset: str,
-    classes: Sequence[str],
+    classes: Sequence[str] | None,
     settings: Mapping[str, Any],
+    path_to_train: Path | str | None = None,
 ) -> None:
     """Write drawn images (.npz with x and y) and their manifest (JSON), on the CPU the same bytes at every run.
 
-    `classes` are the K class names; `settings` those of the source generator_file, with the path of the generator.
-    Raises InputError, naming that file, when it is missing, has another digest, or cannot be used.
+    `drawn_by` names the function of the source that draws them (see gfscore.images.sources), which gets the other
+    arguments.
     """
-    path = settings["path"]
-    sha256 = prepare_checkpoint(path, sha256=settings["sha256"])
-    generator = NetworkGenerator.model_validate(settings)
-    images, labels = draw_images(open_generator(settings, path), generator, classes=len(classes), where=path)
+    draw = resolve_name(drawn_by)
+    images, labels, manifest = draw(settings, dataset=dataset, classes=classes, path_to_train=path_to_train)
     write_samples(path_to_images, images, labels)
-    of_generator = {"path": path, "sha256": sha256, **describe_network(settings["architecture"] or "")}
-    write_json(
-        path_to_manifest, {"dataset": dataset, "classes": classes, "generator": of_generator, "settings": settings}
-    )
+    write_json(path_to_manifest, {**manifest, "sha256": sha256_of_file(path_to_images), "settings": settings})
 
 
 if __name__ == "__main__":
@@ -44,5 +38,6 @@ if __name__ == "__main__":
             snakemake.output.images,
             snakemake.output.manifest,
             dataset=snakemake.wildcards.dataset,
-            **{key: snakemake.params[key] for key in ("classes", "settings")},
+            path_to_train=snakemake.input.train or None,
+            **{key: snakemake.params[key] for key in ("drawn_by", "classes", "settings")},
         )

@@ -3,15 +3,16 @@ import json
 import numpy as np
 import pytest
 
+from draw_samples import draw_samples
 from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
+from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.manifests import open_described
 from gfscore.networks import passes
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.tables.table import DATASET
-from train_generator import train_generator
 from train_model import train_model
 
 NAMES = [str(digit) for digit in range(10)]
@@ -56,7 +57,15 @@ def run_all(folder):
         settings=SETTINGS,
         attack=ATTACK,
     )
-    train_generator(folder / "train.json", folder / "g.npz", folder / "g.json", settings=GENERATOR)
+    draw_samples(
+        folder / "g.npz",
+        folder / "g.json",
+        drawn_by=dataset_sources()["generated"].drawn_by,
+        dataset="digits-generated",
+        classes=None,
+        settings=GENERATOR,
+        path_to_train=folder / "train.json",
+    )
     extract(folder, "test.json", "test.parquet")
     return folder
 

@@ -1,6 +1,6 @@
 """Expensive steps change their output only together with their version.
 
-It stands in workflow_scripts/versions.yaml, and of a measure in the declaration of its kind.
+It stands in workflow_scripts/versions.yaml, and of a measure or drawn samples in the declaration of kind or source.
 
 They do not re-run when their code is edited, so a changed result under an old version would go unnoticed. To store new
 numbers after raising a version, or after changing a setting in config.yaml, which runs the step again by itself:
@@ -20,6 +20,7 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
+from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.manifests import open_and_describe
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
@@ -46,6 +47,7 @@ from helpers.samples import seeds_of
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = yaml.safe_load((ROOT / "workflow_scripts/versions.yaml").read_text())
 VERSIONS |= {name: kind.version for name, kind in KINDS.items() if kind.needs == "network"}
+VERSIONS |= {name: source.version for name, source in dataset_sources().items() if source.drawn}
 GOLDEN = Path(__file__).with_name("golden_versions.json")
 FAIR = {"epochs": 3, "coefficients": {"held_out": 0.25, "warmup": 0.3}}
 OF_NO_AUDIT = {
@@ -257,8 +259,8 @@ def variants():
 NUMBERS = {
     "fetch_dataset": fetched,
     "fetch_checkpoint": lambda: fetched_checkpoint(Path(tempfile.mkdtemp())),
-    "train_generator": generated,
-    "draw_samples": drawn,
+    "generated": generated,
+    "generator_file": drawn,
     "train_mapper": mapped,
     "project_attributes": projected,
     "train_probe": probed,

@@ -37,7 +37,7 @@ def repository(fresh_copy):
 
 
 def test_samples_are_drawn_once_and_read_as_a_dataset(repository):
-    assert repository.rules["draw_samples"] == 2 and repository.rules["train_generator"] == 0
+    assert repository.rules["draw_samples"] == 2
     manifests = [read_json(repository.path / f"results/datasets/{name}.json") for name in ("plain", "stated")]
     assert manifests[0]["digest"] == manifests[1]["digest"]
     assert manifests[0]["samples_per_class"] == [40, 40, 40] and manifests[0]["image_shape"] == [1, 2, 2]

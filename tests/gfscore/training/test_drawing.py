@@ -10,6 +10,7 @@ from scipy.stats import kstest
 
 from draw_samples import draw_samples
 from gfscore.core.errors import InputError
+from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.networks.conditional_generators import open_generator
@@ -37,6 +38,12 @@ def drawn(network=None, **settings):
 
 def images_of(network, settings):
     return draw_images(network, NetworkGenerator.model_validate(settings), classes=3, where="g")
+
+
+def write_drawn(folder, name, settings):
+    drawn_by = dataset_sources()["generator_file"].drawn_by
+    files = folder / f"{name}.npz", folder / f"{name}.json"
+    draw_samples(*files, drawn_by=drawn_by, dataset="d", classes=CLASSES, settings=settings)
 
 
 @pytest.mark.parametrize("class_input", ["index", "one_hot"])
@@ -76,9 +83,7 @@ def test_noise_that_a_network_adds_is_drawn_again_alike():
 def test_samples_are_written_once_as_a_dataset(tmp_path):
     settings = complete(**place_generator(tmp_path, "weights"), samples_per_class=4)
     for name in ("one", "two"):
-        draw_samples(
-            tmp_path / f"{name}.npz", tmp_path / f"{name}.json", dataset="d", classes=CLASSES, settings=settings
-        )
+        write_drawn(tmp_path, name, settings)
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     images = open_images({"source": "generator_file"}, tmp_path / "one.npz", classes=CLASSES)
     assert images.image_shape == (1, 2, 2) and np.bincount(images.labels).tolist() == [4, 4, 4]
@@ -149,7 +154,7 @@ def test_a_file_that_is_no_generator_is_refused_by_name(tmp_path, form):
 def test_another_file_than_the_pinned_one_is_refused(tmp_path):
     settings = complete(**place_generator(tmp_path, "script")) | {"sha256": "0" * 64}
     with pytest.raises(InputError, match="sha256"):
-        draw_samples(tmp_path / "x.npz", tmp_path / "x.json", dataset="d", classes=CLASSES, settings=settings)
+        write_drawn(tmp_path, "x", settings)
     assert not (tmp_path / "x.npz").exists()
 
 

@@ -225,7 +225,7 @@ def resolve_label_error_rates(
     Parameters
     ----------
     setting : None, float, list of K float, or "from_generator"
-        `label_error_rate` of the dataset's entry; "from_generator" takes the rates that train_generator measured.
+        `label_error_rate` of the dataset's entry; "from_generator" takes the rates in the manifest of its generator.
     path_to_manifest : path
         Manifest of the dataset.
     path_to_generator : path or None

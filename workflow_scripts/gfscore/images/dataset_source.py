@@ -36,7 +36,7 @@ from gfscore.images.corruptions.parameters import Severities
 SOURCES = "gfscore.images.sources"
 
 FROM_GENERATOR = "from_generator"
-"""Value of label_error_rate: the rates that train_generator measured."""
+"""Value of label_error_rate: the rates that were measured when the samples were drawn."""
 
 
 def _is_rate(value: object) -> bool:
@@ -248,8 +248,12 @@ class DatasetSource:
         Whether an entry without `source` belongs to this one.
     class_names : callable
         Class names by the settings where they are known without reading the data, else None.
-    drawn : bool
-        Whether the workflow draws the samples; `open_source` then gets DrawnSamples.
+    drawn_by : str
+        "module:function" that draws the samples (see gfscore.images.sources); `open_source` then gets DrawnSamples.
+        Empty for samples of others.
+    version : int
+        Version of the drawing; to be raised when an edit of the code changes the samples, which are else not drawn
+        again.
     empty_classes : callable
         Whether, by the settings, a class that the data name may be without samples, as an empty class folder is.
     """
@@ -258,8 +262,14 @@ class DatasetSource:
     settings: type[DatasetSettings]
     claims: Callable[[PlainSettings], bool] = never
     class_names: Callable[..., list[str] | None] = _unknown_names
-    drawn: bool = False
+    drawn_by: str = ""
+    version: int = 1
     empty_classes: Callable[..., bool] = never
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the workflow draws the samples."""
+        return bool(self.drawn_by)
 
 
 @cache

@@ -1,6 +1,8 @@
 """Seeded samples of a user's generator of images conditional on the class."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,9 @@ from torch.nn import Module, functional
 
 from gfscore.core.errors import InputError
 from gfscore.images.sources.generator_file import NetworkGenerator
+from gfscore.networks.architecture_files import describe_network
+from gfscore.networks.checkpoint_files import prepare_checkpoint
+from gfscore.networks.conditional_generators import open_generator
 from gfscore.networks.devices import require_device
 from gfscore.networks.outputs import first_line
 from gfscore.networks.precision import reproducible_arithmetic
@@ -22,6 +27,43 @@ LEAST_RANGE_USED = 0.5
 """Share of output_range; the images of a correct generator span more than this."""
 
 MOST_CHANNELS = 4
+
+
+def draw(
+    settings: Mapping[str, Any], *, dataset: str, classes: Sequence[str], path_to_train: None
+) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, Any]]:
+    """Labelled images of a generator's file, and their manifest: on the CPU the same at every run.
+
+    Parameters
+    ----------
+    settings : mapping
+        Those of NetworkGenerator, with the path of the generator.
+    dataset : str
+        Name of the drawn dataset.
+    classes : sequence of str
+        The K class names.
+    path_to_train : None
+        Not used.
+
+    Returns
+    -------
+    images : ndarray of shape (K n, C, H, W), float32
+    labels : ndarray of shape (K n,), int32
+    manifest : dict
+        The dataset, and digests of the generator.
+
+    Raises
+    ------
+    InputError
+        Naming the file, when it is missing, has another digest, or cannot be used.
+    """
+    del path_to_train
+    path = settings["path"]
+    sha256 = prepare_checkpoint(path, sha256=settings["sha256"])
+    generator = NetworkGenerator.model_validate(settings)
+    images, labels = draw_images(open_generator(settings, path), generator, classes=len(classes), where=path)
+    described = {"path": path, "sha256": sha256, **describe_network(settings["architecture"] or "")}
+    return images, labels, {"dataset": dataset, "classes": classes, "generator": described}
 
 
 def draw_images(

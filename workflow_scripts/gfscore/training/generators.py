@@ -1,7 +1,9 @@
 """A small class-conditional generative model: Gaussian mixtures in principal-component space."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from gfscore.core.errors import InputError
+from gfscore.images.datasets import load_all
+from gfscore.images.manifests import open_described
+from gfscore.images.sources.generated import Generator
 from gfscore.statistics.proportions import clopper_pearson
 
 NEIGHBOURS = 3
@@ -20,6 +25,48 @@ NEIGHBOURS = 3
 
 CONFIDENCE = 0.95
 """Simultaneous confidence of the upper bounds of all classes' label error rates."""
+
+
+def draw(
+    settings: Mapping[str, Any], *, dataset: str, classes: Sequence[str] | None, path_to_train: Path | str
+) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, Any]]:
+    """Labelled images of mixtures fitted to a dataset, and the manifest of the generator: the same at every run.
+
+    Parameters
+    ----------
+    settings : mapping
+        Those of Generator.
+    dataset, classes
+        Not used: the classes are those of the training data.
+    path_to_train : path or str
+        Manifest of the dataset that the mixtures are fitted on.
+
+    Returns
+    -------
+    images : ndarray of shape (K n, C, H, W), float32
+    labels : ndarray of shape (K n,), int32
+    manifest : dict
+        The training data and `label_error_rate`, in label order.
+    """
+    del dataset, classes
+    generator = Generator.model_validate(settings)
+    train, described = open_described(path_to_train)
+    train_images, train_labels = load_all(train)
+    mixtures = fit_mixtures(
+        train_images,
+        train_labels,
+        classes=len(described["classes"]),
+        dimensions=generator.dimensions,
+        mixture_components=generator.mixture_components,
+        regularisation=generator.regularisation,
+        seed=generator.seed,
+    )
+    images, labels = sample_images(mixtures, generator.samples_per_class, seed=generator.seed)
+    # Another stream than that of the samples, so that the estimate does not lean on them.
+    seed = [generator.seed, 1]
+    rates = label_error_rates(mixtures, train_images, train_labels, draws=generator.label_error_draws, seed=seed)
+    manifest = {key: described[key] for key in ("dataset", "digest", "classes")}
+    return images, labels, {**manifest, "label_error_rate": rates.tolist()}
 
 
 @dataclass(frozen=True)

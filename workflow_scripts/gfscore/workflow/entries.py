@@ -15,6 +15,7 @@ from gfscore.core.mappings import without
 from gfscore.core.settings import PlainSettings
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
+from gfscore.images.sources.generated import Generated
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.measures import NamedMeasure
 from gfscore.networks.architecture_files import describe_network, folder, network_files
@@ -414,7 +415,13 @@ class PlannedDataset:
         """User's file of the attributes; empty if it is missing, or they are part of the dataset."""
         return present(getattr(self.attributes, "path", None))
 
-    # ---- a user's generator ----
+    # ---- generators ----
+
+    def generator_training(self) -> OptionalFile:
+        """Manifest of the dataset that the workflow fits a generator of the samples on; empty for other datasets."""
+        if not isinstance(self.settings, Generated):
+            return []
+        return f"results/datasets/{self.settings.fitted_on}.json"
 
     @property
     def generator(self) -> NetworkGenerator | None:

@@ -212,11 +212,11 @@ class Run:
                     names.append(f"{dataset.name}/{model.label}")
         return one_of(names)
 
-    def datasets_from(self, source: str) -> str:
-        """Matches the name of every dataset from a source."""
+    def drawn_datasets(self) -> str:
+        """Matches the name of every dataset that the workflow draws."""
         names = []
         for dataset in self.datasets.values():
-            if dataset.source.name == source:
+            if dataset.source.drawn:
                 names.append(dataset.name)
         return one_of(names)
 

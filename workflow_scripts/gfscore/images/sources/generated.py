@@ -1,4 +1,4 @@
-"""Samples of the workflow's generator, written by train_generator."""
+"""Samples of the workflow's generator, written by draw_samples."""
 
 from __future__ import annotations
 
@@ -34,11 +34,18 @@ class Generated(DatasetSettings):
     fitted_on: Name = Field(description="Dataset that the generator is fitted on; not the audited one.")
     generator: Generator = Field(default_factory=Generator)
     label_error_rate: Rates = Field(
-        FROM_GENERATOR, description="Share of wrong labels; from_generator for the rates measured by train_generator."
+        FROM_GENERATOR,
+        description="Share of wrong labels; from_generator for the rates measured when the samples are drawn.",
     )
 
 
-SOURCE = DatasetSource(name="generated", settings=Generated, drawn=True, claims=lambda entry: "fitted_on" in entry)
+SOURCE = DatasetSource(
+    name="generated",
+    settings=Generated,
+    drawn_by="gfscore.training.generators:draw",
+    version=2,
+    claims=lambda entry: "fitted_on" in entry,
+)
 
 
 def open_source(settings: DrawnSamples, path: Path | str) -> ImageSet:

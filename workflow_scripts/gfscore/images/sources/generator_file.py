@@ -67,7 +67,7 @@ class GeneratorFile(DatasetSettings):
 SOURCE = DatasetSource(
     name="generator_file",
     settings=GeneratorFile,
-    drawn=True,
+    drawn_by="gfscore.training.drawing:draw",
     claims=lambda entry: "generator" in entry and "fitted_on" not in entry,
 )
 
