@@ -32,14 +32,8 @@ def of_model(lookup):
 
 
 def of_zoo_model(lookup):
-    """Function from "zoo/threat/model", in one wildcard or in three, to what a lookup returns of the PlannedModel."""
-
-    def value(wildcards):
-        if wildcards.get("probe"):
-            return lookup(plan.zoo_model(*wildcards.probe.split("/")))
-        return lookup(plan.zoo_model(wildcards.zoo, wildcards.threat, wildcards.model))
-
-    return value
+    """Function from zoo, threat and model to what a lookup returns of the PlannedModel."""
+    return lambda wildcards: lookup(plan.zoo_model(wildcards.zoo, wildcards.threat, wildcards.model))
 
 
 def of_mapper(lookup):

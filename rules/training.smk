@@ -6,25 +6,35 @@
 #        results/trained/<zoo>/<threat>/<model>.json          digest, architecture, clean and PGD accuracy
 #        results/generated/<dataset>.npz, .json               samples, and the generator's label-error rates or file
 #
-#   train_model      one classifier by one training method, one thread: more threads change the weights;
-#                    on a GPU where the model's entry says so
-#   train_probe      a linear classifier of the features of somebody else's backbone
-#   draw_samples     draws from a class-conditional generator that it fits, or from one that a file holds, on a GPU where
-#                    the dataset's entry says so
+#   train_model    one classifier by one training method, one thread: more threads change the weights; on a GPU where the
+#                  model's entry says so; or a probe, a linear classifier of the features of somebody else's backbone
+#   draw_samples   draws from a class-conditional generator that it fits, or from one that a file holds, on a GPU where
+#                  the dataset's entry says so
 
 
-ruleorder: train_probe > train_model
-
-
-training_settings = of_zoo_model(lambda model: model.entry["training"])
-device_of_training = of_zoo_model(lambda model: model.entry["training"]["device"])
+is_probe = of_zoo_model(lambda model: model.source.name == "probe")
+function_that_fits = of_zoo_model(lambda model: model.source.fitted_by)
+# A probe has no settings of a training; its backbone runs where networks classify.
+device_of_training = of_zoo_model(lambda model: model.entry.get("training", config["inference"])["device"])
+function_that_draws = of_dataset(lambda dataset: dataset.source.drawn_by)
 device_of_generator = of_dataset(lambda dataset: dataset.generator.device if dataset.generator else "cpu")
+
+
+def by_training(*, probe, cpu, cuda):
+    """Function from a model of a zoo to the value for a probe, or else for the device of its training."""
+    trained = by_device(device_of_training, cpu=cpu, cuda=cuda)
+
+    def value(wildcards):
+        if is_probe(wildcards):
+            return probe(wildcards) if callable(probe) else probe
+        return trained(wildcards)
+
+    return value
 
 
 rule train_model:
     input:
-        train=of_zoo_model(lambda model: f"results/datasets/{model.entry['train_on']}.json"),
-        test=of_zoo_model(lambda model: f"results/datasets/{model.entry['evaluate_on']}.json"),
+        unpack(of_zoo_model(PlannedModel.training_files)),
     output:
         checkpoint=f"results/trained/{ZOO_MODEL}.safetensors",
         manifest=f"results/trained/{ZOO_MODEL}.json",
@@ -32,49 +42,25 @@ rule train_model:
         f"results/logs/train_model/{ZOO_MODEL}.log",
     conda:
         "../envs/torch.yaml"
-    # torch takes one thread in either case
-    threads: by_device(device_of_training, cpu=1, cuda=cores_beside_gpu)
+    # torch takes one thread for a training in either case
+    threads: by_training(probe=all_local_cores, cpu=1, cuda=cores_beside_gpu)
     resources:
         gpu=by_device(device_of_training, cpu=0, cuda=1),
         gpu_percent=by_device(device_of_training, cpu=0, cuda=whole_gpu),
+        device=device_of_training,
         # up to 2 GB of training images are held in main memory as float32, beside the libraries of CUDA
-        mem_mb=by_attempt(by_device(device_of_training, cpu=2000, cuda=8000)),
-        runtime=by_attempt(by_device(device_of_training, cpu=60, cuda=720)),
+        mem_mb=by_attempt(by_training(probe=8000, cpu=2000, cuda=8000)),
+        runtime=by_attempt(by_training(probe=120, cpu=60, cuda=720)),
     params:
         version=version("train_model"),
+        # A function of the inputs, because a function that moves gives the same weights.
+        fitted_by=lambda wildcards, input: function_that_fits(wildcards),
         identity=of_zoo_model(lambda model: model.name.columns()),
-        settings=training_settings,
-        attack=of_zoo_model(lambda model: model.entry["attack"]),
+        settings=of_zoo_model(lambda model: model.entry.get("training")),
+        attack=of_zoo_model(lambda model: model.entry.get("attack")),
         progress=f"results/progress/train_model/{ZOO_MODEL}",
     script:
         "../workflow_scripts/train_model.py"
-
-
-rule train_probe:
-    input:
-        train=of_zoo_model(lambda model: f"results/datasets/{model.entry['train_on']}.json"),
-        test=of_zoo_model(lambda model: f"results/datasets/{model.entry['evaluate_on']}.json"),
-        backbone="results/checkpoints/{probe}.json",
-    output:
-        checkpoint="results/trained/{probe}.safetensors",
-        manifest="results/trained/{probe}.json",
-    log:
-        "results/logs/train_probe/{probe}.log",
-    wildcard_constraints:
-        probe=plan.zoo_models_from("probe"),
-    conda:
-        "../envs/torch.yaml"
-    threads: all_local_cores
-    resources:
-        gpu=0 if config["inference"]["device"] == "cpu" else 1,
-        gpu_percent=lambda wildcards: 0 if config["inference"]["device"] == "cpu" else whole_gpu(wildcards),
-        device=config["inference"]["device"],
-        mem_mb=by_attempt(8000),
-        runtime=by_attempt(120),
-    params:
-        version=version("train_probe"),
-    script:
-        "../workflow_scripts/train_probe.py"
 
 
 rule draw_samples:
@@ -100,7 +86,7 @@ rule draw_samples:
     params:
         version=of_dataset(lambda dataset: with_torch(dataset.source.version)),
         # A function of the inputs, because a function that moves draws the same samples.
-        drawn_by=lambda wildcards, input: plan.datasets[wildcards.dataset].source.drawn_by,
+        drawn_by=lambda wildcards, input: function_that_draws(wildcards),
         classes=of_dataset(lambda dataset: dataset.entry["classes"]),
         settings=of_dataset(lambda dataset: dataset.entry["generator"]),
         state=of_dataset(PlannedDataset.generator_state),

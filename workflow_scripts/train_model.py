@@ -1,4 +1,4 @@
-"""Train one classifier of the zoo and record how accurate and how robust it became."""
+"""Fit one classifier, all of its weights or the last layer, and record how accurate it became."""
 
 from gfscore.workflow.prepared import run_prepared
 
@@ -6,14 +6,13 @@ run_prepared(globals())
 
 from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
 from gfscore.measures.progress import forget
 from gfscore.networks.trained import TrainingProgress, save_classifier
-from gfscore.networks.training_settings import Attack
-from gfscore.training.loop import describe_training, train_classifier, training_images, training_settings
 from gfscore.workflow.jobs import logged_job
 
 
@@ -23,37 +22,46 @@ def train_model(
     path_to_manifest: Path | str,
     path_to_progress: Path | str,
     *,
+    fitted_by: str,
     version: str,
     identity: Mapping[str, str],
-    settings: Mapping[str, Any],
-    attack: Mapping[str, Any],
+    settings: Mapping[str, Any] | None,
+    attack: Mapping[str, Any] | None,
+    device: str = "auto",
 ) -> None:
     """Write a checkpoint (safetensors) and its manifest (JSON), on the CPU the same bytes at every run.
 
-    `files` maps train and test to manifests of fetch_dataset. `identity` holds dataset (the zoo), threat and model,
-    `settings` those of the training, `attack` the PGD that measures robust accuracy on test images. An
+    `files` maps train and test to manifests of fetch_dataset, and backbone, of a probe, to that of fetch_checkpoint.
+    `fitted_by` names the function of the source that fits it (see gfscore.networks.sources). `identity` holds dataset
+    (the zoo), threat and model, `settings` those of the training, `attack` the PGD that measures robust accuracy on
+    test images, both None for a probe; `device` is that of its backbone, "auto" for a GPU where there is one. An
     interrupted training goes on from what is kept in the folder `path_to_progress`.
     """
     train, described = open_described(files["train"])
     test, _ = open_described(files["test"])
-    progress = TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version])
-    training = training_settings(settings)
-    network = train_classifier(
-        training_images(train), train.labels, training, classes=len(described["classes"]), progress=progress
+    network, metadata, manifest = resolve_name(fitted_by)(
+        train,
+        test,
+        classes=len(described["classes"]),
+        settings=settings,
+        attack=attack,
+        backbone=files.get("backbone"),
+        device=device,
+        progress=TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version]),
     )
-    metadata = {**identity, "settings": settings, "trained_on": train.digest}
+    metadata = {**identity, **metadata, "trained_on": train.digest}
     sha256 = save_classifier(path_to_checkpoint, network, metadata=metadata)
-    summary = describe_training(network, train, test, settings=training, attack=Attack.model_validate(attack))
-    write_json(path_to_manifest, {**identity, "sha256": sha256, **summary})
+    write_json(path_to_manifest, {**identity, "sha256": sha256, **manifest})
     forget(path_to_progress)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         train_model(
-            {"train": snakemake.input.train, "test": snakemake.input.test},
+            dict(snakemake.input.items()),
             snakemake.output.checkpoint,
             snakemake.output.manifest,
             snakemake.params.progress,
-            **{key: snakemake.params[key] for key in ("version", "identity", "settings", "attack")},
+            device=snakemake.resources.device,
+            **{key: snakemake.params[key] for key in ("fitted_by", "version", "identity", "settings", "attack")},
         )

@@ -12,6 +12,7 @@ from extract_logits import extract_logits
 from fetch_dataset import fetch_dataset
 from gfscore.core.files import read_json
 from gfscore.networks.architectures import build_network
+from gfscore.networks.model_source import model_sources
 from gfscore.tables.parquet_tables import read_logits
 from gfscore.workflow.plan import Run
 from helpers.configurations import shipped_configuration
@@ -103,6 +104,7 @@ def test_a_network_of_the_audit_is_trained_by_its_recipe_and_predicts(folder, tm
         tmp_path / "model.safetensors",
         tmp_path / "model.json",
         tmp_path / "progress",
+        fitted_by=model_sources()["trained"].fitted_by,
         version="1",
         identity={"dataset": "celeba", "threat": "none", "model": name},
         settings=settings,

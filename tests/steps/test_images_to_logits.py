@@ -11,6 +11,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.images.dataset_source import dataset_sources
 from gfscore.images.manifests import open_described
 from gfscore.networks import passes
+from gfscore.networks.model_source import model_sources
 from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.tables.table import DATASET
 from train_model import train_model
@@ -52,6 +53,7 @@ def run_all(folder):
         folder / "ERM.safetensors",
         folder / "ERM.json",
         folder / "progress",
+        fitted_by=model_sources()["trained"].fitted_by,
         version="1",
         identity=IDENTITY,
         settings=SETTINGS,

@@ -263,7 +263,7 @@ NUMBERS = {
     "generator_file": drawn,
     "train_mapper": mapped,
     "project_attributes": projected,
-    "train_probe": probed,
+    "train_model/probe": probed,
     "extract_logits": extracted,
     "choose_offsets": adjusted,
     **{kind: (lambda kind=kind: measured(kind)) for kind in MEASURES},

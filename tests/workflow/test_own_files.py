@@ -191,7 +191,7 @@ def test_every_step_that_opens_a_network_builds_it_where_nothing_else_imported_t
     (repository.path / "architectures").mkdir(exist_ok=True)
     shutil.copy(repository.path / "mine/several.py", repository.path / "architectures/several.py")
     program = (
-        "import sys, extract_logits, measure_model, train_probe, draw_samples, project_attributes; "
+        "import sys, extract_logits, measure_model, train_model, draw_samples, project_attributes; "
         "assert 'torchvision' not in sys.modules; "
         "from gfscore.networks.callables import build_architecture; "
         "build_architecture('architectures.several:with_features', {}); assert 'torchvision' in sys.modules"

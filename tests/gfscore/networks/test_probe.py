@@ -15,9 +15,10 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.networks.classifier import open_classifier
 from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.model_source import model_sources
 from gfscore.networks.probe import fit_head, open_backbone
 from gfscore.tables.parquet_tables import read_identity, read_logits
-from train_probe import train_probe
+from train_model import train_model
 
 IDENTITY = {"dataset": "z", "threat": "none", "model": "P"}
 DATA = {"source": "npz", "value_range": 1, "channels": "first"}
@@ -77,8 +78,17 @@ def probed(tmp_path, request):
 
 
 def fit(folder, name="head"):
-    read = [folder / "train.json", folder / "test.json", folder / "backbone.json"]
-    train_probe(*read, folder / f"{name}.safetensors", folder / f"{name}.json")
+    train_model(
+        {file: folder / f"{file}.json" for file in ("train", "test", "backbone")},
+        folder / f"{name}.safetensors",
+        folder / f"{name}.json",
+        folder / "progress",
+        fitted_by=model_sources()["probe"].fitted_by,
+        version="1",
+        identity=IDENTITY,
+        settings=None,
+        attack=None,
+    )
 
 
 def opened(folder, *, image_shape=(3, 12, 12)):

@@ -75,7 +75,7 @@ def open_model(
     Parameters
     ----------
     path_to_model : path
-        Manifest of train_model, train_probe or fetch_checkpoint.
+        Manifest of train_model or fetch_checkpoint.
     path_to_checkpoint : path or None
         Weights; None where the manifest names the file.
     dataset : mapping

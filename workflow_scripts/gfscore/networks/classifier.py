@@ -154,7 +154,7 @@ def open_classifier(
     Parameters
     ----------
     manifest : mapping
-        What train_model, train_probe or fetch_checkpoint wrote.
+        What train_model or fetch_checkpoint wrote.
     path : Path or str, optional
         Replaces the path of the manifest; trained models have none there.
     image_shape : sequence of int

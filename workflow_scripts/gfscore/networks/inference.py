@@ -278,7 +278,7 @@ def identity_of(
     dataset : mapping
         Manifest of fetch_dataset for the evaluated dataset.
     model : mapping
-        Manifest of train_model, train_probe or fetch_checkpoint.
+        Manifest of train_model or fetch_checkpoint.
     device : str
         "cpu", "cuda" or "auto".
     preprocessing, number_type, outputs : str

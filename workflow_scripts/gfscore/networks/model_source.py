@@ -20,7 +20,7 @@ Arguments = Mapping[str, Any]
 """Keyword arguments of an architecture: JSON values of the configuration."""
 
 Manifest = Mapping[str, Any]
-"""What train_model, train_probe or fetch_checkpoint wrote on a model: JSON values by key."""
+"""What train_model or fetch_checkpoint wrote on a model: JSON values by key."""
 
 PUBLISHED = ("published_clean_accuracy", "published_robust_accuracy", "clean_accuracy_tolerance")
 """Settings of published results, which do not change the model."""
@@ -171,7 +171,8 @@ class ModelSource:
     all_files_identify : bool
         Whether a model is identified by all of its files, where there are several, or by the first.
     fitted_by : str
-        Step of the workflow that fits all weights or the last layer; empty for a model of others.
+        "module:function" that fits all weights or the last layer (see gfscore.networks.sources); empty for a model of
+        others.
     claims : callable
         Whether an entry without `source` belongs to this source.
     opened_by : str

@@ -18,8 +18,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.checkpoints import changed_by_loading, load_checkpoint, load_weights, weights_of
 from gfscore.networks.classifier import Classifier, from_network
+from gfscore.networks.device_choice import threads_for
 from gfscore.networks.devices import device_of
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.model_source import Settings
@@ -42,7 +45,7 @@ def open_classifier(
     settings : mapping
         As for `open_backbone`, with `path` of the backbone's weights.
     path : Path or str
-        The last layer, written by train_probe. The digests of both files were verified before.
+        The last layer, written by train_model. The digests of both files were verified before.
     image_shape : tuple of int
         Shape (C, h, w) of the data.
     classes, threads
@@ -146,6 +149,65 @@ def words_of(settings: Settings) -> str:
 
 
 # Fit
+
+
+def fit(
+    train: LabelledImages,
+    test: LabelledImages,
+    *,
+    classes: int,
+    settings: None,
+    attack: None,
+    backbone: Path | str,
+    device: str,
+    progress: object,
+) -> tuple[nn.Linear, dict[str, Any], dict[str, Any]]:
+    """Fit the last layer of a probe on a backbone that was fetched.
+
+    Parameters
+    ----------
+    train, test : ImageSet
+        With labels in 0..`classes`-1.
+    classes : int
+        K.
+    settings, attack, progress
+        Not used: the settings stand in the manifest of the backbone.
+    backbone : Path or str
+        Manifest of fetch_checkpoint.
+    device : str
+        Of the backbone; "auto" for a GPU if there is one.
+
+    Returns
+    -------
+    layer : torch.nn.Linear
+    metadata : dict
+        Digest and settings of the backbone.
+    manifest : dict
+        Backbone and results of the fit.
+
+    Raises
+    ------
+    InputError
+        When the backbone is not that of its manifest, or does not fit the data.
+    """
+    del settings, attack, progress
+    described = read_json(backbone)
+    require_digest(described["path"], described["sha256"])
+    fit_settings = described["settings"]
+    features = open_backbone(fit_settings, described["path"], image_shape=train.image_shape)
+    layer, results = fit_probe(
+        features,
+        train,
+        test,
+        classes=classes,
+        penalty=fit_settings["penalty"],
+        iterations=fit_settings["iterations"],
+        threads=threads_for(described),
+        device=device,
+    )
+    metadata = {"backbone": described["sha256"], "settings": fit_settings}
+    manifest = {key: described[key] for key in ("source", "settings", "files", "pinned")}
+    return layer, metadata, {**manifest, "architecture": name_of(fit_settings), **results}
 
 
 def fit_probe(

@@ -105,6 +105,47 @@ def in_batches(images: Images, batches: Iterable[NDArray[np.int64]]) -> Iterator
                 future.cancel()
 
 
+def fit(
+    train: ImageSet,
+    test: ImageSet,
+    *,
+    classes: int,
+    settings: Mapping[str, object],
+    attack: Mapping[str, object],
+    backbone: None,
+    device: str,
+    progress: TrainingProgress,
+) -> tuple[Module, dict[str, object], dict[str, object]]:
+    """Train all weights of a network, and measure how accurate and how robust it became.
+
+    Parameters
+    ----------
+    train, test : ImageSet
+        With labels in 0..`classes`-1.
+    classes : int
+        K.
+    settings, attack : mapping
+        Those of the training, and of the PGD that measures robust accuracy on test images.
+    backbone, device
+        Not used: the settings name the device.
+    progress : TrainingProgress
+        An interrupted training goes on from it.
+
+    Returns
+    -------
+    network : Module
+    metadata : dict
+        The settings.
+    manifest : dict
+        Those of `describe_training`.
+    """
+    del backbone, device
+    training = training_settings(settings)
+    network = train_classifier(training_images(train), train.labels, training, classes=classes, progress=progress)
+    summary = describe_training(network, train, test, settings=training, attack=Attack.model_validate(attack))
+    return network, {"settings": settings}, summary
+
+
 def train_classifier(
     images: Images,
     labels: NDArray[np.integer],

@@ -186,6 +186,15 @@ class PlannedModel:
         """Path of the samples table of a measure."""
         return f"results/samples/{measure}/{self.name.path}.parquet"
 
+    def training_files(self) -> dict[str, OptionalFile]:
+        """Inputs, by name, of the step that fits the model; `backbone` is empty where all weights are trained."""
+        train, test = self.training_datasets
+        return {
+            "train": f"results/datasets/{train}.json",
+            "test": f"results/datasets/{test}.json",
+            "backbone": self.fetched_manifest if self.source.fetched else [],
+        }
+
     # ---- files of the user ----
 
     def checkpoint_settings(self) -> PlainSettings:

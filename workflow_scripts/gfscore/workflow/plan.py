@@ -198,10 +198,6 @@ class Run:
 
     # ---- names that a wildcard may have, as regular expressions ----
 
-    def zoo_models_from(self, source: str) -> str:
-        """Matches "zoo/threat/model" of every model from a source."""
-        return one_of(model.zoo_path for model in self._entries_from(source))
-
     def models_from(self, source: str) -> str:
         """Matches "dataset/threat/model" of every model from a source, on each dataset that its zoo is evaluated on."""
         models = list(self._entries_from(source))
@@ -787,9 +783,8 @@ class PlannedAudit:
         """Every job of the audit that is about one model, and the file with its cost, in order."""
         records = []
         for model in self.task_models:
-            fitted_by = model.network.source.fitted_by
-            if fitted_by:
-                records.append(_job_record(fitted_by, model, f"{fitted_by}/{model.network.zoo_path}"))
+            if model.network.source.fitted:
+                records.append(_job_record("train_model", model, f"train_model/{model.network.zoo_path}"))
             if model.offsets:
                 records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.path}"))
             if model.source.name not in VALUES:

@@ -7,6 +7,13 @@ model's entry, `path` its checkpoint, whose digest was verified before; `image_s
 those of the data, `threads` the number for libraries other than torch. Where that module has `READS_DIGESTS = True`,
 its open_classifier also takes `digests`, SHA-256 by path, and verifies them as it reads.
 
+`fitted_by` names a function of models that the workflow fits, `fit(train, test, *, classes, settings, attack, backbone,
+device, progress)`: `train` and `test` are image sets of `classes` classes; `settings` are those of the training and
+`attack` those that measure robust accuracy, `progress` the TrainingProgress, of a model whose weights are all trained;
+`backbone` is the manifest of the backbone of a probe, `device` where its features are computed. It returns the network
+to save, and two mappings for JSON: what the file of weights states besides identity and training data, and what the
+manifest states.
+
 The same module, or the one that `files_by` names, may have functions that fetch_checkpoint calls (see
 gfscore.networks.checkpoint_files): `files_of(settings)`, if the files are not in the entry; `files_beside(path)`, files
 that the first one names itself; and `require_usable(path)`, which refuses a file before it is used. The module
