@@ -180,76 +180,6 @@ def _rows_to_check(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool
 # ---- checking ----
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleEvidence:
-    """What a samples table says of one sample, and what it is checked with.
-
-    Parameters
-    ----------
-    sample_id : str
-    label : int
-    value : float
-        Value of the measure: 1 where the sample is proven, or survives all attacks.
-    norm, eps
-        Ball of the measure.
-    certificate, counterexample : bytes or None
-    status, decided_by : str or None
-        Of proofs: whether the sample is proven, refuted or open, and by what.
-    lower : float
-        Of proofs: bound of the margin.
-    attack : str or None
-        Of attacks: the one that broke it.
-    distance : float
-        Of attacks: that of the counterexample.
-    network : PlainNetwork or None
-        None where the bundle holds none.
-    network_file : str
-        Name of its file in a bundle.
-    image : ndarray (C, H, W) of float32 or None
-        Pixels; None where the bundle does not hold them.
-    """
-
-    sample_id: str
-    label: int
-    value: float
-    norm: str
-    eps: float
-    certificate: bytes | None
-    counterexample: bytes | None
-    status: str | None
-    decided_by: str | None
-    lower: float
-    attack: str | None
-    distance: float
-    network: PlainNetwork | None
-    network_file: str
-    image: Image | None
-
-    @classmethod
-    def of(
-        cls, row: PlainRow, table: EvidenceTable, network: PlainNetwork | None, image: Image | None
-    ) -> SampleEvidence:
-        """Evidence in a row of a table."""
-        settings: Any = table.measure.settings
-        return cls(
-            sample_id=row["sample_id"],
-            label=int(row["label"]),
-            value=row["value"],
-            norm=settings.norm,
-            eps=float(settings.eps),
-            certificate=row.get("certificate"),
-            counterexample=row["counterexample"],
-            status=row.get("status"),
-            decided_by=row.get("decided_by"),
-            lower=row.get("lower", np.nan),
-            attack=row.get("attack"),
-            distance=row.get("distance", np.nan),
-            network=network,
-            network_file=table.network,
-            image=image,
-        )
-
-
 @dataclass
 class EvidenceCheck:
     """Check of all certificates and counterexamples of a bundle.
@@ -302,17 +232,15 @@ class EvidenceCheck:
 
     def _row_faults(self, table: EvidenceTable, frame: pd.DataFrame) -> Iterator[str]:
         name = name_of(table.path)
-        network = self._network(table)
-        check_sample = self._check_proven if table.measure.kind.name == "proven" else self._check_attacked
+        check_row = self._check_proven if table.measure.kind.name == "proven" else self._check_attacked
         faulty_rows = 0
         for row in frame.to_dict("records"):
-            evidence = SampleEvidence.of(row, table, network, self._images.get(row["sample_id"]))
             try:
-                check_sample(evidence)
+                check_row(row, table, self._images.get(row["sample_id"]))
             except InputError as error:
                 faulty_rows += 1
                 if faulty_rows <= MOST_FAULTS:
-                    yield f"{name}: {printable(evidence.sample_id)}: {error}"
+                    yield f"{name}: {printable(row['sample_id'])}: {error}"
         if faulty_rows > MOST_FAULTS:
             yield f"{name}: {faulty_rows - MOST_FAULTS} more with a wrong certificate or counterexample"
 
@@ -410,60 +338,63 @@ class EvidenceCheck:
 
     # ---- samples ----
 
-    def _check_proven(self, evidence: SampleEvidence) -> None:
-        status = evidence.status
+    def _check_proven(self, row: PlainRow, table: EvidenceTable, image: Image | None) -> None:
+        status = row["status"]
         is_proven = status == "proven"
         is_refuted = status in REFUTED
-        if is_proven != (evidence.certificate is not None) or is_proven != (evidence.value == 1):
-            presence = "without" if evidence.certificate is None else "with"
-            raise InputError(f"it is {status} with the value {evidence.value:g}, {presence} a certificate")
-        if evidence.counterexample is not None and not is_refuted:
+        if is_proven != (row["certificate"] is not None) or is_proven != (row["value"] == 1):
+            presence = "without" if row["certificate"] is None else "with"
+            raise InputError(f"it is {status} with the value {row['value']:g}, {presence} a certificate")
+        if row["counterexample"] is not None and not is_refuted:
             raise InputError(f"it is {status}, with a counterexample")
-        if evidence.image is None:
+        if image is None:
             return
         if is_proven:
-            self._check_certificate(evidence, evidence.image)
+            self._check_certificate(row, table, image)
         if is_refuted:
-            if evidence.counterexample is None and evidence.decided_by != "prediction":
-                raise InputError(f"it is {status} by {evidence.decided_by}, without a counterexample")
-            self._check_point(evidence, evidence.image, certain=status == "refuted")
+            if row["counterexample"] is None and row["decided_by"] != "prediction":
+                raise InputError(f"it is {status} by {row['decided_by']}, without a counterexample")
+            self._check_point(row, table, image, certain=status == "refuted")
 
-    def _check_certificate(self, evidence: SampleEvidence, image: Image) -> None:
-        network = evidence.network
-        if network is None or evidence.certificate is None:
-            raise InputError(f"it is proven, and {evidence.network_file} is missing")
-        claim = Claim(network.digest, image_digest(image), evidence.label, evidence.norm, evidence.eps)
-        lower = check(Certificate.from_bytes(evidence.certificate), claim, network, image)
-        if not evidence.lower <= lower + 1e-6 * (1 + abs(lower)):
-            raise InputError(f"its margin is proven to be {lower:.6g}, less than the {evidence.lower:.6g} of the table")
+    def _check_certificate(self, row: PlainRow, table: EvidenceTable, image: Image) -> None:
+        network = self._network(table)
+        if network is None:
+            raise InputError(f"it is proven, and {table.network} is missing")
+        settings: Any = table.measure.settings
+        claim = Claim(network.digest, image_digest(image), int(row["label"]), settings.norm, float(settings.eps))
+        lower = check(Certificate.from_bytes(row["certificate"]), claim, network, image)
+        if not row["lower"] <= lower + 1e-6 * (1 + abs(lower)):
+            raise InputError(f"its margin is proven to be {lower:.6g}, less than the {row['lower']:.6g} of the table")
         self.certificates += 1
         self._count_one()
 
-    def _check_attacked(self, evidence: SampleEvidence) -> None:
-        found = evidence.counterexample is not None
-        is_wrong = evidence.attack == ALREADY_WRONG
-        if found and (evidence.value != 0 or is_wrong):
+    def _check_attacked(self, row: PlainRow, table: EvidenceTable, image: Image | None) -> None:
+        has_counterexample = row["counterexample"] is not None
+        is_wrong = row["attack"] == ALREADY_WRONG
+        if has_counterexample and (row["value"] != 0 or is_wrong):
             raise InputError(
                 "it has a counterexample, but its row says that no attack broke it, or that none was needed"
             )
-        if evidence.image is None or not (found or is_wrong):
+        if image is None or not (has_counterexample or is_wrong):
             return
-        length = self._check_point(evidence, evidence.image, certain=False)
-        if abs(length - evidence.distance) > 1e-5 * (1 + length):
-            raise InputError(f"its counterexample is at a distance of {length:.6g}, not {evidence.distance:.6g}")
+        length = self._check_point(row, table, image, certain=False)
+        if abs(length - row["distance"]) > 1e-5 * (1 + length):
+            raise InputError(f"its counterexample is at a distance of {length:.6g}, not {row['distance']:.6g}")
 
-    def _check_point(self, evidence: SampleEvidence, image: Image, *, certain: bool) -> float:
+    def _check_point(self, row: PlainRow, table: EvidenceTable, image: Image, *, certain: bool) -> float:
         # Distance of the counterexample; 0 for a sample that is misclassified without one.
         point = image
-        if evidence.counterexample is not None:
-            point = counterexamples.from_bytes(evidence.counterexample, image.shape)
+        if row["counterexample"] is not None:
+            point = counterexamples.from_bytes(row["counterexample"], image.shape)
         if not (point >= 0).all() or not (point <= 1).all():
             raise InputError("its counterexample has pixels outside [0, 1]")
-        length = counterexamples.distance(point, image, evidence.norm)
-        if not length <= evidence.eps:
-            raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {evidence.eps:.9g}")
-        if evidence.network is not None:
-            lower, upper = margins_at(point, evidence.label, evidence.network)
+        settings: Any = table.measure.settings
+        length = counterexamples.distance(point, image, settings.norm)
+        if not length <= float(settings.eps):
+            raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {float(settings.eps):.9g}")
+        network = self._network(table)
+        if network is not None:
+            lower, upper = margins_at(point, int(row["label"]), network)
             if certain and not (upper <= 0).any():
                 raise InputError("its counterexample is not certainly misclassified")
             if not certain and lower.min() > FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
