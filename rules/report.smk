@@ -74,7 +74,6 @@ rule build_report:
         models=of_audit(lambda audit: [model.model_dump() for model in audit.described_models()]),
         published_samples=of_audit(lambda audit: audit.dataset.entry["published_accuracy"]),
         fp_lambda=config["disparity"]["fp_lambda"],
-        contact=config["report"]["contact"],
     script:
         "../workflow_scripts/build_report.py"
 

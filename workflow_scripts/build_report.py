@@ -44,7 +44,6 @@ if __name__ == "__main__":
                 models=[TrainedModel(**model) for model in params.models],
                 fp_lambda=params.fp_lambda,
                 published_samples=params.published_samples,
-                contact=params.contact,
             ),
             sweeps=inputs.sweeps,
             pictures=inputs.pictures,

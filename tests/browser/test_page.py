@@ -252,7 +252,7 @@ HOSTILE = '</script><img src=x onerror="alert(1)">&{{ 7*7 }}'
 def test_names_from_outside_stay_text(browser, tmp_path):
     made = audit_for_page(models=2, classes=3, model_names=[HOSTILE, "other"], class_names=[HOSTILE, "b", "c"])
     path = tmp_path / "report.html"
-    path.write_text(page_of(made, title=HOSTILE, contact=HOSTILE), encoding="utf-8")
+    path.write_text(page_of(made, title=HOSTILE), encoding="utf-8")
     with opened(browser, path) as page:
         assert page.locator("img[src=x]").count() == 0
         assert page.inner_text("h1") == HOSTILE

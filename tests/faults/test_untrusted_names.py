@@ -27,7 +27,7 @@ NAMES = [
 HOSTILE = [
     "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "'; touch ran; '", "{{ 7*7 }} $(touch ran)",
 ]  # fmt: skip
-"""Texts of classes, titles and contacts."""
+"""Texts of classes and titles."""
 
 GROUPS = ["\x1b]0;owned\x07", "</script><script>alert(2)</script>", "=cmd|' /C calc'!A0"]
 """Values of an attribute."""
@@ -67,9 +67,9 @@ def test_accepted_names_mean_nothing_to_a_shell_a_page_or_a_path():
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "a <!-- <script>"])
 def test_texts_that_would_end_a_script_of_the_report_of_snakemake_are_refused(text):
-    for place in ("contact", "title", "architecture"):
+    for place in ("title", "architecture"):
         config = shipped_configuration()
-        entries = {"contact": config["report"], "title": config["audits"]["digits"]}
+        entries = {"title": config["audits"]["digits"]}
         zoos = [models for threats in config["models"].values() for models in threats.values()]
         named = [entry for models in zoos for entry in models.values() if "architecture" in entry]
         entries["architecture"] = named[0]
@@ -120,7 +120,6 @@ def hostile(repository):
         "title": f"{HOSTILE[3]}{HOSTILE[0]}`a <javascript:alert(3)>`_\n\n.. raw:: html\n\n   <b onload=alert(4)>",
         "groups": groups,
     }
-    overlay["report"] = {"contact": HOSTILE[0]}
     (repository.path / OVERLAY).write_text(yaml.safe_dump(overlay))
 
 

@@ -22,7 +22,6 @@ from gfscore.core.names import upper_first
 from gfscore.core.settings import Closed, Name, PlainSettings, Text, Unique
 from gfscore.networks.device_choice import InferenceSettings
 from gfscore.show.exports import ExportSettings
-from gfscore.show.page import ReportSettings
 from gfscore.workflow.remedies import RemedySettings
 
 DEFAULT_CLEAN_ACCURACY = 0.5
@@ -46,7 +45,6 @@ class RunSettings(Closed):
     disparity: DisparitySettings
     confusions: ConfusionSettings
     comparison: ComparisonSettings
-    report: ReportSettings
     exports: ExportSettings
 
     @classmethod

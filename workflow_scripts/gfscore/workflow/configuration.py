@@ -165,8 +165,8 @@ def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
 
 
 def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
-    # Titles, contacts and architectures that would end a script of Snakemake's report.
-    texts: dict[KeyPath, str | None] = {("report", "contact"): run.settings.report.contact}
+    # Titles and architectures that would end a script of Snakemake's report.
+    texts: dict[KeyPath, str | None] = {}
     for audit in run.audits.values():
         texts["audits", audit.name, "title"] = audit.title
     for key_path, entry in _model_entries(run):

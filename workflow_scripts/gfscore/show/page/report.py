@@ -48,8 +48,6 @@ class PageSettings:
         Lambda of FP.
     published_samples : str, optional
         Samples on which published accuracies were measured.
-    contact : str, optional
-        Who answers questions.
     """
 
     title: str
@@ -57,7 +55,6 @@ class PageSettings:
     models: Sequence[TrainedModel]
     fp_lambda: float
     published_samples: str | None = None
-    contact: str | None = None
 
 
 def drawn_page(
@@ -146,7 +143,6 @@ def render_page(
         fp_lambda=settings.fp_lambda,
         provenance=provenance,
         costs=costs,
-        contact=settings.contact,
         published_samples=settings.published_samples,
         screen_sentences=[*screen.qualifications, *(finding.sentence for finding in screen.findings)],
         paired=pairs is not None,

@@ -325,7 +325,6 @@ class Recomputed:
             models=audit.described_models(),
             published_samples=audit.dataset.settings.published_accuracy,
             fp_lambda=audit.run.settings.disparity.fp_lambda,
-            contact=audit.run.settings.report.contact,
         )
         pictures = [bundle.path(mapper.pictures) for mapper in audit.mappers]
         drawn = drawn_page(self._folder, settings, sweeps=self._sweeps, pictures=pictures)

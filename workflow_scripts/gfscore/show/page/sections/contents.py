@@ -85,8 +85,8 @@ class Contents:
         Names and values by heading.
     costs : DataFrame or None
         Table of that name.
-    contact, published_samples : str or None
-        Who answers questions, and samples on which published accuracies were measured.
+    published_samples : str or None
+        Samples on which published accuracies were measured.
     screen_sentences : sequence of str
         Sentences of the first screen, which no section repeats.
     paired : bool
@@ -104,7 +104,6 @@ class Contents:
     fp_lambda: float
     provenance: Mapping[str, Mapping[str, str]]
     costs: pd.DataFrame | None
-    contact: str | None
     published_samples: str | None
     screen_sentences: Sequence[str]
     paired: bool = False

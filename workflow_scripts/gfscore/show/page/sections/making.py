@@ -79,8 +79,6 @@ def of_making(contents: Contents) -> Iterator[Detail | None]:
     for heading, values in contents.provenance.items():
         yield Detail(f"Provenance: {heading}", terms=terms_of(values))
     yield _downloads(contents)
-    if contents.contact:
-        yield Detail("Contact", text=[printable(contents.contact)])
 
 
 def _costs(contents: Contents) -> Detail | None:
