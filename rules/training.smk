@@ -12,24 +12,9 @@
 #                  the dataset's entry says so
 
 
-is_probe = of_zoo_model(lambda model: model.source.name == "probe")
 function_that_fits = of_zoo_model(lambda model: model.source.fitted_by)
-# A probe has no settings of a training; its backbone runs where networks classify.
-device_of_training = of_zoo_model(lambda model: model.entry.get("training", config["inference"])["device"])
 function_that_draws = of_dataset(lambda dataset: dataset.source.drawn_by)
 device_of_generator = of_dataset(lambda dataset: dataset.generator.device if dataset.generator else "cpu")
-
-
-def by_training(*, probe, cpu, cuda):
-    """Function from a model of a zoo to the value for a probe, or else for the device of its training."""
-    trained = by_device(device_of_training, cpu=cpu, cuda=cuda)
-
-    def value(wildcards):
-        if is_probe(wildcards):
-            return probe(wildcards) if callable(probe) else probe
-        return trained(wildcards)
-
-    return value
 
 
 rule train_model:
