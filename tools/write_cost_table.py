@@ -18,10 +18,10 @@ from gfscore.core.errors import InputError  # noqa: E402
 from gfscore.core.files import write_text  # noqa: E402
 from gfscore.tables.parquet_tables import read_table  # noqa: E402
 from gfscore.workflow.catalogue import CATALOGUE  # noqa: E402
+from page_blocks import with_block  # noqa: E402
 
 PAGE = ROOT / "docs" / "measures.md"
 COSTS = ROOT / "results" / "audits" / "digits" / "costs.parquet"
-MARKS = ("<!-- costs: made by tools/write_cost_table.py -->\n", "<!-- end of costs -->\n")
 LOGITS = "extract_logits"
 PASSES = ("forwards", "backwards")
 
@@ -63,20 +63,13 @@ def cost_table(costs):
     return "".join(lines)
 
 
-def with_table(text, table):
-    """The page's text with `table` between MARKS; raises InputError where the marks are missing."""
-    if any(mark not in text for mark in MARKS):
-        raise InputError(f"{PAGE.name} lacks the lines {MARKS[0].strip()} and {MARKS[1].strip()}; restore them")
-    before, after = text.split(MARKS[0])[0], text.split(MARKS[1])[1]
-    return before + MARKS[0] + "\n" + table + "\n" + MARKS[1] + after
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the table of measured costs into docs/measures.md.")
     parser.add_argument("costs", nargs="?", type=Path, default=COSTS, help="table costs.parquet of an audit")
     try:
         table = cost_table(read_table(parser.parse_args().costs, CATALOGUE["costs"]))
-        write_text(PAGE, with_table(PAGE.read_text(encoding="utf-8"), table))
+        page = with_block(PAGE.read_text(encoding="utf-8"), "costs", table, made_by="write_cost_table")
+        write_text(PAGE, page)
     except InputError as error:
         parser.error(str(error))
     print(f"wrote {PAGE.relative_to(ROOT)}")

@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # The package need not be installed: its folder is the one that the workflow's scripts use.
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from gfscore.core.errors import InputError  # noqa: E402
 from gfscore.core.files import write_text  # noqa: E402
 from gfscore.core.numbers import end_of_range  # noqa: E402
 from gfscore.measures import KINDS, complete, measure_of  # noqa: E402
 from gfscore.measures.declaration import NetworkSettings  # noqa: E402
+from page_blocks import with_block  # noqa: E402
 
 PAGE = ROOT / "docs" / "measures.md"
 
@@ -90,23 +90,10 @@ def _text(value: Any) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
-BLOCKS = {
-    "kinds": ("<!-- kinds: made by tools/write_measures_page.py -->\n", "<!-- end of kinds -->\n", kinds_table),
-    "settings": (
-        "<!-- settings: made by tools/write_measures_page.py -->\n", "<!-- end of settings -->\n", settings_tables
-    ),
-}  # fmt: skip
-"""First and last line of each part of the page that is made here, and what makes it."""
-
-
 def page(text: str) -> str:
     """The page's text with these parts made anew; raises InputError where their lines are missing."""
-    for first, last, make in BLOCKS.values():
-        if first not in text or last not in text:
-            raise InputError(f"{PAGE.name} lacks the lines {first.strip()} and {last.strip()}; restore them")
-        before, after = text.partition(first)[0], text.partition(last)[2]
-        text = f"{before}{first}\n{make()}\n{last}{after}"
-    return text
+    text = with_block(text, "kinds", kinds_table(), made_by="write_measures_page")
+    return with_block(text, "settings", settings_tables(), made_by="write_measures_page")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from gfscore.core.files import write_text  # noqa: E402
 from gfscore.networks.training_settings import training_methods  # noqa: E402
 from gfscore.tables.table import Table  # noqa: E402
 from gfscore.workflow.catalogue import CATALOGUE  # noqa: E402
+from page_blocks import with_block  # noqa: E402
 
 PAGE = ROOT / "docs" / "tables.md"
 READING = ROOT / "docs" / "reading-an-audit.md"
@@ -100,22 +101,14 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
 
 
-def with_block(text: str, name: str, block: str) -> str:
-    """The page with the text between the markers of a name replaced by a block of lines."""
-    start = f"<!-- {name}: made by tools/write_tables_page.py -->\n"
-    end = f"<!-- end of {name} -->\n"
-    before, rest = text.split(start)
-    return f"{before}{start}{block}{end}{rest.split(end)[1]}"
-
-
 def with_metrics(text: str) -> str:
     """The page with the table of the declared metrics."""
-    return with_block(text, "metrics", _metrics())
+    return with_block(text, "metrics", _metrics(), made_by="write_tables_page")
 
 
 def with_training_methods(text: str) -> str:
     """The page with the table of the declared training methods."""
-    return with_block(text, "training methods", f"\n{_training_methods()}\n")
+    return with_block(text, "training methods", _training_methods(), made_by="write_tables_page")
 
 
 def _metrics() -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
+from page_blocks import with_block
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "measures.md"
@@ -51,14 +52,15 @@ def test_a_table_without_records_is_refused(tool):
         tool.cost_table(costs(("a", "minimal", "measure_model", None, None, None, 200, None, None)))
 
 
-def test_the_page_has_the_marks_and_keeps_everything_around_them(tool):
+def test_the_page_has_the_marks_and_keeps_everything_around_them():
     text = PAGE.read_text(encoding="utf-8")
-    written = tool.with_table(text, "| a |\n")
-    assert tool.with_table(written, "| a |\n") == written
-    assert written.split(tool.MARKS[0])[0] == text.split(tool.MARKS[0])[0]
-    assert written.split(tool.MARKS[1])[1] == text.split(tool.MARKS[1])[1]
+    written = with_block(text, "costs", "| a |\n", made_by="write_cost_table")
+    assert with_block(written, "costs", "| a |\n", made_by="write_cost_table") == written
+    before, _, rest = text.partition("<!-- costs: made by tools/write_cost_table.py -->\n")
+    after = rest.partition("<!-- end of costs -->\n")[2]
+    assert before and after and written.startswith(before) and written.endswith(after)
     with pytest.raises(InputError, match="lacks the lines"):
-        tool.with_table("nothing", "")
+        with_block("nothing", "costs", "", made_by="write_cost_table")
 
 
 def test_the_page_names_every_kind_of_measure():
