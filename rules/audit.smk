@@ -42,11 +42,7 @@ rule score_models:
         subject=of_audit(PlannedAudit.subject),
         checks=of_audit(PlannedAudit.logit_checks),
         temperatures={end: config["great"]["temperatures"][end] for end in ("low", "high")},
-        changes={
-            "shifts": config["great"]["shifts"],
-            "scales": config["great"]["scales"],
-            "lam": config["disparity"]["fp_lambda"],
-        },
+        changes=plan.logit_changes.model_dump(),
         state=of_audit(PlannedAudit.user_logit_digests),
     script:
         "../workflow_scripts/score_models.py"
@@ -54,21 +50,10 @@ rule score_models:
 
 rule tabulate_audit:
     input:
-        unpack(of_audit(PlannedAudit.task_files)),
-        unpack(of_audit(PlannedAudit.remedy_files)),
+        unpack(of_audit(PlannedAudit.table_inputs)),
         code=code("tabulate_audit"),
-        selection="results/audits/{audit}/models.json",
-        scores="results/scores/{audit}.parquet",
-        sweeps="results/sweeps/{audit}.parquet",
         logits=of_audit(PlannedAudit.logit_files),
         samples=of_audit(lambda audit: audit.sample_files(audit.measures.values())),
-        dataset=of_audit(lambda audit: audit.dataset.samples),
-        manifest=of_audit(lambda audit: audit.dataset.manifest),
-        manifests=of_audit(PlannedAudit.trained_manifests),
-        generator=of_audit(lambda audit: audit.dataset.generator_manifest),
-        attributes=of_audit(PlannedAudit.attributes_table),
-        mappers=of_audit(lambda audit: [mapper.manifest for mapper in audit.mappers]),
-        projections=of_audit(PlannedAudit.projection_files),
     output:
         **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABULATED},
         **{f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in table_names.TABULATED},
@@ -114,17 +99,10 @@ rule import_release:
 
 rule judge_audit:
     input:
+        unpack(of_audit(PlannedAudit.verdict_inputs)),
         **AUDIT_FILES,
         code=code("judge_audit"),
-        scores="results/scores/{audit}.parquet",
         samples=of_audit(lambda audit: audit.sample_files(audit.judged_measures())),
-        dataset=of_audit(lambda audit: audit.dataset.samples),
-        manifest=of_audit(lambda audit: audit.dataset.manifest),
-        configuration="results/audits/{audit}/config.yaml",
-        generator=of_audit(lambda audit: audit.dataset.generator_manifest),
-        attributes=of_audit(PlannedAudit.judged_attributes),
-        release=of_audit(PlannedAudit.release_values),
-        checkpoints=of_audit(PlannedAudit.fetched_manifests),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:

@@ -13,6 +13,7 @@ from gfscore.audit.settings import (
     ATTACK_DISTANCE,
     GroupSettings,
     JobRecord,
+    LogitChanges,
     SearchParameters,
     TableSettings,
     TaskSettings,
@@ -115,6 +116,14 @@ class Run:
     def settings(self) -> RunSettings:
         """Settings that all audits share."""
         return RunSettings.model_validate(only(self.config, RunSettings.model_fields))
+
+    @property
+    def logit_changes(self) -> LogitChanges:
+        """Changes of the logits whose effect is tabulated."""
+        settings = self.settings
+        return LogitChanges(
+            shifts=settings.great.shifts, scales=settings.great.scales, lam=settings.disparity.fp_lambda
+        )
 
     @cached_property
     def measures(self) -> dict[str, NamedMeasure]:
@@ -518,6 +527,36 @@ class PlannedAudit:
         for mapper in self.mappers:
             files += [mapper.projection(model) for model in self.task_models]
         return files
+
+    def table_inputs(self) -> dict[str, OptionalFile]:
+        """Inputs, by name, of the step that makes the tables, besides values per sample and logits."""
+        return {
+            "selection": f"{self.folder}/models.json",
+            "scores": f"results/scores/{self.name}.parquet",
+            "sweeps": f"results/sweeps/{self.name}.parquet",
+            "dataset": self.dataset.samples,
+            "manifest": self.dataset.manifest,
+            "manifests": self.trained_manifests(),
+            "generator": self.dataset.generator_manifest,
+            "attributes": self.attributes_table(),
+            "mappers": [mapper.manifest for mapper in self.mappers],
+            "projections": self.projection_files(),
+            **self.task_files(),
+            **self.remedy_files(),
+        }
+
+    def verdict_inputs(self) -> dict[str, OptionalFile]:
+        """Inputs, by name, of the step that judges the audit, besides its tables and values per sample."""
+        return {
+            "scores": f"results/scores/{self.name}.parquet",
+            "dataset": self.dataset.samples,
+            "manifest": self.dataset.manifest,
+            "configuration": f"{self.folder}/config.yaml",
+            "generator": self.dataset.generator_manifest,
+            "attributes": self.judged_attributes(),
+            "release": self.release_values(),
+            "checkpoints": self.fetched_manifests(),
+        }
 
     def task_files(self) -> dict[str, list[str]]:
         """What the tables read of the tasks that the audit names next to its dataset, by the name of the input.

@@ -86,24 +86,12 @@ def files_of_audit(audit: PlannedAudit) -> Files:
 
 
 def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
-    """What the tables of an audit are made of besides values per sample, by the names of the inputs of its step."""
+    """What tables, verdict and page are made of besides values per sample, by the names of their steps' inputs."""
+    # The attributes of all groups, not of those alone that a rule judges.
     return {
-        "selection": f"{audit.folder}/models.json",
-        "configuration": f"{audit.folder}/config.yaml",
-        "scores": f"results/scores/{audit.name}.parquet",
-        "sweeps": f"results/sweeps/{audit.name}.parquet",
-        "manifest": audit.dataset.manifest,
-        "dataset": audit.dataset.samples,
-        "generator": audit.dataset.generator_manifest,
-        "checkpoints": audit.fetched_manifests(),
-        "attributes": audit.attributes_table(),
-        "release": audit.release_values(),
-        "manifests": audit.trained_manifests(),
-        "mappers": [mapper.manifest for mapper in audit.mappers],
+        **audit.verdict_inputs(),
+        **audit.table_inputs(),
         "pictures": [mapper.pictures for mapper in audit.mappers],
-        "projections": audit.projection_files(),
-        **audit.task_files(),
-        **audit.remedy_files(),
     }
 
 

@@ -28,7 +28,6 @@ from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
-from gfscore.audit.settings import LogitChanges
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
@@ -185,15 +184,14 @@ class Recomputed:
 
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
-        settings, audit = self.audit.run.settings, self.audit.name
-        great = settings.great
+        audit = self.audit.name
         subject = self._subject(self.audit.subject())
         scoring = score(
             self._files,
             subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
-            temperatures=great.temperatures,
-            changes=LogitChanges(shifts=great.shifts, scales=great.scales, lam=settings.disparity.fp_lambda),
+            temperatures=self.audit.run.settings.great.temperatures,
+            changes=self.audit.run.logit_changes,
         )
         selection = selection_of(scoring.checks, subject.models)
         yield from differences("models.json", self.bundle.json(self.bundle.of_audit("models.json")), selection)
