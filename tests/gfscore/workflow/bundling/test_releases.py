@@ -15,7 +15,7 @@ from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
-from gfscore.workflow.bundling.releases import Release, compared_models, values_for
+from gfscore.workflow.bundling.releases import compared_models, values_for
 from gfscore.workflow.command import main
 from helpers import changed_bundles as bundles
 from helpers.finished_audits import finished_audit
@@ -150,7 +150,7 @@ def test_a_bundle_that_does_not_verify_is_refused_and_a_folder_that_is_none(here
     with pytest.raises(InputError, match=r"bundle: not a bundle to compare with: scores/toy.parquet"):
         asked(bundle)
     with pytest.raises(InputError, match="no such folder; name one that gfscore bundle made"):
-        Release.verified(tmp_path / "nowhere")
+        asked(tmp_path / "nowhere")
 
 
 def test_models_are_compared_by_name_or_the_only_ones_or_the_one_that_is_named():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gfscore.audit.audit_changes import COST_ONLY, different_settings
@@ -22,45 +22,6 @@ from gfscore.workflow.user_files import STATEMENT
 
 IRRELEVANT = (*COST_ONLY, "subset")
 """Settings of a measure in which two releases may differ: samples that only one has measured are left out."""
-
-
-@dataclass(frozen=True)
-class Release:
-    """An audit of an earlier release, in a bundle.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    audit : PlannedAudit
-        Audit of the resolved configuration in the bundle.
-    """
-
-    bundle: Bundle
-    audit: PlannedAudit
-
-    @classmethod
-    def verified(cls, folder: Path | str) -> Release:
-        """Release in the bundle `folder`; InputError, with the first fault, unless gfscore verify accepts it."""
-        faults = verify_bundle(folder).faults
-        if faults:
-            raise InputError(f"{printable(folder)}: not a bundle to compare with: {faults[0]}; {_remedy(folder)}")
-        bundle = Bundle.read(folder)
-        return cls(bundle, resolved_audit(bundle.audit_path("config.yaml"), bundle.audit))
-
-    def values(self) -> AuditValues:
-        """Its values per sample."""
-        return values_below(self.bundle.folder, self.audit)
-
-    def source(self, models: dict[ModelName, ModelName]) -> ReleaseSource:
-        """Where its values come from, with the model of the release that each later one is compared with."""
-        verdict = read_verdict(self.bundle.audit_path("verdict.json"))
-        return ReleaseSource(
-            audit=self.bundle.audit,
-            statement_sha256=self.bundle.digests[STATEMENT],
-            judged=verdict.time,
-            version=version_in_words(verdict.software),
-            models={later.label: earlier.label for later, earlier in models.items()},
-        )
 
 
 def values_below(folder: Path | str, audit: PlannedAudit) -> AuditValues:
@@ -107,9 +68,13 @@ def values_for(
         With the remedy, for a bundle that does not verify, and one of other data, classes or settings of a measure,
         or without a measure or a model.
     """
-    release = Release.verified(folder)
     where = printable(folder)
-    manifest = release.bundle.json(release.audit.dataset.manifest)
+    faults = verify_bundle(folder).faults
+    if faults:
+        raise InputError(f"{where}: not a bundle to compare with: {faults[0]}; {_remedy(folder)}")
+    bundle = Bundle.read(folder)
+    audit = resolved_audit(bundle.audit_path("config.yaml"), bundle.audit)
+    manifest = bundle.json(audit.dataset.manifest)
     if manifest["digest"] != dataset_digest or list(manifest["classes"]) != list(classes):
         raise InputError(
             f"{where}: an audit of other data: {printable(manifest['dataset'])} in it has the digest "
@@ -117,15 +82,23 @@ def values_for(
             f"{len(classes)}; audit the last release on the present data, and bundle that"
         )
     for measure in measures:
-        _require_same_measure(release, measure, where=where)
-    values = release.values()
+        _require_same_measure(audit.measures, measure, where=where)
+    values = values_below(bundle.folder, audit)
     pairs = compared_models(models, values.included, model=model, where=where)
 
     result = []
     for later, earlier in pairs.items():
         for measure in measures:
             result.append(replace(values.sample_values(earlier, measure.name), model=later, measure=measure))
-    return result, release.source(pairs)
+    verdict = read_verdict(bundle.audit_path("verdict.json"))
+    source = ReleaseSource(
+        audit=bundle.audit,
+        statement_sha256=bundle.digests[STATEMENT],
+        judged=verdict.time,
+        version=version_in_words(verdict.software),
+        models={later.label: earlier.label for later, earlier in pairs.items()},
+    )
+    return result, source
 
 
 def compared_models(
@@ -162,8 +135,7 @@ def same_models(models: Sequence[ModelName], earlier: Sequence[ModelName]) -> di
     return {model: by_label[model.label] for model in models if model.label in by_label}
 
 
-def _require_same_measure(release: Release, measure: NamedMeasure, *, where: str) -> None:
-    measures = release.audit.measures
+def _require_same_measure(measures: Mapping[str, NamedMeasure], measure: NamedMeasure, *, where: str) -> None:
     remedy = "audit the last release with the present settings, and bundle that"
     if measure.name not in measures:
         raise InputError(f"{where}: holds no {measure.name}, but {', '.join(measures)}; {remedy}")
