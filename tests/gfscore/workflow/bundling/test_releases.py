@@ -107,12 +107,11 @@ def test_the_gate_is_an_error_once_the_last_release_is_another(here, tmp_path, m
 
 def asked(folder, *, models=(GOOD, BAD), entry=None, measure="clean", digest=None, classes=CLASSES, model=None):
     measures = named_measures({measure: entry or {"kind": "clean"}})
-    manifest = read_json(folder / "datasets/toy.json")
     return values_for(
         folder,
         models=list(models),
         measures=list(measures.values()),
-        dataset_digest=digest or manifest["digest"],
+        dataset_digest=digest or read_json(folder / "datasets/toy.json")["digest"],
         classes=classes,
         model=model,
     )
@@ -150,7 +149,7 @@ def test_a_bundle_that_does_not_verify_is_refused_and_a_folder_that_is_none(here
     with pytest.raises(InputError, match=r"bundle: not a bundle to compare with: scores/toy.parquet"):
         asked(bundle)
     with pytest.raises(InputError, match="no such folder; name one that gfscore bundle made"):
-        asked(tmp_path / "nowhere")
+        asked(tmp_path / "nowhere", digest="d" * 64)
 
 
 def test_models_are_compared_by_name_or_the_only_ones_or_the_one_that_is_named():
