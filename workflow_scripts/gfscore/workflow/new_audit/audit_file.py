@@ -46,6 +46,9 @@ GRADIENT_COST = 3.0
 LOGIT_COST = 2.0
 """Time for the logits of one sample, in forward passes."""
 
+CORES = 2
+"""Cores on which steps of several models run side by side."""
+
 START_SECONDS = 60.0
 """Seconds for steps that start, tables and the page."""
 
@@ -97,7 +100,6 @@ def sizes(
     *,
     attack_count: int,
     minutes: float,
-    cores: int = 2,
     proof_seconds: Sequence[float] = (),
 ) -> Sizes:
     """Samples of each class that fit into the minutes, at least one.
@@ -112,14 +114,12 @@ def sizes(
         Number of attacks, one for each radius.
     minutes : float
         What the audit may take.
-    cores : int
-        Steps of several models run side by side on the cores.
     proof_seconds : sequence of float
         Seconds of the search for a proof of one image, of each model; empty for an audit without proofs.
     """
     computing = max(60 * minutes - START_SECONDS, LEAST_SECONDS)
     # Models run side by side. A single model has nothing to run beside it.
-    parallel = min(cores, len(forward_seconds))
+    parallel = min(CORES, len(forward_seconds))
     pass_seconds = sum(forward_seconds) / parallel
     seconds_per_sample = {
         "clean": LOGIT_COST * pass_seconds,
