@@ -16,13 +16,7 @@ from gfscore.core.files import read_json
 from gfscore.tables.csv_files import csv_text
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
-
-EXPECTED = (
-    *(f"{name}.parquet" for name in TABLES_OF_AUDIT),
-    *("models.json", "verdict.json", "calibration.json", "comparison.json"),
-    *("report.html", "config.yaml"),
-)
-"""Files of every complete audit, besides those that are checked against them, such as CSV files."""
+from gfscore.workflow.plan import OTHER_FILES
 
 EVIDENCE = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
 """Files of which a folder of an audit holds at least one."""
@@ -66,7 +60,8 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
         )
 
     faults = []
-    for name in EXPECTED:
+    # CSV files are checked against their tables.
+    for name in (*(f"{table}.parquet" for table in TABLES_OF_AUDIT), *OTHER_FILES):
         if not (folder / name).is_file():
             faults.append(f"{folder / name}: missing")
     _check_tables(folder, faults)

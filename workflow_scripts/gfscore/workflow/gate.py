@@ -16,7 +16,7 @@ from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.model_source import Manifest
 from gfscore.tables.parquet_tables import read_attributes, read_identity
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import SHIPPED, configured
 from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
@@ -25,9 +25,6 @@ from gfscore.workflow.user_files import STATEMENT
 
 SAMPLES = "results/samples/"
 """Where the values per sample of each measure are."""
-
-DEMO = ["config.yaml"]
-"""Files of the configuration that make audit runs by default."""
 
 
 def current_verdict(audit: str) -> Verdict:
@@ -69,8 +66,8 @@ def current_verdict(audit: str) -> Verdict:
 def judge_anew(audit: str) -> str:
     """What to do where an audit of results/ is not current: the command that runs its own configuration again."""
     origin = origins(Path(f"results/audits/{audit}/config.yaml").read_text(encoding="utf-8"))
-    files = origin.files if origin else DEMO
-    if files == DEMO:
+    files = origin.files if origin else [SHIPPED]
+    if files == [SHIPPED]:
         return "run make audit, to judge anew"
     if len(files) == 1:
         return f"run make audit CONFIG={shell_word(files[0])}, to judge anew"

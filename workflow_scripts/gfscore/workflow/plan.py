@@ -54,6 +54,9 @@ STEPS = {"logits": "score_models", "network": "measure_model"}
 Params = dict[str, Any]
 """Parameters of a step as plain values, by which Snakemake tells whether it has to run again."""
 
+OTHER_FILES = ("calibration.json", "comparison.json", "models.json", "verdict.json", "config.yaml", "report.html")
+"""Files of an audit besides its tables."""
+
 EXPORTS = ("latex", "model-cards", "croissant", "ro-crate")
 """Folders of an audit's exports."""
 
@@ -603,8 +606,7 @@ class PlannedAudit:
         names = []
         for table in TABLES_OF_AUDIT:
             names += [f"{table}.parquet", f"{table}.csv"]
-        names += ["calibration.json", "comparison.json", "models.json", "verdict.json"]
-        names += ["config.yaml", "figures", "report.html"]
+        names += [*OTHER_FILES, "figures"]
         return [f"{self.folder}/{name}" for name in names]
 
     def input_results(self) -> list[str]:
