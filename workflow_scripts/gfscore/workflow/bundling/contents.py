@@ -12,6 +12,7 @@ PROTOCOL.sshsig.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -50,11 +51,8 @@ READ_AT_ONCE = (".json", ".yaml", ".html", ".csv")
 LARGEST_FILE = 1 << 30
 """Bytes of a file that is read as a whole."""
 
-LARGEST_STATEMENT = 1 << 26
-"""Bytes of a statement that is read."""
-
-LARGEST_SIGNATURE = 1 << 16
-"""Bytes of a signature that is read."""
+LARGEST = {STATEMENT: 1 << 26, SIGNATURE: 1 << 16}
+"""Bytes of the statement and of its signature."""
 
 Json = dict[str, Any]
 """Content of a JSON file, a manifest or statement: what it holds is not known before it is checked."""
@@ -233,10 +231,9 @@ def _names_below(folder: Path) -> Iterator[str]:
                 count += 1
                 if count > MOST_FILES:
                     raise InputError(f"{printable(folder)}: more than {MOST_FILES:,} files; no bundle has as many")
-                if name.endswith(READ_AT_ONCE) and entry.stat(follow_symlinks=False).st_size > LARGEST_FILE:
-                    raise InputError(
-                        f"{printable(name)}: larger than {LARGEST_FILE:,} bytes; no such file of a bundle is"
-                    )
+                largest = LARGEST.get(name, LARGEST_FILE if name.endswith(READ_AT_ONCE) else math.inf)
+                if entry.stat(follow_symlinks=False).st_size > largest:
+                    raise InputError(f"{printable(name)}: larger than {largest:,} bytes; no such file of a bundle is")
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")
                 elif entry.is_file(follow_symlinks=False):
@@ -300,15 +297,11 @@ def write_statement(bundle: Bundle, audit: PlannedAudit) -> None:
 
 
 def read_statement(path: Path) -> Json:
-    """Content of a statement; InputError for what is no JSON, holds a key twice or no number, or is very large."""
+    """Content of a statement; InputError for what is no JSON, and for a key twice or no number in it."""
     try:
-        if path.stat().st_size > LARGEST_STATEMENT:
-            raise InputError(f"{path}: larger than {LARGEST_STATEMENT:,} bytes; no statement is")
         content = path.read_text(encoding="utf-8")
         statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=_no_number)
         return statement
-    except InputError:
-        raise
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
 
@@ -351,7 +344,7 @@ def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | 
     identity : str
         Principal in that file who must have signed.
     """
-    arguments = ["-f", str(allowed_signers), "-I", identity, "-s", _bounded(signature)]
+    arguments = ["-f", str(allowed_signers), "-I", identity, "-s", str(signature)]
     done = _ssh_keygen("verify", *arguments, content=statement.read_bytes())
     if done.returncode:
         raise InputError(f"{signature.name}: no signature of {identity} on {statement.name} ({_reason(done)})")
@@ -359,16 +352,10 @@ def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | 
 
 def signing_key(statement: Path, signature: Path) -> str:
     """Words of ssh-keygen on the key that signed a statement, trusted or not; InputError without a signature."""
-    done = _ssh_keygen("check-novalidate", "-s", _bounded(signature), content=statement.read_bytes())
+    done = _ssh_keygen("check-novalidate", "-s", str(signature), content=statement.read_bytes())
     if done.returncode:
         raise InputError(f"{signature.name}: no signature on {statement.name} ({_reason(done)})")
     return harmless(done.stdout.decode(errors="replace").strip())
-
-
-def _bounded(signature: Path) -> str:
-    if signature.stat().st_size > LARGEST_SIGNATURE:
-        raise InputError(f"{signature.name}: larger than {LARGEST_SIGNATURE:,} bytes; no signature is")
-    return str(signature)
 
 
 def _ssh_keygen(action: str, *arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
