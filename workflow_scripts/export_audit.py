@@ -6,16 +6,14 @@ run_prepared(globals(), WITHOUT_TORCH)
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import write_text
 from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
-from gfscore.show.exports import DatasetStatement, ExportSettings
+from gfscore.show.exports import ExportSettings
 from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import write_crate
 from gfscore.show.exports.croissant import write_croissant
@@ -33,107 +31,73 @@ from gfscore.workflow.audit_check import require_unchanged_audit
 from gfscore.workflow.jobs import logged_job
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportedAudit:
-    """A finished audit.
-
-    Parameters
-    ----------
-    folder : AuditFolder
-        Its tables, calibrations and verdict.
-    title : str
-        Heading.
-    measures : mapping of str to NamedMeasure
-        Measures by name.
-    fp_lambda : float
-        Lambda of FP.
-    stated : ExportSettings
-        What the configuration states of author, publisher, licence and datasets.
-    """
-
-    folder: AuditFolder
-    title: str
-    measures: Mapping[str, NamedMeasure]
-    fp_lambda: float
-    stated: ExportSettings
-
-    def dataset(self, name: str) -> DatasetStatement:
-        """What the configuration states of a dataset."""
-        return self.stated.datasets.get(name, DatasetStatement())
-
-
-def export_tables(audit: ExportedAudit, folder: Path) -> None:
+def export_tables(audit: AuditFolder, target: Path, *, measures: Mapping[str, NamedMeasure], fp_lambda: float) -> None:
     """Write tables in LaTeX into a folder.
 
     <measure>-models.tex and -classes.tex of every measure, -calibration.tex of the calibrated one;
     <mapper>-projection.tex and -coupling.tex of every mapper.
     """
-    for mapper, rows in audit.folder.table("projection_models").groupby("mapper", sort=False):
-        write_text(folder / f"{mapper}-projection.tex", projection_table(rows))
-        write_text(folder / f"{mapper}-coupling.tex", coupling_table(rows))
+    for mapper, rows in audit.table("projection_models").groupby("mapper", sort=False):
+        write_text(target / f"{mapper}-projection.tex", projection_table(rows))
+        write_text(target / f"{mapper}-coupling.tex", coupling_table(rows))
 
-    scores = audit.folder.table("class_scores")
-    summary = audit.folder.table("model_summary")
-    calibrations = audit.folder.calibrations()
+    scores = audit.table("class_scores")
+    summary = audit.table("model_summary")
+    calibrations = audit.calibrations()
     calibrated = {calibration.measure for calibration in calibrations.values()}
-    for name, named in audit.measures.items():
+    for name, measure in measures.items():
         models = summary[summary["measure"] == name]
         classes = scores[scores["measure"] == name]
-        table = model_table(models, named.description, name=name, fp_lambda=audit.fp_lambda, calibrations=calibrations)
-        write_text(folder / f"{name}-models.tex", table)
-        write_text(folder / f"{name}-classes.tex", class_table(classes, named.description, name=name))
+        table = model_table(models, measure.description, name=name, fp_lambda=fp_lambda, calibrations=calibrations)
+        write_text(target / f"{name}-models.tex", table)
+        write_text(target / f"{name}-classes.tex", class_table(classes, measure.description, name=name))
         if name in calibrated:
-            write_text(folder / f"{name}-calibration.tex", calibration_table(calibrations, models, name=name))
+            write_text(target / f"{name}-calibration.tex", calibration_table(calibrations, models, name=name))
 
 
-def export_cards(audit: ExportedAudit, folder: Path) -> None:
+def export_cards(
+    audit: AuditFolder, target: Path, *, title: str, measures: Mapping[str, NamedMeasure], stated: ExportSettings
+) -> None:
     """Write the evaluation of each model for the Hugging Face Hub into a folder.
 
     <threat>__<model>.md is the block of its card; <threat>__<model>.eval_results.yaml, of data that are on the Hub, the
     same numbers as results on a benchmark.
     """
-    summary = audit.folder.table("model_summary")
-    verdict = audit.folder.verdict()
-    hub_dataset = audit.dataset(verdict.dataset.name).hub
+    summary = audit.table("model_summary")
+    verdict = audit.verdict()
+    hub_dataset = stated.dataset(verdict.dataset.name).hub
     texts = model_cards(
         summary,
-        audit.measures,
-        audit=audit.folder.audit,
-        title=audit.title,
-        digest=read_identity(audit.folder.table_file("class_scores"))["dataset_digest"],
-        classes=audit.folder.table("class_scores")["class_index"].nunique(),
+        measures,
+        audit=audit.audit,
+        title=title,
+        digest=read_identity(audit.table_file("class_scores"))["dataset_digest"],
+        classes=audit.table("class_scores")["class_index"].nunique(),
         hub_dataset=hub_dataset,
         findings=[finding.sentence for finding in verdict.findings],
     )
     for model, text in texts.items():
-        write_text(folder / f"{model}.md", text)
+        write_text(target / f"{model}.md", text)
     if hub_dataset:
-        results = evaluation_results(summary, audit.measures, hub_dataset=hub_dataset, date=verdict.time)
+        results = evaluation_results(summary, measures, hub_dataset=hub_dataset, date=verdict.time)
         for model, text in results.items():
-            write_text(folder / f"{model}.eval_results.yaml", text)
+            write_text(target / f"{model}.eval_results.yaml", text)
 
 
-def export_datasets(audit: ExportedAudit, folder: Path, *, manifests: Sequence[str], samples: Sequence[str]) -> None:
-    """Write <dataset>/croissant.json and samples.csv of every dataset into a folder.
-
-    Parameters
-    ----------
-    audit : ExportedAudit
-    folder : Path
-    manifests, samples : sequence of path
-        Manifests of its datasets, and the tables of their samples.
-    """
+def export_datasets(target: Path, *, manifests: Sequence[str], samples: Sequence[str], stated: ExportSettings) -> None:
+    """Write <dataset>/croissant.json and samples.csv into a folder, of datasets by manifests and tables of samples."""
     for path_to_manifest, path_to_samples in zip(manifests, samples, strict=True):
         manifest = DatasetManifest.read(path_to_manifest)
         samples_table = read_table(path_to_samples, DATASET)
-        stated = audit.dataset(manifest.dataset)
-        write_croissant(folder / manifest.dataset, manifest, samples_table, stated=stated)
+        write_croissant(target / manifest.dataset, manifest, samples_table, stated=stated.dataset(manifest.dataset))
 
 
 def export_crate(
-    audit: ExportedAudit,
-    folder: Path,
+    audit: AuditFolder,
+    target: Path,
     *,
+    title: str,
+    stated: ExportSettings,
     config: PlainSettings,
     workflow: Sequence[str],
     workflow_folder: Path,
@@ -144,8 +108,12 @@ def export_crate(
 
     Parameters
     ----------
-    audit : ExportedAudit
-    folder : Path
+    audit : AuditFolder
+    target : Path
+    title : str
+        Heading of the audit.
+    stated : ExportSettings
+        What the configuration states of author, publisher, licence and datasets.
     config : mapping
         Configuration of the run, with what the command line changed.
     workflow : sequence of str
@@ -159,11 +127,11 @@ def export_crate(
     InputError
         For an audit whose files are not as the workflow wrote them: the crate gives each a digest of its own.
     """
-    require_unchanged_audit(audit.folder.path)
-    verdict = audit.folder.verdict_file
+    require_unchanged_audit(audit.path)
+    verdict = audit.verdict_file
     results = [str(verdict), *outputs]
     write_crate(
-        folder,
+        target,
         root=".",
         workflow=workflow,
         workflow_folder=workflow_folder,
@@ -171,50 +139,28 @@ def export_crate(
         inputs=inputs,
         outputs=results,
         steps=recorded_steps([*inputs, *results], root=Path(), workflow=workflow),
-        stated=audit.stated,
-        audit=audit.folder.audit,
-        title=audit.title,
-        sentence=audit.folder.verdict().sentence,
+        stated=stated,
+        audit=audit.audit,
+        title=title,
+        sentence=audit.verdict().sentence,
         finished=verdict.stat().st_mtime,
     )
-
-
-def export_audit(
-    audit: ExportedAudit,
-    *,
-    latex: Path,
-    cards: Path,
-    croissant: Path,
-    crate: Path,
-    datasets: Sequence[str],
-    samples: Sequence[str],
-    **run: Any,
-) -> None:
-    """Write all forms of an audit, each into a folder of its own; `run` are the keywords of `export_crate`."""
-    export_tables(audit, latex)
-    export_cards(audit, cards)
-    export_datasets(audit, croissant, manifests=datasets, samples=samples)
-    export_crate(audit, crate, **run)
 
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
         inputs, outputs, params = snakemake.input, snakemake.output, snakemake.params
-        exported = ExportedAudit(
-            folder=AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit),
+        audit = AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit)
+        measures = named_measures(params.measures)
+        stated = ExportSettings(**params.config["exports"])
+        export_tables(audit, Path(outputs.latex), measures=measures, fp_lambda=params.fp_lambda)
+        export_cards(audit, Path(outputs.cards), title=params.title, measures=measures, stated=stated)
+        export_datasets(Path(outputs.croissant), manifests=inputs.datasets, samples=inputs.samples, stated=stated)
+        export_crate(
+            audit,
+            Path(outputs.crate),
             title=params.title,
-            measures=named_measures(params.measures),
-            fp_lambda=params.fp_lambda,
-            stated=ExportSettings(**params.config["exports"]),
-        )
-        export_audit(
-            exported,
-            latex=Path(outputs.latex),
-            cards=Path(outputs.cards),
-            croissant=Path(outputs.croissant),
-            crate=Path(outputs.crate),
-            datasets=inputs.datasets,
-            samples=inputs.samples,
+            stated=stated,
             config=params.config,
             workflow=[os.path.relpath(path, params.workflow_folder) for path in inputs.workflow],
             workflow_folder=Path(params.workflow_folder),

@@ -51,3 +51,7 @@ class ExportSettings(Closed):
         ),
     )
     datasets: dict[Name, DatasetStatement] = Field({}, description="Where datasets are published, by their names here.")
+
+    def dataset(self, name: str) -> DatasetStatement:
+        """What is stated of a dataset."""
+        return self.datasets.get(name, DatasetStatement())
