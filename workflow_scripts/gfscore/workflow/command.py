@@ -154,62 +154,55 @@ def _parser() -> argparse.ArgumentParser:
         "audit", help="models and data of your own, audited", description=new_audit.DESCRIPTION, formatter_class=form
     )
     new_audit.add_options(audit)
+
     adjust = commands.add_parser(
         "adjust", help="a network with a remedy for weak classes", description=adjusting.DESCRIPTION,
         formatter_class=form,
     )  # fmt: skip
     adjusting.add_options(adjust)
+
     gate = commands.add_parser("gate", help="the verdict as an exit status", description=GATE, formatter_class=form)
     gate.set_defaults(run=_gate)
     gate.add_argument("audit", metavar="AUDIT")
     gate.add_argument("--junit", type=Path, metavar="FILE", help="the verdict as JUnit XML too, a test of each rule")
+
     compare = commands.add_parser(
         "compare", help="what changed between two audits", description=COMPARE, formatter_class=form
     )
-    _add_compare_options(compare)
-    bundle = commands.add_parser(
-        "bundle", help="an audit as one folder, to hand on", description=BUNDLE, formatter_class=form
-    )
-    _add_bundle_options(bundle)
-    verify = commands.add_parser(
-        "verify", help="check a folder that was handed on", description=VERIFY, formatter_class=form
-    )
-    _add_verify_options(verify)
-    return parser
-
-
-def _add_compare_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_compare)
-    parser.add_argument("earlier", metavar="EARLIER")
-    parser.add_argument("later", metavar="LATER")
-    parser.add_argument(
+    compare.set_defaults(run=_compare)
+    compare.add_argument("earlier", metavar="EARLIER")
+    compare.add_argument("later", metavar="LATER")
+    compare.add_argument(
         "--calibration", default="none", metavar="OBJECTIVE",
         help="scores at the temperature that this objective chose in both audits; by default at T = 1",
     )  # fmt: skip
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="every statistic, with its bounds, as CSV")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="classes, statistics and verdicts on one page")
+    compare.add_argument("--csv", type=Path, metavar="FILE", help="every statistic, with its bounds, as CSV")
+    compare.add_argument("--page", type=Path, metavar="FILE", help="classes, statistics and verdicts on one page")
 
-
-def _add_bundle_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_bundle)
-    parser.add_argument("audit", metavar="AUDIT")
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
+    bundle = commands.add_parser(
+        "bundle", help="an audit as one folder, to hand on", description=BUNDLE, formatter_class=form
+    )
+    bundle.set_defaults(run=_bundle)
+    bundle.add_argument("audit", metavar="AUDIT")
+    bundle.add_argument("--to", type=Path, metavar="FOLDER", help="new folder; by default results/bundles/AUDIT")
     parts = "; ".join(f"{part}: {description}" for part, description in PARTS.items())
-    parser.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=parts)
-    parser.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
+    bundle.add_argument("--with", dest="parts", nargs="+", choices=PARTS, default=[], metavar="PART", help=parts)
+    bundle.add_argument("--sign", type=Path, metavar="KEY", help="private key of SSH that signs statement.json")
 
-
-def _add_verify_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_verify)
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
-    parser.add_argument(
+    verify = commands.add_parser(
+        "verify", help="check a folder that was handed on", description=VERIFY, formatter_class=form
+    )
+    verify.set_defaults(run=_verify)
+    verify.add_argument("folder", type=Path, metavar="FOLDER")
+    verify.add_argument(
         "--require", nargs="+", choices=[*PARTS, "signature"], default=[], metavar="PART",
         help=f"refuse a folder in which one of these could not be checked: {', '.join(PARTS)}, signature",
     )  # fmt: skip
-    parser.add_argument(
+    verify.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="whose keys you trust, as ssh-keygen takes"
     )
-    parser.add_argument("--identity", metavar="NAME", help="who of these must have signed")
+    verify.add_argument("--identity", metavar="NAME", help="who of these must have signed")
+    return parser
 
 
 # ---- commands; what they compute with is imported late, so that the help is there at once ----
