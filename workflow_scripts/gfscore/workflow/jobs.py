@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import NO_ROOM, write_json
@@ -80,7 +80,8 @@ def logged_job(path_to_log: Path | str) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = _Log(path.open("wb"), encoding="utf-8", errors="backslashreplace", line_buffering=True)
     except OSError as error:
-        _fail(_described(error, path))
+        _report(_described(error, path), None)
+        raise SystemExit(1) from None
 
     # Not `with`: closing a log on a full disk raises, which would hide the original error.
     try:
@@ -89,12 +90,14 @@ def logged_job(path_to_log: Path | str) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:
         # Any exception after an interruption: interrupted libraries may raise their own.
         if not (interruptions or isinstance(error, KeyboardInterrupt)):
-            _fail(_described(error, path), log)
+            _report(_described(error, path), log)
+            raise SystemExit(1) from None
         _report(f"interrupted, see {path}; run the same command again to go on", log)
         # Shells expect an end by the signal. Python does so itself, but prints a traceback and runs exit handlers.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
-    _close(log)
+    with suppress(OSError):
+        log.close()
 
 
 def _record_interruptions() -> list[int]:
@@ -135,11 +138,6 @@ def _described(error: BaseException, path: Path) -> str:
     return traceback.format_exc()
 
 
-def _fail(message: str, log: TextIO | None = None) -> NoReturn:
-    _report(message, log)
-    raise SystemExit(1)
-
-
 def _report(message: str, log: TextIO | None) -> None:
     # stderr first, since a full disk may prevent writing the log. On a line of its own below that of a display.
     line_break = "\n" if os.environ.get(DISPLAYED) else ""
@@ -147,12 +145,8 @@ def _report(message: str, log: TextIO | None) -> None:
     if log is not None:
         with suppress(OSError):
             print(message, file=log)
-        _close(log)
-
-
-def _close(log: TextIO) -> None:
-    with suppress(OSError):
-        log.close()
+        with suppress(OSError):
+            log.close()
 
 
 # ---- wall time, CPU time, peak memory and GPU time ----

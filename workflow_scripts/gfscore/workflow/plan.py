@@ -161,18 +161,17 @@ class Run:
             entry = self.config["models"].get(zoo, {}).get(threat, {}).get(model)
             if entry is None:
                 entry = leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
-            offsets = self._offsets(zoo, entry) if entry["source"] == ADJUSTED else None
+            offsets = None
+            if entry["source"] == ADJUSTED:
+                settings = Adjusted.model_validate(entry)
+                original_threat, _, original = settings.of.partition("/")
+                offsets = PlannedOffsets(
+                    model=self._model(settings.choose_on, zoo, original_threat, original),
+                    settings=settings.choosing,
+                    measure=self.measures[settings.measure],
+                )
             self._models[key] = PlannedModel(ModelName(dataset, threat, model), zoo, entry, offsets)
         return self._models[key]
-
-    def _offsets(self, zoo: str, entry: PlainSettings) -> PlannedOffsets:
-        settings = Adjusted.model_validate(entry)
-        threat, _, model = settings.of.partition("/")
-        return PlannedOffsets(
-            model=self._model(settings.choose_on, zoo, threat, model),
-            settings=settings.choosing,
-            measure=self.measures[settings.measure],
-        )
 
     @cached_property
     def offset_choices(self) -> dict[str, PlannedOffsets]:
@@ -775,6 +774,11 @@ class PlannedAudit:
         """Settings of the tables."""
         settings = self.run.settings
         baseline = self.settings.corruption_baseline
+        tasks = []
+        for task in self.tasks:
+            models = [model.name.columns() for model in self.models_on(task)]
+            groups = self._groups_of(task)
+            tasks.append(TaskSettings(models=models, label_attribute=task.label_attribute, groups=groups))
         return TableSettings(
             intervals=settings.intervals,
             disparity=settings.disparity,
@@ -783,7 +787,7 @@ class PlannedAudit:
             calibration=self._temperature_search(),
             corruption_baseline=baseline and baseline.partition("/")[2],
             groups=self._groups_of(self.dataset),
-            tasks=[self._task_settings(task) for task in self.tasks],
+            tasks=tasks,
             label_error_rate=self.dataset.settings.label_error_rate,
             published=[model.published for model in self.models],
             methods=self.described_models(),
@@ -812,13 +816,6 @@ class PlannedAudit:
         if groups is None:
             return None
         return groups.model_copy(update={"positive": self.positive_class(task)})
-
-    def _task_settings(self, task: PlannedDataset) -> TaskSettings:
-        return TaskSettings(
-            models=[model.name.columns() for model in self.models_on(task)],
-            label_attribute=task.label_attribute,
-            groups=self._groups_of(task),
-        )
 
     def job_records(self) -> list[JobRecord]:
         """Every job of the audit that is about one model, and the file with its cost, in order."""

@@ -196,15 +196,12 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> None:
                 os.close(stream)
             running[process] = connection
         if sys.stdin in ready:
-            _remove(Path(listener.getsockname()))
+            path = Path(listener.getsockname())
+            path.unlink(missing_ok=True)
+            # The folder, once it is empty.
+            with suppress(OSError):
+                path.parent.rmdir()
             return
-
-
-def _remove(path: Path) -> None:
-    # A socket, and the folder with the last one.
-    path.unlink(missing_ok=True)
-    with suppress(OSError):
-        path.parent.rmdir()
 
 
 def _import_for(step: str, modules: Sequence[str]) -> None:

@@ -151,7 +151,6 @@ class Display:
         self.started = time.monotonic()
         self.failed = False
         self._plan_shown = False
-        self._planned: dict[str, int] = {}
         self._status: Status | None = None
         self._line_open = False
         self._ticks = 0
@@ -192,18 +191,14 @@ class Display:
 
     def _take_plan(self, stats: Mapping[str, int]) -> None:
         self.total = int(stats.get("total", 0))
-        self._planned = without(stats, ["total"])
-        if not self._plan_shown:
-            self._say(self._plan())
+        if self._plan_shown:
+            return
         self._plan_shown = True
-
-    def _plan(self) -> str:
         if self.dry:
-            counts = [f"{count} {name.replace('_', ' ')}" for name, count in self._planned.items()]
-            return f"{self.total} steps: {', '.join(counts)}"
-        if not self.total:
-            return ""
-        return f"{self.total} {'step' if self.total == 1 else 'steps'}"
+            counts = [f"{count} {name.replace('_', ' ')}" for name, count in without(stats, ["total"]).items()]
+            self._say(f"{self.total} steps: {', '.join(counts)}")
+        elif self.total:
+            self._say(f"{self.total} {'step' if self.total == 1 else 'steps'}")
 
     # ---- what is shown ----
 

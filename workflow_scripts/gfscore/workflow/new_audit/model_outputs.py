@@ -125,8 +125,13 @@ def _fitting_output(error: SeveralOutputs, model: NewModel, request: Request, cl
     fitting = []
     for output in error.outputs:
         outputs = output.classes(error.images)
-        if outputs is not None and _matches(model, classes, outputs, request):
-            fitting.append(output)
+        if outputs is None:
+            continue
+        try:
+            match_classes(model.labels, classes, outputs, option=request.labels, where=model.path)
+        except InputError:
+            continue
+        fitting.append(output)
     if len(fitting) == 1:
         return fitting[0]
     names = ", ".join(map(str, fitting or error.outputs))
@@ -135,14 +140,6 @@ def _fitting_output(error: SeveralOutputs, model: NewModel, request: Request, cl
         f"{model.path}: {fault} the logits of {len(classes)} classes: {names}; add --output with the name of the right "
         "one, or its place from 0 (make: OUTPUT=)"
     )
-
-
-def _matches(model: NewModel, classes: Sequence[str], outputs: int, request: Request) -> bool:
-    try:
-        match_classes(model.labels, classes, outputs, option=request.labels, where=model.path)
-    except InputError:
-        return False
-    return True
 
 
 # ---- probabilities in place of logits ----
