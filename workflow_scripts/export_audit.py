@@ -92,33 +92,41 @@ def export_datasets(target: Path, *, manifests: Sequence[str], samples: Sequence
         write_croissant(target / manifest.dataset, manifest, samples_table, stated=stated.dataset(manifest.dataset))
 
 
-def export_crate(
+def export_audit(
     audit: AuditFolder,
-    target: Path,
+    targets: Mapping[str, str],
     *,
     title: str,
-    stated: ExportSettings,
+    measures: Mapping[str, NamedMeasure],
+    fp_lambda: float,
     config: PlainSettings,
     workflow: Sequence[str],
     workflow_folder: Path,
+    datasets: Sequence[str],
+    samples: Sequence[str],
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> None:
-    """Write a Provenance Run Crate of the audit into a folder; its date is that of verdict.json.
+    """Write all forms of an audit; the date of the Provenance Run Crate is that of verdict.json.
 
     Parameters
     ----------
     audit : AuditFolder
-    target : Path
+    targets : mapping of str to path
+        Folders to write: latex, cards, croissant and crate.
     title : str
         Heading of the audit.
-    stated : ExportSettings
-        What the configuration states of author, publisher, licence and datasets.
+    measures : mapping of str to NamedMeasure
+        Measures by name.
+    fp_lambda : float
+        Lambda of FP.
     config : mapping
         Configuration of the run, with what the command line changed.
     workflow : sequence of str
         Files of the workflow, relative to its folder.
     workflow_folder : Path
+    datasets, samples : sequence of path
+        Manifests of the datasets, and the tables of their samples.
     inputs, outputs : sequence of str
         Manifests of data and models, and results besides the verdict, relative to the current folder.
 
@@ -127,11 +135,16 @@ def export_crate(
     InputError
         For an audit whose files are not as the workflow wrote them: the crate gives each a digest of its own.
     """
+    stated = ExportSettings(**config["exports"])
+    export_tables(audit, Path(targets["latex"]), measures=measures, fp_lambda=fp_lambda)
+    export_cards(audit, Path(targets["cards"]), title=title, measures=measures, stated=stated)
+    export_datasets(Path(targets["croissant"]), manifests=datasets, samples=samples, stated=stated)
+
     require_unchanged_audit(audit.path)
     verdict = audit.verdict_file
     results = [str(verdict), *outputs]
     write_crate(
-        target,
+        targets["crate"],
         root=".",
         workflow=workflow,
         workflow_folder=workflow_folder,
@@ -149,21 +162,18 @@ def export_crate(
 
 if __name__ == "__main__":
     with logged_job(snakemake.log[0]):
-        inputs, outputs, params = snakemake.input, snakemake.output, snakemake.params
-        audit = AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit)
-        measures = named_measures(params.measures)
-        stated = ExportSettings(**params.config["exports"])
-        export_tables(audit, Path(outputs.latex), measures=measures, fp_lambda=params.fp_lambda)
-        export_cards(audit, Path(outputs.cards), title=params.title, measures=measures, stated=stated)
-        export_datasets(Path(outputs.croissant), manifests=inputs.datasets, samples=inputs.samples, stated=stated)
-        export_crate(
-            audit,
-            Path(outputs.crate),
+        inputs, params = snakemake.input, snakemake.params
+        export_audit(
+            AuditFolder(Path(inputs.verdict).parent, snakemake.wildcards.audit),
+            dict(snakemake.output.items()),
             title=params.title,
-            stated=stated,
+            measures=named_measures(params.measures),
+            fp_lambda=params.fp_lambda,
             config=params.config,
             workflow=[os.path.relpath(path, params.workflow_folder) for path in inputs.workflow],
             workflow_folder=Path(params.workflow_folder),
+            datasets=inputs.datasets,
+            samples=inputs.samples,
             inputs=list(inputs.manifests),
             outputs=list(inputs.results),
         )
