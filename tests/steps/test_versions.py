@@ -235,7 +235,7 @@ DISTANCE_ATTACKS = [
     {"name": "carlini-wagner", "steps": 20, "binary_search_steps": 3, "step_size": 0.05},
 ]
 NEIGHBOURS = [{"family": "l2_ball", "eps": 0.5, "clip": False}, {"family": "gaussian", "sigma": 0.1, "clip": True}]
-NEIGHBOURS += [{"family": "corruption", "corruptions": ["shot_noise", "fog"], "severities": [2, 4], "clip": False}]
+NEIGHBOURS += [{"family": "corruption", "corruptions": ["shot_noise", "fog"], "severities": [2, 4]}]
 
 
 def variants():

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from scipy.stats import binom, norm
 from torch import nn
 
@@ -143,6 +144,14 @@ def test_every_sample_wrong_and_few_classes(classes):
     columns = measured([0.9, 0.8, 0.1], [0, 0, 1], network=Threshold(classes), reference="label")
     assert columns["state"].tolist() == ["not_robust"] * 3
     assert (columns["value"] == 0).all()
+
+
+def test_copies_of_corruptions_are_never_left_unclipped():
+    corrupted = {"family": "corruption", "corruptions": ["fog"]}
+    settings = KINDS["probabilistic"].settings
+    assert settings.model_validate({"perturbation": corrupted}).perturbation.clip
+    with pytest.raises(ValidationError, match="Input should be True"):
+        settings.model_validate({"perturbation": corrupted | {"clip": False}})
 
 
 def test_presets_and_tests_are_chosen_by_name():

@@ -49,7 +49,8 @@ class OneCorruption(Closed):
     family: Literal["corruption"]
     corruptions: Corruptions = Field(default_factory=lambda: list(PARAMETERS))
     severities: Severities = Field(default_factory=lambda: [1, 2, 3, 4, 5])
-    clip: Clip = True
+    # As image files are; a setting all the same, as it is part of the identity of tables.
+    clip: Annotated[Literal[True], Field(description="Corrupted copies are always clipped to [0, 1].")] = True
 
 
 Neighbours = LinfBall | L2Ball | Gaussian | OneCorruption
