@@ -150,10 +150,9 @@ def test_either_file_changed_is_refused_before_it_is_parsed(probed, name):
     "stored",
     [
         {"weight": torch.zeros(3)},
-        {"weight": torch.ones(3, 64, dtype=torch.bool), "bias": torch.zeros(3)},
-        {"weight": torch.ones(3, 64, dtype=torch.complex64), "bias": torch.zeros(3)},
+        {"weight": torch.zeros(3, 64)},
     ],
-    ids=["vector", "bool", "complex"],
+    ids=["vector", "no bias"],
 )
 def test_another_file_in_place_of_the_head_is_named(probed, stored):
     save_file(stored, probed / "head.safetensors")

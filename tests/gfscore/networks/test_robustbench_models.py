@@ -143,18 +143,12 @@ def incomplete(weights):
     return dict(list(weights.items())[1:])
 
 
-def masked(weights):
-    name = next(name for name in weights if name.endswith("weight"))
-    return weights | {name: weights[name] > 0}
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (renamed, "1 weights are missing"),
         (incomplete, "1 weights are missing"),
-        (reshaped, "size mismatch for .*torch.Size"),
-        (masked, "no real numbers.*delete it to download"),
+        (reshaped, "size mismatch for .*torch.Size.*delete it to download"),
         (lambda weights: list(weights.values()), ""),
         (lambda weights: {"state_dict": {}}, "weights are missing"),
     ],
@@ -163,32 +157,6 @@ def test_weights_that_do_not_fit_are_refused_with_file_and_model(tmp_path, damag
     save(tmp_path, MMA, damage(weights_of(MMA)))
     with pytest.raises(InputError, match=rf"Ding2020MMA\.pt: does not fit .*cifar10/L2/Ding2020MMA \(.*{message}"):
         open_saved(tmp_path, MMA)
-
-
-@pytest.mark.parametrize(
-    "key",
-    [MMA, ("imagenet", "Linf", "Debenedetti2022Light_XCiT-S12"), ("imagenet", "Linf", "Standard_R50")],
-    ids=["robustbench", "timm", "torchvision"],
-)
-@pytest.mark.parametrize("kind", [torch.bool, torch.complex64])
-def test_weights_that_are_no_real_numbers_are_refused_on_every_way_to_load(key, kind):
-    """torch would drop imaginary parts, and make 0 and 1 of a mask."""
-    content = weights_of(key)
-    name = next(name for name in content if name.endswith("weight"))
-    own = torch.nn.Module.load_state_dict
-    changed = content | {name: content[name].to(kind)}
-    if key[2] == "Standard_R50":
-        # As torchvision publishes them: the wrapper that normalises comes later.
-        from torchvision.models import resnet50
-
-        changed = dict(resnet50().state_dict())
-        name = "conv1.weight"
-        changed[name] = changed[name].to(kind)
-    with pytest.raises(
-        RuntimeError, match=r"1 weights are no real numbers, the first is .*weight \((bool|complex64)\)"
-    ):
-        robustbench_models.assemble("", **named(key), read=lambda _: changed)
-    assert torch.nn.Module.load_state_dict is own
 
 
 def test_a_checkpoint_without_its_wrapper_is_refused(tmp_path):

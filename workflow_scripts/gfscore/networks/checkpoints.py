@@ -20,7 +20,6 @@ from gfscore.core.mappings import without
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import type_name
 
 ALLOWED = {
     "argparse.Namespace": "the options of the training script, kept beside the weights",
@@ -271,13 +270,6 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     fitting = min(_without_prefixes(weights), key=lambda candidate: len(expected.keys() ^ candidate.keys()))
     _require_names(fitting, weights, expected, path)
     _require_shapes(fitting, expected, path)
-    changed = changed_by_loading(fitting, expected)
-    if changed:
-        stored_type = type_name(fitting[changed[0]].dtype)
-        raise InputError(
-            f"{path}: weights have another type than in the architecture: {_listed(changed)} ({stored_type}); save "
-            "them as floating-point numbers"
-        )
     try:
         network.load_state_dict(fitting, strict=False)
     # Architectures may override loading and raise anything.
@@ -287,30 +279,6 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
             "save them again with torch.save(model.state_dict(), ...)"
         ) from error
     return network
-
-
-def changed_by_loading(weights: Mapping[str, object], expected: Weights) -> list[str]:
-    """Names of the tensors whose values would change in loading: complex and boolean ones for real parameters.
-
-    Parameters
-    ----------
-    weights : mapping
-        State dict of a file.
-    expected : mapping
-        State dict of the network; names that only one of the two has are ignored.
-    """
-    changed = []
-    for name, value in weights.items():
-        if name not in expected or not isinstance(value, Tensor):
-            continue
-        # torch drops imaginary parts, and converts booleans to 0 and 1.
-        if value.is_complex():
-            differs = not expected[name].is_complex()
-        else:
-            differs = value.dtype == torch.bool and expected[name].dtype != torch.bool
-        if differs:
-            changed.append(name)
-    return changed
 
 
 def _require_names(fitting: Weights, weights: Weights, expected: Weights, path: Path | str) -> None:

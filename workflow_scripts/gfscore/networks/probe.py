@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.checkpoints import changed_by_loading, load_checkpoint, load_weights, weights_of
+from gfscore.networks.checkpoints import load_checkpoint, load_weights, weights_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.device_choice import threads_for
 from gfscore.networks.devices import device_of
@@ -76,9 +76,6 @@ def _read_layer(path: Path | str) -> nn.Linear:
         weights = load_file(path)
         classes, features = weights["weight"].shape
         layer = nn.Linear(features, classes)
-        changed = changed_by_loading(weights, layer.state_dict())
-        if changed:
-            raise TypeError(f"{changed[0]} holds {weights[changed[0]].dtype}")
         layer.load_state_dict(weights)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error

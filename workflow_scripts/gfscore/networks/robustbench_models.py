@@ -18,11 +18,10 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.core.names import shortened
 from gfscore.networks import leaderboard
-from gfscore.networks.checkpoints import Content, changed_by_loading, load_checkpoint
+from gfscore.networks.checkpoints import Content, load_checkpoint
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.compatibility import import_robustbench
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import type_name
 from gfscore.networks.outputs import class_count
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "imagenet": 1000}
@@ -141,17 +140,15 @@ def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read:
     name = name_in_timm(dataset, threat, model)
     if name:
         # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
-        with _refusing_conversions():
-            network = timm.create_model(
-                name,
-                num_classes=CLASSES[dataset],
-                pretrained=True,
-                pretrained_cfg_overlay={"state_dict": read(only_file)},
-            )
-            return network.eval()
+        network = timm.create_model(
+            name,
+            num_classes=CLASSES[dataset],
+            pretrained=True,
+            pretrained_cfg_overlay={"state_dict": read(only_file)},
+        )
+        return network.eval()
     with (
         _published_loading(read),
-        _refusing_conversions(),
         _constants_on_the_cpu(),
         _pretrained_from(lambda: read(only_file)),
     ):
@@ -215,22 +212,6 @@ def _published_loading(read: Reader) -> Iterator[None]:
         download_gdrive_new=lambda *_: None,
         _safe_load_state_dict=load_completely,
     ):
-        yield
-
-
-@contextmanager
-def _refusing_conversions() -> Iterator[None]:
-    # Refuses weights that loading would convert; RobustBench, timm and torchvision all use this method of torch.
-    published = nn.Module.load_state_dict
-
-    def load(network: nn.Module, state: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        changed = changed_by_loading(state, network.state_dict())
-        if changed:
-            number_type = type_name(state[changed[0]].dtype)
-            raise RuntimeError(f"{len(changed)} weights are no real numbers, the first is {changed[0]} ({number_type})")
-        return published(network, state, *arguments, **options)
-
-    with _replaced(nn.Module, load_state_dict=load):
         yield
 
 
