@@ -214,12 +214,6 @@ def test_torchs_own_average_of_weights_fits():
     assert same(network.state_dict(), averaged.module.state_dict())
 
 
-def test_weights_beside_those_of_the_network_are_named():
-    weights = {f"model.{name}": value for name, value in WEIGHTS.items()} | {"criterion.weight": torch.ones(2)}
-    with pytest.raises(InputError, match=r"fit under model\.\*, but the file also holds criterion\.weight; save"):
-        load_weights(nn.Sequential(nn.Linear(3, 2)), weights, "w.pt")
-
-
 def test_a_prefix_that_the_architecture_has_too_stays():
     network = nn.ModuleDict({"model": nn.ModuleDict({"0": nn.Linear(3, 2)})})
     weights = {f"model.{name}": value for name, value in WEIGHTS.items()}
@@ -252,20 +246,22 @@ def quantized(tensor):
 
 
 @pytest.mark.parametrize(
-    ("change", "kind"),
+    "change",
     [
-        (torch.Tensor.to_sparse, "sparse"),
-        (torch.Tensor.to_sparse_csr, "sparse"),
-        (lambda tensor: tensor.to("meta"), r"without values \(meta\)"),
-        (quantized, "quantized"),
-        (lambda tensor: torch.nested.nested_tensor([*tensor]), "nested"),
+        torch.Tensor.to_sparse,
+        torch.Tensor.to_sparse_csr,
+        lambda tensor: tensor.to("meta"),
+        quantized,
+        lambda tensor: torch.nested.nested_tensor([*tensor]),
     ],
+    ids=["sparse", "sparse rows", "meta", "quantized", "nested"],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_tensors_of_other_kinds_are_named(change, kind, tmp_path):
+def test_tensors_of_other_kinds_are_refused(change, tmp_path):
     torch.save({**WEIGHTS, "0.weight": change(WEIGHTS["0.weight"])}, tmp_path / "w.pt")
     # Some are refused when they are read, the others when they are to be used.
-    with pytest.raises(InputError, match=rf"w\.pt: (0\.weight is a tensor that is {kind}|damaged|refused)"):
+    message = r"w\.pt: (the weights cannot be loaded .*; save them again as dense tensors|nothing in it was run)"
+    with pytest.raises(InputError, match=message):
         content = load_checkpoint(PLAIN, tmp_path / "w.pt")
         load_weights(nn.Sequential(nn.Linear(3, 2)), weights_of(content, "w.pt", which="model"), "w.pt")
 

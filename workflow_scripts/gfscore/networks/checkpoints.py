@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.mappings import without
+from gfscore.core.names import shortened
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
 from gfscore.networks.model_source import Settings
@@ -262,38 +263,32 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     InputError
         Listing the first missing, unexpected and misshapen names, if they do not fit.
     """
-    for name, value in weights.items():
-        _require_plain(name, value, path)
     expected = network.state_dict()
     if COUNTER not in expected:
         weights = without(weights, [COUNTER])
     fitting = min(_without_prefixes(weights), key=lambda candidate: len(expected.keys() ^ candidate.keys()))
-    _require_names(fitting, weights, expected, path)
-    _require_shapes(fitting, expected, path)
+    _require_names(fitting, expected, path)
     try:
+        _require_shapes(fitting, expected, path)
         network.load_state_dict(fitting, strict=False)
-    # Architectures may override loading and raise anything.
+    except InputError:
+        raise
+    # torch refuses tensors that are not dense numbers, and architectures may override loading and raise anything.
     except Exception as error:
+        # torch names the tensor and the reason below its first line.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: the weights cannot be loaded into the architecture ({type(error).__name__}: {str(error)[:200]}); "
-            "save them again with torch.save(model.state_dict(), ...)"
+            f"{path}: the weights cannot be loaded into the architecture ({shortened(reason, 400)}); "
+            "save them again as dense tensors of numbers, with torch.save(model.state_dict(), ...)"
         ) from error
     return network
 
 
-def _require_names(fitting: Weights, weights: Weights, expected: Weights, path: Path | str) -> None:
+def _require_names(fitting: Weights, expected: Weights, path: Path | str) -> None:
     # torch before 0.4.1 did not store num_batches_tracked, which evaluation does not use.
     needed = [name for name in expected if not name.endswith("num_batches_tracked")]
     missing = [name for name in needed if name not in fitting]
     unexpected = [name for name in fitting if name not in expected]
-    if missing:
-        prefix = _prefix_of_all(weights, needed)
-        if prefix:
-            outside = [name for name in weights if not str(name).startswith(prefix)]
-            raise InputError(
-                f"{path}: the weights fit under {prefix}*, but the file also holds {_listed(outside)}; save only the "
-                "state dict of the network"
-            )
     if missing or unexpected:
         raise InputError(
             f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
@@ -314,22 +309,6 @@ def _require_shapes(fitting: Weights, expected: Weights, path: Path | str) -> No
         )
 
 
-def _require_plain(name: str, value: Tensor, path: Path | str) -> None:
-    if value.is_nested:
-        kind = "nested"
-    elif value.is_quantized:
-        kind = "quantized"
-    elif value.is_meta:
-        kind = "without values (meta)"
-    elif value.layout != torch.strided:
-        kind = "sparse"
-    else:
-        return
-    raise InputError(
-        f"{path}: {str(name)[:80]} is a tensor that is {kind}; save the weights as dense tensors of numbers"
-    )
-
-
 def _without_prefixes(weights: Weights) -> Iterator[Weights]:
     # DataParallel (module.), torch.compile (_orig_mod.) and other wrappers prefix all names.
     yield weights
@@ -339,17 +318,6 @@ def _without_prefixes(weights: Weights) -> Iterator[Weights]:
             return
         weights = {str(name).partition(".")[2]: value for name, value in weights.items()}
         yield weights
-
-
-def _prefix_of_all(weights: Weights, needed: Sequence[str]) -> str:
-    # First prefix, in the order of the file, under which all needed names are; empty without one.
-    for name in weights:
-        if not str(name).endswith(needed[0]):
-            continue
-        prefix = str(name).removesuffix(needed[0])
-        if prefix and all(prefix + needed_name in weights for needed_name in needed):
-            return prefix
-    return ""
 
 
 def _keys(content: Content) -> str:
