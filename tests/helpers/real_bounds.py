@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from gfscore.attacks.autoattack import VERSIONS
+from gfscore.attacks.autoattack import MEMBERS
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
 from gfscore.measures.minimal import Minimal
@@ -36,7 +36,7 @@ LARGEST, STEPS = 3 * EPS, 4
 LENGTHS = {"steps": 30, "targets": 9, "queries": 300}
 PARTS = [
     {"name": "pgd", "steps": 20, "step_size": EPS / 8, "restarts": 2},
-    *({name: LENGTHS.get(name, value) for name, value in part.items()} for part in VERSIONS["standard"]),
+    *({name: LENGTHS.get(name, value) for name, value in part.items()} for part in MEMBERS),
 ]
 
 

@@ -10,13 +10,12 @@ every image stays to the last step, see gfscore.attacks.batch_pgd.
 import math
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, LESS_LIKELY_ON_AVERAGE, OUT_OF_FIRST_PLACE, Goal
+from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, OUT_OF_FIRST_PLACE, Goal
 from gfscore.attacks.gradient_ascent import SHORTEST, Ball, per_image, project, steepest
 from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
 from gfscore.statistics.draws import Draws
@@ -130,7 +129,6 @@ def auto_pgd(
     steps: int,
     restarts: int,
     goal: Goal,
-    gradient_samples: int = 1,
 ) -> tuple[Tensor, Tensor]:
     """Auto-PGD: gradient ascent with momentum whose step size follows the progress of each image.
 
@@ -142,8 +140,6 @@ def auto_pgd(
         Random starts, on the sphere.
     goal : Goal
         Loss that ascends.
-    gradient_samples : int
-        Passes that are averaged for every gradient, for networks that draw random numbers themselves.
 
     Returns
     -------
@@ -158,24 +154,12 @@ def auto_pgd(
     for restart in range(restarts):
         if len(search.standing) == 0:
             break
-        _ascend(
-            network,
-            images,
-            labels,
-            search,
-            ball=ball,
-            draws=draws.stream(restart),
-            steps=steps,
-            gradient_samples=gradient_samples,
-        )
+        _ascend(network, images, labels, search, ball=ball, draws=draws.stream(restart), steps=steps)
     return search.result
 
 
-def auto_pgd_on_cross_entropy(*batch: Any, gradient_samples: int = 1, **settings: Any) -> tuple[Tensor, Tensor]:
-    """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient wherever a single pass makes one."""
-    goal = LESS_LIKELY if gradient_samples == 1 else LESS_LIKELY_ON_AVERAGE
-    return auto_pgd(*batch, goal=goal, gradient_samples=gradient_samples, **settings)
-
+auto_pgd_on_cross_entropy = partial(auto_pgd, goal=LESS_LIKELY)
+"""Auto-PGD on the cross-entropy, in the form of it that keeps its gradient."""
 
 auto_pgd_on_logits_ratio = partial(auto_pgd, goal=OUT_OF_FIRST_PLACE)
 """Auto-PGD on the difference of logits ratio; needs K >= 3."""
@@ -207,7 +191,7 @@ def auto_pgd_targeted(
         if len(search.standing) == 0:
             break
         aims = torch.stack([labels, rivals[:, rank]], dim=1)
-        _ascend(network, images, aims, search, ball=ball, draws=draws.stream(rank), steps=steps, gradient_samples=1)
+        _ascend(network, images, aims, search, ball=ball, draws=draws.stream(rank), steps=steps)
     return search.result
 
 
@@ -237,13 +221,12 @@ def _ascend(
     ball: Ball,
     draws: Draws,
     steps: int,
-    gradient_samples: int,
 ) -> None:
     # One run of Auto-PGD on the standing images.
     x, y = images[search.standing], aims[search.standing]
     start = _on_sphere(x, draws[search.standing], ball=ball)
     climb = _Climb.begin(x, y, start, radius=ball["eps"])
-    climb = climb.look(network, search, gradient_samples)
+    climb = climb.look(network, search)
     climb.best_loss = climb.judged_loss = climb.loss
     climb.best_gradient = climb.gradient
 
@@ -253,7 +236,7 @@ def _ascend(
         if len(climb.images) == 0:
             return
         climb.move(ball, momentum=MOMENTUM if step > 1 else 1.0)
-        climb = climb.look(network, search, gradient_samples)
+        climb = climb.look(network, search)
         climb.compare()
         if step in judge_at:
             climb.judge(steps=step - judged)
@@ -300,18 +283,11 @@ class _Climb:
             just_halved=torch.ones_like(zeros, dtype=torch.bool),
         )
 
-    def look(self, network: Module, search: Search, samples: int) -> "_Climb":
-        # Loss and gradient at the points, averaged over passes; what goes on, without the images that were fooled.
-        logits, loss, gradient = ascent(network, self.points, self.aims, search.goal)
-        for _ in range(samples - 1):
-            logits, sample_loss, sample_gradient = ascent(network, self.points, self.aims, search.goal)
-            loss = loss + sample_loss
-            gradient = gradient + sample_gradient
-        search.spend(samples)
-
+    def look(self, network: Module, search: Search) -> "_Climb":
+        # Loss and gradient at the points; what goes on, without the images that were fooled.
         self.previous_loss = self.loss
-        self.loss = loss / samples
-        self.gradient = gradient / samples
+        logits, self.loss, self.gradient = ascent(network, self.points, self.aims, search.goal)
+        search.spend(1)
         keep = search.note(self.points, logits, self.aims)
         if keep is None:
             return self

@@ -105,12 +105,12 @@ def attack_passes(arguments: Mapping[str, Any]) -> float:
     ----------
     arguments : mapping
         Arguments of the attack's function by name. Counted are steps or queries, and how often the attack searches:
-        restarts, targets, binary_search_steps, gradient_samples.
+        restarts, targets, binary_search_steps.
     """
     if "queries" in arguments:
         return float(arguments["queries"])
     passes = 3.0 * arguments.get("steps", 1)
-    for repeated in ("restarts", "targets", "binary_search_steps", "gradient_samples"):
+    for repeated in ("restarts", "targets", "binary_search_steps"):
         passes *= arguments.get(repeated) or 1
     return passes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gfscore.attacks.gradient_ascent import correct, cross_entropy, misclassified
+from gfscore.attacks.gradient_ascent import correct, misclassified
 
 TINY = 1e-12
 """Added to the denominator of a ratio of differences of logits, which may be 0."""
@@ -120,8 +120,6 @@ def logit_of(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 LESS_LIKELY = Goal(lead_of_others, misclassified)
-LESS_LIKELY_ON_AVERAGE = Goal(cross_entropy, misclassified)
-"""For a loss averaged over passes of a randomised network: its shape decides the direction of the mean gradient."""
 OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
 AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, label_lost)
 """Towards a target, until any wrong class is predicted."""
