@@ -7,7 +7,6 @@ models, robustbench 1.1.1 as surveyed by studies/survey_robustbench.py.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -32,22 +31,16 @@ class Listing:
 
     Attributes
     ----------
-    dataset, threat, model, architecture, venue : str
+    dataset, threat, model, architecture : str
         As listed.
-    clean_accuracy, autoattack_accuracy, corruption_accuracy : float or None
-        Fractions; None if not listed.
-    external_accuracy : float or None
-        The result of a stronger attack, by which the leaderboard ranks if there is one.
-    eps : str
-        The radius as listed: "8/255", "0.5", or empty.
+    clean_accuracy : float
+        A fraction.
+    autoattack_accuracy : float or None
+        A fraction; None if not listed.
     status, reason : str
         "supported" or what is missing, and why.
     loading : str
         "robustbench" (its own procedure), "ensemble" (the same, one file per member), "timm" or "torchvision".
-    preprocessing : str
-        Of the published accuracy.
-    image_side : int or None
-        Pixels, of the published accuracy.
     files : tuple of str
         URLs of the `checkpoint_files`, in the same order.
     """
@@ -58,15 +51,9 @@ class Listing:
     architecture: str
     clean_accuracy: float
     autoattack_accuracy: float | None
-    external_accuracy: float | None
-    corruption_accuracy: float | None
-    eps: str
-    venue: str
     status: str
     reason: str
     loading: str
-    preprocessing: str
-    image_side: int | None
     files: tuple[str, ...]
 
     @property
@@ -207,38 +194,25 @@ def _table() -> dict[tuple[str, str, str], Listing]:
     table = {}
     for row in _rows("robustbench_leaderboard.csv"):
         key = (row["dataset"], row["threat_model"], row["model"])
-        table[key] = _listing(row, support[key])
+        autoattack = row["autoattack_accuracy_pct"]
+        table[key] = Listing(
+            dataset=row["dataset"],
+            threat=row["threat_model"],
+            model=row["model"],
+            architecture=row["architecture"],
+            clean_accuracy=_fraction(row["clean_accuracy_pct"]),
+            autoattack_accuracy=_fraction(autoattack) if autoattack else None,
+            status=support[key]["status"],
+            reason=support[key]["reason"],
+            loading=support[key]["loading"],
+            files=tuple(support[key]["files"].split()),
+        )
     return table
-
-
-def _listing(row: Mapping[str, str], support: Mapping[str, str]) -> Listing:
-    return Listing(
-        dataset=row["dataset"],
-        threat=row["threat_model"],
-        model=row["model"],
-        architecture=row["architecture"],
-        clean_accuracy=_fraction(row["clean_accuracy_pct"]),
-        autoattack_accuracy=_optional_fraction(row["autoattack_accuracy_pct"]),
-        external_accuracy=_optional_fraction(row["external_robust_accuracy_pct"]),
-        corruption_accuracy=_optional_fraction(row["corruptions_accuracy_pct"]),
-        eps=row["eps"],
-        venue=row["venue"],
-        status=support["status"],
-        reason=support["reason"],
-        loading=support["loading"],
-        preprocessing=support["preprocessing"],
-        image_side=int(support["image_side"]) if support["image_side"] else None,
-        files=tuple(support["files"].split()),
-    )
 
 
 def _fraction(percent: str) -> float:
     # Rounded, so that 65.04 becomes 0.6504, not 0.6504000000000001.
     return round(float(percent) / 100, 6)
-
-
-def _optional_fraction(percent: str) -> float | None:
-    return _fraction(percent) if percent else None
 
 
 def _rows(name: str) -> list[dict[str, str]]:
