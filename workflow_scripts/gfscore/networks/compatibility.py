@@ -75,9 +75,8 @@ def mend_torchvision() -> None:
 def import_robustbench() -> ModuleType:
     """The robustbench module 1.1.1, on machines with or without a GPU; without network access.
 
-    Problem: it imports `pkg_resources`, which setuptools removed in release 81, for one file name; and `autoattack`,
-    whereas its dependency installs this module as `pyautoattack`. Workaround: stand-ins for these modules during the
-    import. They can be removed when RobustBench reads its file through importlib.resources and imports `pyautoattack`.
+    Problem: it imports `autoattack`, whereas its dependency installs this module as `pyautoattack`. Workaround: a
+    stand-in for this module during the import. It can be removed when RobustBench imports `pyautoattack`.
 
     Raises
     ------
@@ -133,9 +132,7 @@ def _compiled_library_loads() -> bool:
 @contextmanager
 def _stand_ins() -> Iterator[None]:
     modules = {}
-    if not _exists("pkg_resources"):
-        modules["pkg_resources"] = _pkg_resources()
-    if not _exists("autoattack"):
+    if "autoattack" not in sys.modules and find_spec("autoattack") is None:
         version_of("pyautoattack")
         for name in ("autoattack", "autoattack.state"):
             modules[name] = import_module(f"py{name}")
@@ -146,16 +143,3 @@ def _stand_ins() -> Iterator[None]:
         # Other packages import these names to detect what is installed.
         for name in modules:
             del sys.modules[name]
-
-
-def _exists(module: str) -> bool:
-    return module in sys.modules or find_spec(module) is not None
-
-
-def _pkg_resources() -> ModuleType:
-    def resource_filename(module: str, name: str) -> str:
-        return str(Path(str(sys.modules[module].__file__)).parent / name)
-
-    stand_in: Any = ModuleType("pkg_resources", "The one function of pkg_resources that RobustBench calls.")
-    stand_in.resource_filename = resource_filename
-    return stand_in
