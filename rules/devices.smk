@@ -62,9 +62,7 @@ def percent_of_gpu(wildcards, input):
 
 def gpus_of_model(wildcards, input):
     """GPUs that a job asks a cluster for; none where it runs on the CPU."""
-    if job_device(wildcards, input).device == "cpu":
-        return 0
-    return plan.measures[wildcards.measure].kind.gpu if wildcards.get("measure") else 1
+    return 0 if job_device(wildcards, input).device == "cpu" else 1
 
 
 def cores_beside_gpu(wildcards):

@@ -39,7 +39,7 @@ class NamedMeasure:
 
     @cached_property
     def description(self) -> Measure:
-        """Range, unit, title and direction of the measure."""
+        """Range, unit, title and meaning of the measure."""
         return self.kind.describe(self.settings)
 
     @property

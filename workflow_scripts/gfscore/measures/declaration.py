@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -94,8 +94,6 @@ class Measure:
     test: SequentialTest | None = None
     several_copies: bool = False
     undecided: bool = False
-
-    direction: ClassVar[int] = 1
 
     @property
     def error_rate(self) -> float:
@@ -194,8 +192,6 @@ class Kind(Generic[S]):
     """Memory of a job for one (model, dataset), in megabytes."""
     runtime: int = 480
     """Minutes of a job."""
-    gpu: int = 1
-    """GPUs of a job."""
 
     @property
     def module(self) -> str:
