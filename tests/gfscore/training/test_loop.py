@@ -8,10 +8,9 @@ from torch import nn
 from gfscore.attacks.batch_pgd import survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
-from gfscore.networks.training_settings import Attack, Ball, Steps
+from gfscore.networks.training_settings import Attack
 from gfscore.training import loop
 from gfscore.training.loop import describe_training, train_classifier, training_settings
-from gfscore.training.objectives import threat_of
 from helpers.trainings import small_training
 
 NAMES = [str(digit) for digit in range(10)]
@@ -122,13 +121,9 @@ def test_settings_that_no_method_has_are_refused(changes):
         training_settings(small_training("TRADES").model_dump() | changes)
 
 
-def test_bad_arguments_and_threats_are_named(colours):
+def test_bad_arguments_are_named(colours):
     with pytest.raises(InputError, match="no argument 'widht'; it knows width, pool"):
         train(*colours, "ERM", arguments={"widht": 3})
-    with pytest.raises(InputError, match=r"needs threat\.norm"):
-        threat_of(Ball(eps=0.1))
-    with pytest.raises(InputError, match=r"needs threat\.step_size"):
-        threat_of(Steps(norm="l2", eps=0.1))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

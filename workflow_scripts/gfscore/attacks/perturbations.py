@@ -6,6 +6,7 @@ tensors (n, C, H, W) in [0, 1]; the numbers are on their device.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
@@ -14,14 +15,10 @@ from torch import Generator, Tensor
 from gfscore.attacks.search import random_in_ball
 from gfscore.core.errors import InputError
 from gfscore.images.corruptions.catalogue import corrupt
-from gfscore.images.corruptions.parameters import parameters_of
 from gfscore.statistics.draws import Draws, RowGenerators
 
 Draw = Callable[[Tensor, Tensor, Draws], Tensor]
 """draw(images, labels, draws) -> images of the same shape."""
-
-ANY_SIZE = 32
-"""Height and width for which the names of corruptions are checked; their parameters do not matter there."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +128,7 @@ def one_corruption(*, corruptions: Sequence[str], severities: Sequence[int]) -> 
     A corruption that draws nothing at random (brightness, contrast, a blur) has a single outcome at each severity, so a
     family of it alone has p of 0 or 1.
     """
-    pairs = []
-    for name in corruptions:
-        for severity in severities:
-            # Unknown ones are refused before anything is drawn.
-            parameters_of(name, severity, ANY_SIZE)
-            pairs.append((name, severity))
+    pairs = list(product(corruptions, severities))
     if not pairs:
         raise InputError("perturbation corruption: name at least one corruption and one severity")
 

@@ -13,7 +13,6 @@ from torch.nn import Module
 
 from gfscore.attacks.batch_pgd import batch_pgd
 from gfscore.attacks.gradient_ascent import correct, cross_entropy
-from gfscore.core.errors import InputError
 from gfscore.networks.training_settings import Ball, OneStep, Steps, Training, training_methods
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -192,15 +191,13 @@ def make_objective(settings: Training, setup: Setup) -> Objective:
 
 
 def threat_of(settings: Ball | None) -> Threat:
-    """Threat by the settings of a method; none of size 0 for a method without. InputError for a missing value."""
+    """Threat by the complete settings of a method; none of size 0 for a method without."""
     if settings is None:
         return Threat()
-    if settings.norm is None or settings.eps is None:
-        raise InputError("this training method needs threat.norm and threat.eps; add them to the model's entry")
+    assert settings.norm is not None and settings.eps is not None
     if not isinstance(settings, OneStep):
         return Threat(settings.norm, settings.eps)
-    if settings.step_size is None:
-        raise InputError("this training method needs threat.step_size; add it to the model's entry")
+    assert settings.step_size is not None
     steps = settings.steps if isinstance(settings, Steps) else 1
     return Threat(settings.norm, settings.eps, settings.step_size, steps)
 

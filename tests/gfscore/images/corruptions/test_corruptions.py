@@ -84,6 +84,14 @@ def test_other_sizes_scale_lengths_only():
     assert set(LENGTHS) < set(PARAMETERS)
 
 
+def test_unknown_corruptions_and_severities_are_refused():
+    with pytest.raises(InputError, match="'rain' is unknown"):
+        parameters_of("rain", 1, 32)
+    for severity in (0, 6):
+        with pytest.raises(InputError, match=f"severity {severity} of snow is unknown"):
+            parameters_of("snow", severity, 32)
+
+
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_noise_has_the_published_strength(severity):
     grey = np.full((20, 3, 32, 32), 0.5, dtype=np.float32)

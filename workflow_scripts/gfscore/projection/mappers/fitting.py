@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
-from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.errors import InputError
 from gfscore.core.files import atomic
 from gfscore.core.mappings import only
 from gfscore.images.manifests import Manifest, open_described
@@ -106,10 +106,8 @@ def build_mapper(
     Raises
     ------
     InputError
-        For an unknown kind and for smaller images.
+        For smaller images.
     """
-    if kind not in mapper_kinds():
-        raise InputError(unknown_name("kind of mapper", kind, mapper_kinds()))
     channels, height, width = image_shape
     if min(height, width) < SMALLEST_SIDE:
         raise InputError(f"mapper kind {kind!r} needs images of at least 8x8 pixels, got {height}x{width}")
