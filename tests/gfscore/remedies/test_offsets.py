@@ -56,10 +56,10 @@ def lowering(logits, labels, by):
     return attack
 
 
-def searched(logits, labels, *, by=0.5, attack=None, step=1.0, **settings):
+def searched(logits, labels, *, by=0.5, attack=None, **settings):
     seen = SeenPoints(logits, labels)
     attack = attack or lowering(logits, labels, by)
-    return search_offsets(attack, seen, settings=OffsetSettings(**{"most_loss": None, **settings}), step=step)
+    return search_offsets(attack, seen, settings=OffsetSettings(**{"most_loss": None, **settings}))
 
 
 @pytest.mark.parametrize("objective", ["worst_class", "rdi"])
@@ -113,9 +113,11 @@ def test_search_that_gets_worse_returns_and_halves_its_steps():
     assert not choice.offsets.any()
 
 
-def test_steps_that_are_far_too_long_lead_nowhere_else():
+def test_steps_that_are_far_too_long_lead_nowhere_else(monkeypatch):
     labels, logits = two_classes((2.0, 0.5), (1.0, 1.5), n=2000)
-    usual, long = searched(logits, labels), searched(logits, labels, step=200)
+    usual = searched(logits, labels)
+    monkeypatch.setattr("gfscore.remedies.offsets.FIRST_STEP", 200.0)
+    long = searched(logits, labels)
     worst = usual.trail[usual.chosen].merit
     assert long.trail[long.chosen].merit.value == pytest.approx(worst.value, abs=worst.standard_error)
 

@@ -198,9 +198,9 @@ def carlini_wagner(
     *,
     norm: str,
     largest_distance: float,
-    steps: int = 600,
-    binary_search_steps: int = 9,
-    step_size: float = 0.01,
+    steps: int,
+    binary_search_steps: int,
+    step_size: float,
 ) -> tuple[Tensor, Tensor]:
     """Carlini and Wagner's l2 attack, by foolbox: Adam on squared distance plus c times the margin, c searched.
 
@@ -236,7 +236,7 @@ def carlini_wagner(
 
 
 def nearest_fab(
-    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int = 100
+    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack, untargeted, by pyautoattack: one gradient per class and step.
 

@@ -17,6 +17,16 @@ from gfscore.attacks.search import gradient_of
 START_STEPS = 10
 """DeepFool steps before FMN; on robust and undefended CIFAR-10 networks four suffice for most images."""
 
+CANDIDATES = 10
+"""Classes that DeepFool considers, the true one among them."""
+
+SHRINK = 0.05
+"""Share by which FMN's radius changes, annealed by a cosine."""
+
+FIRST_STEP = 1.0
+LAST_STEP = 0.05
+"""Step sizes of FMN in units of the radius, annealed by a cosine from the first to the last."""
+
 LEAST_ANNEALING = 0.02
 """Share of the change of FMN's radius that remains at the last step."""
 
@@ -34,7 +44,6 @@ def deepfool(
     norm: str,
     largest_distance: float,
     steps: int = 50,
-    candidates: int = 10,
     overshoot: float = 0.02,
 ) -> tuple[Tensor, Tensor]:
     """DeepFool: steps to the nearest class boundary of the linearised network, until the true class has lost.
@@ -53,8 +62,6 @@ def deepfool(
         Does not limit the search.
     steps : int
         Gradient steps, each with a gradient for every class considered.
-    candidates : int
-        Classes that are considered, the true one among them.
     overshoot : float
         Share by which a step is longer than the linear model needs.
 
@@ -73,9 +80,7 @@ def deepfool(
     for _ in range(steps):
         if len(active) == 0:
             break
-        move, still_right = _to_linear_boundary(
-            network, points[active], labels[active], norm=norm, rivals=candidates - 1
-        )
+        move, still_right = _to_linear_boundary(network, points[active], labels[active], norm=norm)
         passes[active] += 1
         # Not by the mask itself, for each use of which a GPU would have to be waited for.
         keep = still_right.nonzero().flatten()
@@ -85,21 +90,12 @@ def deepfool(
 
 
 def fmn(
-    network: Module,
-    images: Tensor,
-    labels: Tensor,
-    *,
-    norm: str,
-    largest_distance: float,
-    steps: int = 100,
-    shrink: float = 0.05,
-    first_step: float = 1.0,
-    last_step: float = 0.05,
+    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Fast minimum-norm attack, started where DeepFool crosses the boundary.
 
     Gradient steps on the margin within a ball whose radius follows the boundary: it is the linearised distance until
-    the first success, then shrinks by a share `shrink` after a success and grows by it after a failure. The start
+    the first success, then shrinks by a share after a success and grows by it after a failure. The start
     brings in boundaries to other classes than the second most likely one, where gradients of the margin alone do not
     lead.
 
@@ -115,10 +111,6 @@ def fmn(
         The radius never exceeds it.
     steps : int
         FMN's own steps; START_STEPS of DeepFool precede them.
-    shrink : float
-        Share by which the radius changes, annealed by a cosine.
-    first_step, last_step : float
-        Step sizes in units of the radius, annealed by a cosine from the first to the last.
 
     Returns
     -------
@@ -139,7 +131,7 @@ def fmn(
     distance = torch.full((len(images),), math.inf, device=images.device)
     for step in range(steps):
         annealed = (1 + math.cos(math.pi * step / steps)) / 2
-        share = shrink * max(annealed, LEAST_ANNEALING)
+        share = SHRINK * max(annealed, LEAST_ANNEALING)
         points = images + difference
         logits, margin, gradient = _margin(network, points, labels)
 
@@ -154,7 +146,7 @@ def fmn(
         radius = torch.where(adversarial, distance * (1 - share), grown.minimum(distance))
         radius = radius.clamp_max(largest_distance)
 
-        step_size = radius * (last_step + (first_step - last_step) * annealed)
+        step_size = radius * (LAST_STEP + (FIRST_STEP - LAST_STEP) * annealed)
         along = per_image(step_size * _scale(gradient, norm), images)
         difference = difference.addcmul(along, gradient, value=-1)
         # Clipping shortens what was scaled to the sphere; once more makes up for most of it.
@@ -231,14 +223,12 @@ def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Te
     return logits.detach(), margin, gradient
 
 
-def _to_linear_boundary(
-    network: Module, points: Tensor, labels: Tensor, *, norm: str, rivals: int
-) -> tuple[Tensor, Tensor]:
+def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm: str) -> tuple[Tensor, Tensor]:
     # The shortest move to a boundary of the linearised network, and which points still are on the right side.
     points = points.detach().requires_grad_()
     logits = network(points)
     label_logits, other_logits = _label_and_others(logits, labels)
-    rival_logits, classes = other_logits.topk(min(rivals, logits.shape[1] - 1), dim=1)
+    rival_logits, classes = other_logits.topk(min(CANDIDATES, logits.shape[1]) - 1, dim=1)
 
     # One slice per rival, so that all else is computed once and not once per rival; little against what the gradients
     # themselves take.

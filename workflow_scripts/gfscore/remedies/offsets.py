@@ -244,9 +244,7 @@ def choose_offsets(
         return search_offsets(attacked.attack_with_offsets, seen, settings=settings)
 
 
-def search_offsets(
-    attack: AttackWithOffsets, seen: SeenPoints, *, settings: OffsetSettings, step: float = FIRST_STEP
-) -> ChosenOffsets:
+def search_offsets(attack: AttackWithOffsets, seen: SeenPoints, *, settings: OffsetSettings) -> ChosenOffsets:
     """Search offsets in rounds of attack and adjustment.
 
     A round attacks the images that no point found so far misclassifies under its offsets. Whether a round is better
@@ -262,8 +260,6 @@ def search_offsets(
         The undisturbed images; the ends of all attacks are added.
     settings : OffsetSettings
         Objective and rounds.
-    step : float
-        Length of the first steps, in median margins of the logits per unit of robust accuracy.
 
     Returns
     -------
@@ -271,6 +267,7 @@ def search_offsets(
         Of the rounds whose merit is within one standard error of the best, the one with the smallest norm.
     """
     proposal: NDArray[np.float64] | None = np.zeros(seen.classes)
+    step = FIRST_STEP
     attacks: list[_AttackRecord] = []
     rounds: list[Round] = []
     while proposal is not None:

@@ -62,7 +62,6 @@ def write_adjusted(
     target: Path | str,
     *,
     images: Images,
-    path: Path | str | None = None,
     overwrite: bool = False,
 ) -> AdjustedModel:
     """Write a model whose logits have offsets, in the format that it came in.
@@ -80,8 +79,6 @@ def write_adjusted(
         The main file to write; of a folder of timm or transformers, its model.safetensors.
     images : ndarray of float32
         Images (n, C, H, W) of the data in [0, 1].
-    path : Path or str, optional
-        Replaces the path of the manifest.
     overwrite : bool
         Whether files that stand there are replaced.
 
@@ -92,7 +89,7 @@ def write_adjusted(
         would give other logits, and for files that stand there. Nothing is left behind.
     """
     target = Path(target)
-    path = path or manifest["path"]
+    path = manifest["path"]
     source = model_sources()[manifest.get("source", "trained")]
     require_free(target, overwrite=overwrite)
     if not source.adjusted_by:
