@@ -1,7 +1,6 @@
 """Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network
+from gfscore.networks.batches import computed_ahead
 from gfscore.networks.devices import out_of_memory, require_device
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
@@ -29,9 +29,6 @@ from gfscore.training.recipe import Trainer, seeded
 
 IN_MEMORY_BYTES = 2**31
 """Largest size in bytes of float32 pixels held in memory; CIFAR-10's 50,000 training images take 0.6 GB."""
-
-AHEAD = 2
-"""Number of batches that are read in advance."""
 
 ATTACKED_AT_ONCE = 256
 """Images per batch of the attack after a training; if memory runs out, the attack restarts with half as many."""
@@ -85,24 +82,9 @@ def training_images(images: ImageSet) -> Images:
 
 
 def in_batches(images: Images, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.float32]]:
-    """Yield images[rows], (n, C, H, W) float32, for each of `batches` of rows (n,); ReadImages are read in advance."""
-    if not isinstance(images, ReadImages):
-        for rows in batches:
-            yield images[rows]
-        return
-    with ThreadPoolExecutor(1) as pool:
-        waiting = []
-        try:
-            for rows in batches:
-                waiting.append(pool.submit(images.__getitem__, rows))
-                if len(waiting) > AHEAD:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
-        finally:
-            # After an error, or when the reader stops early.
-            for future in waiting:
-                future.cancel()
+    """Iterator over images[rows], (n, C, H, W) float32, of batches of rows (n,); ReadImages are read in advance."""
+    pixels = (images[rows] for rows in batches)
+    return computed_ahead(pixels) if isinstance(images, ReadImages) else pixels
 
 
 def fit(
