@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from gfscore.networks.devices import out_of_memory
 from gfscore.networks.passes import refusing_nan
 from gfscore.projection.mappers.declared import Search
 from gfscore.projection.scores import tolerance
+
+if TYPE_CHECKING:
+    from gfscore.projection.mappers.fitting import Mapper
 
 
 class MeasuredSearch(Search, NetworkSettings):
@@ -47,34 +50,6 @@ Images = NDArray[np.float32]
 Codes = NDArray[np.float32]
 
 
-class MovableMapper(Protocol):
-    """What a search needs of a mapper (see gfscore.projection.mappers.fitting.Mapper)."""
-
-    @property
-    def names(self) -> list[str]:
-        """The D latent dimensions that are moved, the first columns of codes."""
-
-    @property
-    def sigma(self) -> NDArray[np.float64]:
-        """Unit (D,) of each."""
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """Range of their values."""
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """(C, H, W) of its images."""
-
-    def encode(
-        self, images: Images, conditions: NDArray[np.float32] | None = None
-    ) -> tuple[Codes, NDArray[np.float32]]:
-        """Codes (n, Z), and posterior standard deviations (n, D)."""
-
-    def decode(self, codes: Codes) -> Images:
-        """Images of codes (n, Z)."""
-
-
 # The job of a measure.
 
 
@@ -86,7 +61,7 @@ def measure_batch(
     *,
     settings: Search,
     seeds: object,
-    mapper: MovableMapper,
+    mapper: Mapper,
     conditions: NDArray[np.float32] | None = None,
 ) -> SampleColumns:
     """Columns of the boundaries of n images, one row per image and latent dimension.
