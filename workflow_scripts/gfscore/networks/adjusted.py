@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,12 @@ from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.networks.classifier import Classifier, open_classifier
+from gfscore.networks.classifier import Classifier, open_classifier, with_changed_logits
 from gfscore.networks.device_choice import threads_for
 from gfscore.networks.inference import require_fit
 from gfscore.networks.model_source import Manifest
 from gfscore.networks.offset_files import Adjustment, added_offsets
-from gfscore.networks.outputs import Run
-from gfscore.networks.wrappers import wrap
+from gfscore.networks.outputs import Logits
 
 
 def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
@@ -49,18 +47,11 @@ def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
     def forward(network: nn.Module, images: Tensor, offsets: Tensor) -> Tensor:
         return network(images) + offsets
 
-    def shifted(run: Run) -> Run:
-        return lambda images: run(images) + numbers
+    def shifted(logits: Logits) -> Logits:
+        return logits + numbers
 
-    if classifier.network is not None:
-        network = wrap(classifier.network, forward, offsets=torch.tensor(numbers, device=classifier.device))
-        classifier = replace(classifier, network=network)
-    if classifier.run is not None:
-        classifier = replace(classifier, run=shifted(classifier.run))
-    if classifier.original is not None:
-        original = replace(classifier.original, run=shifted(classifier.original.run))
-        classifier = replace(classifier, original=original)
-    return classifier
+    constant = torch.tensor(numbers, device=classifier.device)
+    return with_changed_logits(classifier, shifted, forward, offsets=constant)
 
 
 def open_model(

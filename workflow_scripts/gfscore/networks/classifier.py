@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -250,19 +250,41 @@ def with_outputs(classifier: Classifier, outputs: Sequence[int], *, where: objec
         raise InputError(f"{where}: has outputs 0 to {classifier.classes - 1}, not {max(outputs)}; correct `outputs`")
     indices = list(outputs)
 
-    def columns_of(run: Run) -> Run:
-        return lambda images: run(images)[:, indices]
+    def columns_of(logits: Logits) -> Logits:
+        return logits[:, indices]
 
     def forward(network: nn.Module, images: Tensor, indices: Tensor) -> Tensor:
         return network(images).index_select(1, indices)
 
     classifier = replace(classifier, classes=len(indices))
+    return with_changed_logits(classifier, columns_of, forward, indices=torch.tensor(indices))
+
+
+def with_changed_logits(
+    classifier: Classifier,
+    change: Callable[[Logits], Logits],
+    forward: Callable[..., Tensor],
+    **constants: Tensor,
+) -> Classifier:
+    """Classifier whose logits are a function of those of another.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    change : callable
+        The function, of arrays (n, K).
+    forward : callable
+        The same in torch, forward(network, images, **constants), and its constants (see `wrap`).
+    """
+
+    def changed(run: Run) -> Run:
+        return lambda images: change(run(images))
+
     if classifier.network is not None:
-        network = wrap(classifier.network, forward, indices=torch.tensor(indices))
-        classifier = replace(classifier, network=network)
+        classifier = replace(classifier, network=wrap(classifier.network, forward, **constants))
     if classifier.run is not None:
-        classifier = replace(classifier, run=columns_of(classifier.run))
+        classifier = replace(classifier, run=changed(classifier.run))
     if classifier.original is not None:
-        original = replace(classifier.original, run=columns_of(classifier.original.run))
+        original = replace(classifier.original, run=changed(classifier.original.run))
         classifier = replace(classifier, original=original)
     return classifier
