@@ -13,7 +13,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.files import read_json
 from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.measures.samples import PROJECTION_TABLE
-from gfscore.networks.devices import resolve_device
+from gfscore.networks.devices import hold_device
 from gfscore.projection.boundaries import MeasuredSearch, measure_batch, require_same_shape
 from gfscore.projection.mappers.conditions import conditions_by_sample
 from gfscore.projection.mappers.fitting import open_mapper
@@ -50,7 +50,7 @@ def project_attributes(job: MeasuringJob, mapper_files: MapperFiles) -> None:
     # Heights and widths may differ: images are resized between mapper and classifier.
     require_same_shape(manifest, read_json(job.dataset), source=mapper_files.manifest, axes=slice(1))
     mapper = open_mapper(mapper_files.weights, sha256=manifest["sha256"])
-    mapper.to(resolve_device(job.device, gpu_percent=job.gpu_percent))
+    mapper.to(hold_device(job.device, gpu_percent=job.gpu_percent))
 
     digests = {"mapper_sha256": manifest["sha256"]}
     if mapper_files.attributes:

@@ -13,7 +13,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks import devices
 from gfscore.networks.classifier import from_network
-from gfscore.networks.devices import device_of, hold_gpu, hold_parts, lift_limit, move_to, out_of_memory, resolve_device
+from gfscore.networks.devices import device_of, hold_device, hold_gpu, hold_parts, lift_limit, move_to, out_of_memory
 
 FORK = multiprocessing.get_context("fork")
 
@@ -214,5 +214,5 @@ def test_a_gpu_that_was_planned_for_and_is_not_there_is_said(monkeypatch, capsys
 
 
 def test_the_automatic_device_is_one_that_exists():
-    assert resolve_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert resolve_device("cpu") == "cpu"
+    assert hold_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert hold_device("cpu") == "cpu"

@@ -37,8 +37,8 @@ the driver of a GPU."""
 # Choice of the device
 
 
-def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
-    """Device to use: for "auto" "cuda" if available, else "cpu"; other names are returned unchanged.
+def hold_device(device: str, *, gpu_percent: int | None = None) -> str:
+    """Device to use, held where it is a GPU: for "auto" "cuda" if available, else "cpu"; others as they are.
 
     Parameters
     ----------
@@ -46,23 +46,18 @@ def resolve_device(device: str, *, gpu_percent: int | None = None) -> str:
         "auto", "cpu" or "cuda".
     gpu_percent : int, optional
         Percent of one GPU to hold for the lifetime of the process, on a GPU that has as much free; all of it without.
+
+    Raises
+    ------
+    InputError
+        For "cuda" if there is no CUDA device.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
         if gpu_percent and device == "cpu":
             print(f"a GPU was planned for, but torch {torch.__version__} finds none: on the CPU")
-    if device == "cuda":
-        hold_gpu(gpu_percent)
-    return device
-
-
-def require_device(device: str, *, gpu_percent: int | None = None) -> None:
-    """Hold a GPU for "cuda", as `resolve_device` does.
-
-    Raises InputError for "cuda" if there is no CUDA device.
-    """
     if device != "cuda":
-        return
+        return device
     if not torch.cuda.is_available():
         raise InputError(
             f"device is cuda, but torch {torch.__version__} finds no CUDA device; run this on a machine with a GPU and "
@@ -70,17 +65,17 @@ def require_device(device: str, *, gpu_percent: int | None = None) -> None:
             "slower (inference: device; gfscore audit: --device cpu)"
         )
     hold_gpu(gpu_percent)
+    return device
 
 
 def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
-    """Device that a classifier runs on: the resolved one, or "cpu" without a torch network.
+    """Device that a classifier runs on: as `hold_device` chooses it, or "cpu" without a torch network.
 
     Raises InputError for "cuda" if there is no CUDA device.
     """
     if classifier.network is None:
         return "cpu"
-    require_device(device, gpu_percent=gpu_percent)
-    return resolve_device(device, gpu_percent=gpu_percent)
+    return hold_device(device, gpu_percent=gpu_percent)
 
 
 def move_to(classifier: Classifier, device: str, *, where: object) -> None:

@@ -20,7 +20,7 @@ from gfscore.networks.batch_invariance import (
 )
 from gfscore.networks.batches import computed_ahead, fitting_batch_size, in_batches
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.devices import device_of, move_to, refuse_small_gpu, resolve_device
+from gfscore.networks.devices import device_of, move_to, refuse_small_gpu
 from gfscore.networks.model_source import Manifest
 from gfscore.networks.number_types import BATCH, search_agreement, searched_logits
 from gfscore.networks.outputs import FLOAT32, Images, LabelledImages, Logits, StoredPixels
@@ -280,7 +280,7 @@ def identity_of(
     model : mapping
         Manifest of train_model or fetch_checkpoint.
     device : str
-        "cpu", "cuda" or "auto".
+        "cpu" or "cuda".
     preprocessing, number_type, outputs : str
         As of the classifier, in words.
     """
@@ -302,6 +302,6 @@ def identity_of(
     if outputs:
         identity["outputs"] = outputs
     identity["dtype"] = number_type
-    identity["device"] = resolve_device(device)
+    identity["device"] = device
     identity["torch"] = str(torch.__version__)
     return identity

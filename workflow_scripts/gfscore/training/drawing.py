@@ -15,7 +15,7 @@ from gfscore.images.sources.generator_file import NetworkGenerator
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import prepare_checkpoint
 from gfscore.networks.conditional_generators import open_generator
-from gfscore.networks.devices import require_device
+from gfscore.networks.devices import hold_device
 from gfscore.networks.outputs import first_line
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.statistics.draws import Draws, seeds_of_samples
@@ -97,7 +97,7 @@ def draw_images(
         For a generator that fails, that gives different images the second time, other shapes than (n, C, H, W), numbers
         that are not finite, or others than `output_range` says.
     """
-    require_device(settings.device)
+    hold_device(settings.device)
     count = classes * settings.samples_per_class
     batches: list[NDArray[np.float32]] = []
     with reproducible_arithmetic(), torch.inference_mode():

@@ -16,7 +16,7 @@ from gfscore.images.datasets import load_all
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import computed_ahead
-from gfscore.networks.devices import out_of_memory, require_device
+from gfscore.networks.devices import hold_device, out_of_memory
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.sources.trained import AnyTraining
@@ -166,8 +166,7 @@ def train_classifier(
         For an unknown architecture or argument of it, for "cuda" without a CUDA device, and for a class without
         images to hold out or to train on.
     """
-    device = settings.device
-    require_device(device)
+    device = hold_device(settings.device)
     _, channels, height, width = images.shape
     with reproducible_arithmetic():
         network = build_network(
@@ -268,8 +267,7 @@ def describe_training(
     InputError
         For "cuda" without a CUDA device.
     """
-    device = settings.device
-    require_device(device)
+    device = hold_device(settings.device)
     network.to(device)
     with reproducible_arithmetic():
         robust = _survivors(network, test, attack)

@@ -19,7 +19,7 @@ from gfscore.core.files import atomic
 from gfscore.core.mappings import only
 from gfscore.images.manifests import Manifest, open_described
 from gfscore.networks.checkpoint_files import require_digest
-from gfscore.networks.devices import require_device
+from gfscore.networks.devices import hold_device
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, stored_weights
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
@@ -163,7 +163,7 @@ def fit_mapper(
     InputError
         For "cuda" without a CUDA device, and as build_mapper does.
     """
-    require_device(settings.device)
+    hold_device(settings.device)
     values = settings.explicit()
     arguments = only(values, mapper_kinds()[settings.kind].arguments)
     identity = [values, version, _digest(images), _digest(conditions), names]
