@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -51,17 +51,23 @@ def save_classifier(path: Path | str, network: nn.Module, *, metadata: Manifest)
     str
         SHA-256 (hex) of the file. Equal weights and metadata give equal bytes.
     """
+    return save_network(path, network, {"recipe": network.recipe, "metadata": metadata})
+
+
+def save_network(path: Path | str, network: nn.Module, header: Mapping[str, object]) -> str:
+    """Write weights to a safetensors file with a header for JSON, atomically; returns its SHA-256 (hex)."""
+    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     # A single key, since the order of safetensors' metadata differs between runs.
-    header = json.dumps({"recipe": network.recipe, "metadata": metadata}, sort_keys=True)
-    content = save(stored_weights(network), metadata={HEADER_KEY: header})
+    content = save(weights, metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
     with atomic(path) as temporary:
         temporary.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
 
 
-def stored_weights(network: nn.Module) -> dict[str, Tensor]:
-    """Weights of a network by name, as files take them."""
-    return {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+def header_of(path: Path | str) -> Any:
+    """Header of a file that `save_network` wrote; any other file may raise SafetensorError, KeyError or TypeError."""
+    with safe_open(path, "pt") as file:
+        return json.loads(file.metadata()[HEADER_KEY])
 
 
 def open_classifier(
@@ -100,8 +106,14 @@ def load_network(path: Path | str) -> nn.Module:
         Naming file and remedy: for a file that `save_classifier` did not write, and for weights that do not fit the
         architecture.
     """
-    content = Path(path).read_bytes()
-    recipe, metadata = _header(content, path)
+    try:
+        header = header_of(path)
+        recipe, metadata = header["recipe"], header["metadata"]
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: no header of a classifier trained by this workflow; state the source of its architecture in "
+            "config.yaml, or train the model again"
+        ) from error
     try:
         network = build_network(
             recipe["architecture"],
@@ -114,27 +126,14 @@ def load_network(path: Path | str) -> nn.Module:
     except Exception as error:
         raise InputError(f"{path}: its network cannot be built ({error}); train the model again") from error
     try:
-        network.load_state_dict(load(content))
+        network.load_state_dict(load_file(path))
     except (RuntimeError, SafetensorError) as error:
         raise InputError(
             f"{path}: the weights do not fit architecture {recipe['architecture']!r} "
             f"({str(error).splitlines()[0]}); train the model again with this version"
         ) from error
-    network.metadata = metadata  # type: ignore[assignment]
+    network.metadata = metadata
     return network.eval()
-
-
-def _header(content: bytes, path: Path | str) -> tuple[NetworkRecipe, Manifest]:
-    # safetensors: 8 bytes little-endian length of the JSON header, then the header.
-    try:
-        end = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(json.loads(content[8:end])["__metadata__"][HEADER_KEY])
-        return header["recipe"], header["metadata"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: no header of a classifier trained by this workflow; state the source of its architecture in "
-            "config.yaml, or train the model again"
-        ) from error
 
 
 # Progress of a training

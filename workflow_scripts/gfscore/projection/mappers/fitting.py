@@ -1,7 +1,6 @@
 """Mappers: building, training, which can be resumed, and storing as safetensors files."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -11,24 +10,20 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
 from gfscore.core.errors import InputError
-from gfscore.core.files import atomic
 from gfscore.core.mappings import only
 from gfscore.images.manifests import Manifest, open_described
 from gfscore.networks.checkpoint_files import require_digest
 from gfscore.networks.devices import hold_device
 from gfscore.networks.precision import reproducible_arithmetic
-from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, stored_weights
+from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, header_of, save_network
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
 from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
 from gfscore.projection.mappers.layers import MapperNetwork
 
 SMALLEST_SIDE = 8
-
-HEADER_KEY = "gfscore"
 
 BATCH = 256
 """Images per batch in the network, and when they are read."""
@@ -278,12 +273,8 @@ def of_network(
 
 def save_mapper(path: Path | str, mapper: Mapper, *, metadata: object) -> str:
     """Write a Mapper to a safetensors file, atomically; returns its SHA-256 (hex). Equal mappers give equal bytes."""
-    # A single key, since the order of safetensors' metadata differs between runs.
     header = {"recipe": mapper.network.recipe, "sigma": mapper.sigma.tolist(), "metadata": metadata}
-    content = save(stored_weights(mapper.network), metadata={HEADER_KEY: json.dumps(header, sort_keys=True)})
-    with atomic(path) as temporary:
-        temporary.write_bytes(content)
-    return hashlib.sha256(content).hexdigest()
+    return save_network(path, mapper.network, header)
 
 
 def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
@@ -294,8 +285,7 @@ def open_mapper(path: Path | str, *, sha256: str) -> Mapper:
     """
     require_digest(path, sha256)
     try:
-        with safe_open(path, "pt") as file:
-            header = json.loads(file.metadata()[HEADER_KEY])
+        header = header_of(path)
         recipe = header["recipe"]
         network = build_mapper(recipe["kind"], recipe["image_shape"], names=recipe["names"], **recipe["arguments"])
         network.load_state_dict(load_file(path))
