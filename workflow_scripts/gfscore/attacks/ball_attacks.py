@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, OUT_OF_FIRST_PLACE, Goal
-from gfscore.attacks.gradient_ascent import SHORTEST, Ball, per_image, project, steepest
+from gfscore.attacks.gradient_ascent import SHORTEST, Ball, other_logits, per_image, project, steepest
 from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
 from gfscore.statistics.draws import Draws
 
@@ -186,7 +186,7 @@ def auto_pgd_targeted(
     search = Search(images, AWAY_THROUGH_TARGET)
     logits = logits_of(network, images)
     search.spend(1)
-    rivals = logits.scatter(1, labels[:, None], -math.inf).argsort(1, descending=True)
+    rivals = other_logits(logits, labels).argsort(1, descending=True)
     for rank in range(targets):
         if len(search.standing) == 0:
             break

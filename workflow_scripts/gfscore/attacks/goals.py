@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gfscore.attacks.gradient_ascent import correct, misclassified
+from gfscore.attacks.gradient_ascent import logit_of, misclassified, other_logits
 
 TINY = 1e-12
 """Added to the denominator of a ratio of differences of logits, which may be 0."""
@@ -41,8 +41,7 @@ def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
     Tensor
         (n,), in nats.
     """
-    rivals = logits.scatter(1, labels[:, None], -float("inf"))
-    return rivals.logsumexp(1) - logit_of(logits, labels)
+    return other_logits(logits, labels).logsumexp(1) - logit_of(logits, labels)
 
 
 def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -73,8 +72,8 @@ def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
     Croce and Hein 2020, Eq. 6.
     """
     largest = logits.topk(3, dim=1).values
-    rivals = logits.scatter(1, labels[:, None], -float("inf"))
-    return (rivals.amax(1) - logit_of(logits, labels)) / (largest[:, 0] - largest[:, 2] + TINY)
+    lead = other_logits(logits, labels).amax(1) - logit_of(logits, labels)
+    return lead / (largest[:, 0] - largest[:, 2] + TINY)
 
 
 def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -105,18 +104,13 @@ def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor
 def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
     """Whether the target is predicted, (n,) bool; a tie at the top counts against the true class."""
     labels, targets = aims.unbind(1)
-    rivals = logits.scatter(1, labels[:, None], -float("inf"))
-    return ~correct(logits, labels) & (rivals.argmax(1) == targets) & ~logits.isnan().any(1)
+    best_other = other_logits(logits, labels).argmax(1)
+    return misclassified(logits, labels) & (best_other == targets)
 
 
 def label_lost(logits: Tensor, aims: Tensor) -> Tensor:
     """Whether any wrong class is predicted, (n,) bool, of a targeted attack."""
     return misclassified(logits, aims[:, 0])
-
-
-def logit_of(logits: Tensor, classes: Tensor) -> Tensor:
-    """Logit of one class of each sample, (n,)."""
-    return logits.gather(1, classes[:, None])[:, 0]
 
 
 LESS_LIKELY = Goal(lead_of_others, misclassified)

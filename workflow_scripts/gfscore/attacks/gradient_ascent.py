@@ -20,18 +20,24 @@ class Ball(TypedDict):
     eps: float
 
 
+def logit_of(logits: Tensor, classes: Tensor) -> Tensor:
+    """Logit of one class of each sample, (n,)."""
+    return logits.gather(1, classes[:, None])[:, 0]
+
+
+def other_logits(logits: Tensor, classes: Tensor) -> Tensor:
+    """Logits (n, K) with -infinity in the place of one class of each sample."""
+    return logits.scatter(1, classes[:, None], -float("inf"))
+
+
 def correct(logits: Tensor, labels: Tensor) -> Tensor:
     """Whether the true class has the one largest logit, (n,) bool: a tie at the top is an error."""
-    label_logits = logits.gather(1, labels[:, None])[:, 0]
-    rivals = logits.scatter(1, labels[:, None], -float("inf"))
-    return label_logits > rivals.amax(1)
+    return logit_of(logits, labels) > other_logits(logits, labels).amax(1)
 
 
 def margins(logits: Tensor, labels: Tensor) -> Tensor:
     """Logit of the true class minus the largest other one, (n,): positive where the sample is right."""
-    label_logits = logits.gather(1, labels[:, None])[:, 0]
-    rivals = logits.scatter(1, labels[:, None], -float("inf"))
-    return label_logits - rivals.amax(1)
+    return logit_of(logits, labels) - other_logits(logits, labels).amax(1)
 
 
 def misclassified(logits: Tensor, labels: Tensor) -> Tensor:

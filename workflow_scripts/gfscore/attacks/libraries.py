@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.gradient_ascent import Ball, misclassified, per_image
+from gfscore.attacks.gradient_ascent import Ball, logit_of, misclassified, other_logits, per_image
 from gfscore.attacks.minimal_norm import TINY, length, refine
 from gfscore.attacks.search import missing_gradient_error
 from gfscore.core.errors import InputError
@@ -274,9 +274,8 @@ def _projected(
 
     points = points.detach().requires_grad_()
     logits = network(points)
-    label_logits = logits.gather(1, labels[:, None])[:, 0]
-    other_logits = logits.scatter(1, labels[:, None], -torch.inf)
-    rival_logits = other_logits.topk(min(rivals, logits.shape[1] - 1), dim=1).values
+    label_logits = logit_of(logits, labels)
+    rival_logits = other_logits(logits, labels).topk(min(rivals, logits.shape[1] - 1), dim=1).values
 
     offset = (images - points.detach()).flatten(1)
     gaps = []

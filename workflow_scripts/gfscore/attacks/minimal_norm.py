@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.gradient_ascent import misclassified, per_image
+from gfscore.attacks.gradient_ascent import logit_of, misclassified, other_logits, per_image
 from gfscore.attacks.search import gradient_of
 
 START_STEPS = 10
@@ -213,13 +213,13 @@ def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Te
     # Logits, true minus best other logit, and its gradient.
     points = points.detach().requires_grad_()
     logits = network(points)
-    label_logits, other_logits = _label_and_others(logits, labels)
-    best = other_logits.amax(1, keepdim=True)
-    tied = other_logits == best
+    rivals = other_logits(logits.detach(), labels)
+    best = rivals.amax(1, keepdim=True)
+    tied = rivals == best
     weights = (tied / -tied.sum(1, keepdim=True)).scatter_(1, labels[:, None], 1.0)
     gradient = _feasible(_gradient(logits, points, weights), points)
     # A logit that overflowed leads nowhere, and must not spread.
-    margin = (label_logits - best[:, 0]).nan_to_num()
+    margin = (logit_of(logits.detach(), labels) - best[:, 0]).nan_to_num()
     return logits.detach(), margin, gradient
 
 
@@ -227,13 +227,13 @@ def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm
     # The shortest move to a boundary of the linearised network, and which points still are on the right side.
     points = points.detach().requires_grad_()
     logits = network(points)
-    label_logits, other_logits = _label_and_others(logits, labels)
-    rival_logits, classes = other_logits.topk(min(CANDIDATES, logits.shape[1]) - 1, dim=1)
+    rivals = other_logits(logits.detach(), labels)
+    rival_logits, classes = rivals.topk(min(CANDIDATES, logits.shape[1]) - 1, dim=1)
 
     # One slice per rival, so that all else is computed once and not once per rival; little against what the gradients
     # themselves take.
     gradients = torch.empty(classes.shape[1], *points.shape, dtype=points.dtype, device=points.device)
-    weights = other_logits.new_zeros(len(gradients), *other_logits.shape).scatter_(2, classes.T[:, :, None], -1.0)
+    weights = rivals.new_zeros(len(gradients), *rivals.shape).scatter_(2, classes.T[:, :, None], -1.0)
     weights.scatter_(2, labels[:, None].expand(len(gradients), -1, 1), 1.0)
     for gradient, rival_weights in zip(gradients, weights, strict=True):
         _gradient(logits, points, rival_weights, out=gradient)
@@ -241,7 +241,8 @@ def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm
 
     # Without a gradient the linear model has no boundary.
     steepness = length(gradients.flatten(0, 1), DUAL[norm]).reshape(len(gradients), -1)
-    distances = torch.where(steepness > 0, (label_logits - rival_logits.T) / steepness.clamp_min(TINY), math.inf)
+    leads = logit_of(logits.detach(), labels) - rival_logits.T
+    distances = torch.where(steepness > 0, leads / steepness.clamp_min(TINY), math.inf)
     nearest, rival = distances.where(~distances.isnan(), math.inf).min(0)
     still_right = ~misclassified(logits.detach(), labels) & nearest.isfinite()
 
@@ -250,12 +251,6 @@ def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm
     slope = steepness[rival, rows].clamp_min(TINY)
     unit = direction.sign() if norm == "linf" else direction / per_image(slope, points)
     return -per_image(nearest, points) * unit, still_right
-
-
-def _label_and_others(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    logits = logits.detach()
-    label_logits = logits.gather(1, labels[:, None])[:, 0]
-    return label_logits, logits.scatter(1, labels[:, None], -math.inf)
 
 
 def _gradient(logits: Tensor, points: Tensor, weights: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from gfscore.attacks.gradient_ascent import per_image, steepest
+from gfscore.attacks.gradient_ascent import logit_of, other_logits, per_image, steepest
 from gfscore.attacks.search import gradient_of
 from gfscore.core.errors import InputError
 from gfscore.measures.certified import HALF, Certified, Smoothing
@@ -306,9 +306,8 @@ def _gradient(
         points = images[rows].detach().requires_grad_()
         noisy = points.repeat_interleave(draws, 0) + noise[rows].copies(draws).normal(points.shape[1:], std=sigma)
         logits = network(noisy).float()
-        copy_classes = classes[rows].repeat_interleave(draws)[:, None]
-        rivals = logits.scatter(1, copy_classes, -float("inf")).logsumexp(1)
-        margin = logits.gather(1, copy_classes)[:, 0] - rivals
+        copy_classes = classes[rows].repeat_interleave(draws)
+        margin = logit_of(logits, copy_classes) - other_logits(logits, copy_classes).logsumexp(1)
         log_probability = -softplus(margin).reshape(-1, draws).logsumexp(1)
         gradients.append(gradient_of(log_probability.sum(), points))
     return torch.cat(gradients)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gfscore.attacks.gradient_ascent import logit_of, other_logits
 from gfscore.attacks.perturbations import Perturbation, gaussian, l2_ball, linf_ball, one_corruption
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.measures.probabilistic import Gaussian, L2Ball, LinfBall, Neighbours, OneCorruption, Probabilistic
@@ -214,9 +215,8 @@ def run_tests(
 
 def predict(logits: Tensor, labels: Tensor) -> Tensor:
     """Predicted classes (n,) int64 of tensors; a tie at the top counts against the true class."""
-    label_logits = logits.gather(1, labels[:, None])[:, 0]
-    best, rival = logits.scatter(1, labels[:, None], -float("inf")).max(1)
-    return labels.where(label_logits > best, rival)
+    best, rival = other_logits(logits, labels).max(1)
+    return labels.where(logit_of(logits, labels) > best, rival)
 
 
 def _remember(neighbours: Tensor, active: Tensor, drawn: Tensor, changed: Tensor, stop: Tensor) -> None:

@@ -48,10 +48,9 @@ def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float)
     BCE = -log p_y - log(1 - max_{k != y} p_k), the boosted cross-entropy. Source: Wang et al. 2020,
     section 3.
     """
-    rivals = adversarial.scatter(1, labels[:, None], -float("inf"))
-    strongest_rival = rivals.argmax(1, keepdim=True)
+    strongest_rival = gradient_ascent.other_logits(adversarial, labels).argmax(1)
     # 1 - p_k as a sum over the other classes, which is accurate where p_k rounds to 1.
-    without_rival = adversarial.scatter(1, strongest_rival, -float("inf"))
+    without_rival = gradient_ascent.other_logits(adversarial, strongest_rival)
     log_complement = without_rival.logsumexp(1) - adversarial.logsumexp(1)
     boosted = gradient_ascent.cross_entropy(adversarial, labels) - log_complement
     hardness = 1 - clean.softmax(1).gather(1, labels[:, None])[:, 0]
