@@ -224,7 +224,7 @@ def test_names_that_are_no_text_are_refused(root):
         open_images(FOLDER, root, classes=None)
     root = root.rename(root.parent / os.fsdecode(b"\xff"))
     (root / os.fsdecode(b"n\xff")).rename(root / "n02")
-    with pytest.raises(InputError, match=r"path '.*\\udcff' is no UTF-8 text"):
+    with pytest.raises(InputError, match=r"dataset: the name '.*\\udcff' is no UTF-8; rename"):
         open_images(FOLDER, root, classes=PAIR)
 
 

@@ -118,7 +118,7 @@ def test_the_names_in_the_archive_guard_the_order_of_the_classes(forms):
     [
         *((value, "label_names is no list of names") for value in (5, None, TEN[0], [*range(10)])),
         ([b"\xff"] * 10, "has a name that is no UTF-8 text"),
-        (["\udcff"] * 10, r"class '\\udcff' is no UTF-8 text"),
+        (["\udcff"] * 10, r"the name '\\udcff' is no UTF-8; rename"),
     ],
 )
 def test_names_in_the_archive_that_are_none_are_refused(names, message, forms, tmp_path):

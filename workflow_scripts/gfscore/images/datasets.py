@@ -1,6 +1,6 @@
 """Opening of datasets from any source, with the checks and subsets that all share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
 from gfscore.core.mappings import positions
-from gfscore.core.names import spelled_alike
+from gfscore.core.names import require_utf8, spelled_alike
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
@@ -61,7 +61,7 @@ def open_images(
         themselves name it, as an empty class folder does.
     """
     where = path or entry.get("source") or "dataset"
-    _require_utf8("path", [str(where)], where)
+    require_utf8(str(where), where="dataset")
     settings = dataset_settings(entry, path, classes)
     source = dataset_sources()[settings.source]
     require_regular(where, or_folder=True)
@@ -72,8 +72,8 @@ def open_images(
         numbers = range(1 + max(images.labels, default=-1))
         images = replace(images, class_names=tuple(map(str, numbers)))
     names = classes or images.class_names or ()
-    _require_utf8("class", names, where)
-    _require_utf8("sample", images.sample_id, where)
+    for name in (*names, *images.sample_id.tolist()):
+        require_utf8(name, where=where)
     _require_distinct(names, where)
     if images.class_names is not None:
         _require_order_of_data(names, images.class_names, where)
@@ -95,15 +95,6 @@ def open_images(
 def load_all(images: ImageSet) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """All images in memory, (N, C, H, W) float32 in [0, 1], and their labels (N,) int32."""
     return np.concatenate(list(images.batches(DIGEST_BATCH))), images.labels
-
-
-def _require_utf8(kind: str, names: Iterable[str], where: Path | str) -> None:
-    # Python represents undecodable bytes of file names as lone surrogates, which cannot be written as UTF-8.
-    for name in names:
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InputError(f"{str(where)!r}: {kind} {str(name)!r} is no UTF-8 text; rename it") from None
 
 
 def _require_distinct(classes: Sequence[str], where: Path | str) -> None:
