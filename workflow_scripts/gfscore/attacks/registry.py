@@ -15,7 +15,7 @@ from gfscore.attacks.declaration import Attack, AttackSettings, Form, Member, No
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.mappings import by_name
-from gfscore.core.settings import PlainSettings
+from gfscore.core.settings import PlainSettings, first_fault
 
 ATTACKS: dict[str, Attack] = by_name(declarations("gfscore.attacks", "ATTACK").values())
 """Every attack by its name."""
@@ -61,9 +61,7 @@ def parse_attack(entry: PlainSettings, forms: Mapping[str, Form]) -> AttackSetti
     try:
         return forms[name].settings.model_validate(dict(entry))
     except ValidationError as error:
-        mistake = error.errors()[0]
-        setting = ".".join(map(str, mistake["loc"]))
-        raise InputError(f"attack {name!r}: {setting}: {mistake['msg']}; got {mistake['input']!r}") from error
+        raise InputError(f"attack {name!r}: {first_fault(error)}; got {error.errors()[0]['input']!r}") from error
 
 
 def expand(attacks: Iterable[AttackSettings], classes: float) -> list[Member]:

@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationError,
     model_serializer,
     model_validator,
 )
@@ -193,6 +194,13 @@ class Subset(Sparse):
         if unset != 2:
             raise refusal("a subset has samples, how many to draw, or per_class, or every; give one of them")
         return self
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault of settings that a model refuses: its key, where one is at fault, and the reason."""
+    fault = error.errors()[0]
+    key = ".".join(map(str, fault["loc"]))
+    return f"{key}: {fault['msg']}" if key else fault["msg"]
 
 
 def longer_than_white(size: float) -> str:

@@ -28,6 +28,7 @@ from gfscore.core.settings import (
     Text,
     Unique,
     as_number,
+    first_fault,
     never,
     refusal,
 )
@@ -314,7 +315,4 @@ def dataset_settings(entry: PlainSettings, path: Path | str | None, classes: Seq
 
 def refused_settings(error: ValidationError, where: Path | str) -> InputError:
     """Error for settings that a model refuses: the place, the first key at fault, and why."""
-    fault = error.errors()[0]
-    key = ".".join(map(str, fault["loc"]))
-    at = f"{where}: {key}" if key else str(where)
-    return InputError(f"{at}: {fault['msg']}; correct the settings of this dataset")
+    return InputError(f"{where}: {first_fault(error)}; correct the settings of this dataset")

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.settings import Closed
+from gfscore.core.settings import Closed, first_fault
 from gfscore.networks.model_source import Manifest
 from gfscore.networks.offset_settings import OffsetSettings
 
@@ -55,10 +55,8 @@ class OffsetFile(Closed):
         try:
             return cls.model_validate(read_json(path))
         except ValidationError as error:
-            fault = error.errors()[0]
-            key = ".".join(map(str, fault["loc"]))
             raise InputError(
-                f"{path}: not as choose_offsets writes it ({key}: {fault['msg']}); delete it and run the workflow again"
+                f"{path}: not as choose_offsets writes it ({first_fault(error)}); delete it and run the workflow again"
             ) from error
 
     @property

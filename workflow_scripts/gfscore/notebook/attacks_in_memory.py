@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gfscore.attacks.declaration import AttackSettings
 from gfscore.attacks.registry import BALL_ATTACKS, ball_mistakes, expand, parse_attack
 from gfscore.core.errors import InputError
+from gfscore.core.settings import first_fault
 from gfscore.measures.adversarial import KIND, Adversarial
 from gfscore.notebook import inputs
 
@@ -143,9 +144,7 @@ def _settings(eps: float | str, norm: str, attacks: Sequence[str | dict[str, Any
     try:
         settings = Adversarial.model_validate(entry)
     except ValidationError as error:
-        mistake = error.errors()[0]
-        path = ".".join(map(str, mistake["loc"]))
-        raise InputError(f"{path}: {mistake['msg']}; got {mistake['input']!r}") from error
+        raise InputError(f"{first_fault(error)}; got {error.errors()[0]['input']!r}") from error
     for _, words in ball_mistakes(settings.attacks, norm=settings.norm, eps=settings.eps, classes=float("inf")):
         raise InputError(words)
     return settings
