@@ -97,11 +97,6 @@ def counted(things: int, noun: str) -> str:
     return f"{things:,} {noun if things == 1 else plural(noun)}"
 
 
-def model_count(models: int) -> str:
-    """Number of models in words: "1 model", "17 models"."""
-    return "1 model" if models == 1 else f"{models} models"
-
-
 def setting(value: float | None) -> str:
     """Number that a user chose (a threshold, a temperature) in full precision, without rounding."""
     if value is None or math.isnan(value):

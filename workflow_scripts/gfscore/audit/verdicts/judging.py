@@ -42,7 +42,7 @@ from gfscore.audit.verdicts.verdict import (
 )
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.names import enumeration
-from gfscore.core.numbers import model_count
+from gfscore.core.numbers import counted
 from gfscore.core.software import software
 from gfscore.statistics.class_bounds import ClassBounds
 
@@ -303,8 +303,9 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
     clauses = []
     for rule in rules:
         counts = Counter(model.verdict for model in rule.models)
+        models = counted(len(rule.models), "model")
         clauses.append(
-            f"of {model_count(len(rule.models))} {counts[PASS]} pass, {counts[FAIL]} fail, "
+            f"of {models} {counts[PASS]} pass, {counts[FAIL]} fail, "
             f"{counts[INCONCLUSIVE]} undecided{_causes(rule)} (rule: {rule.words})"
         )
         clauses += rule.remarks

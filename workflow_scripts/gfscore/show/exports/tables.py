@@ -19,8 +19,8 @@ from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import (
     MINUS,
     count,
+    counted,
     is_missing,
-    model_count,
     number,
     percent,
     setting,
@@ -247,7 +247,7 @@ def _temperature(calibration: Calibration) -> str:
 
 
 def _models_and_dataset(rows: pd.DataFrame) -> str:
-    models = model_count(rows["label"].nunique())
+    models = counted(rows["label"].nunique(), "model")
     return f"{models} on {rows['dataset'].iloc[0]}"
 
 
@@ -322,7 +322,7 @@ def _projected_cell(row: pd.Series, column: str) -> str:
 
 def _models_and_mapper(models: pd.DataFrame) -> str:
     distinct = models[["threat", "model"]].drop_duplicates()
-    return f"{model_count(len(distinct))} on the mapper {models['mapper'].iloc[0]}."
+    return f"{counted(len(distinct), 'model')} on the mapper {models['mapper'].iloc[0]}."
 
 
 def _range(values: pd.Series) -> str:
