@@ -231,10 +231,6 @@ class Part(Closed):
     seed: Seed = 0
 
 
-def _unknown_names(_settings: DatasetSettings) -> None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class DatasetSource:
     """A source of images: one module of SOURCES, which also has a function `open_source`.
@@ -262,7 +258,7 @@ class DatasetSource:
     name: str
     settings: type[DatasetSettings]
     claims: Callable[[PlainSettings], bool] = never
-    class_names: Callable[..., list[str] | None] = _unknown_names
+    class_names: Callable[..., list[str] | None] = lambda settings: None
     drawn_by: str = ""
     version: int = 1
     empty_classes: Callable[..., bool] = never

@@ -68,16 +68,12 @@ def open_classifier(
 def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
     """Network with its weights, from preprocessed images to what it returns; parameters as of `open_classifier`."""
     del classes
-    forward = _logits if settings.get("output") is None else _all_outputs
+
+    def forward(network: nn.Module, images: Tensor) -> Any:
+        outputs = network(pixel_values=images)
+        return outputs.logits if settings.get("output") is None else outputs
+
     return wrap(_network_in(Path(path)), forward)
-
-
-def _logits(network: nn.Module, images: Tensor) -> Tensor:
-    return network(pixel_values=images).logits
-
-
-def _all_outputs(network: nn.Module, images: Tensor) -> Any:
-    return network(pixel_values=images)
 
 
 def _network_in(path: Path) -> nn.Module:

@@ -34,12 +34,13 @@ def _claims(entry: Mapping[str, Any]) -> bool:
     return not {"task", "variant", "corruption"} & set(entry)
 
 
-def _has_no_list(settings: ImageFolder) -> bool:
+SOURCE = DatasetSource(
+    name="image_folder",
+    settings=ImageFolder,
+    claims=_claims,
     # A class that a list passes over is rather a mistake in the list.
-    return settings.list is None
-
-
-SOURCE = DatasetSource(name="image_folder", settings=ImageFolder, claims=_claims, empty_classes=_has_no_list)
+    empty_classes=lambda settings: settings.list is None,
+)
 
 
 def open_source(settings: ImageFolder, path: Path | str) -> "ImageSet":

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from gfscore.core.settings import path_ends
-from gfscore.networks.model_source import FileSettings, Gives, GraphOutputs, ModelSource, OutputName, Settings
+from gfscore.networks.model_source import FileSettings, GraphOutputs, ModelSource, OutputName
 
 
 class File(FileSettings):
@@ -28,14 +28,10 @@ class Onnx(GraphOutputs, File):
     source: Literal["onnx"] = "onnx"
 
 
-def _gives(entry: Settings) -> Gives:
-    return "gradients" if entry.get("gradients") else "predictions"
-
-
 SOURCE = ModelSource(
     name="onnx",
     settings=Onnx,
-    gives=_gives,
+    gives=lambda entry: "gradients" if entry.get("gradients") else "predictions",
     fetched=True,
     all_files_identify=True,
     claims=path_ends(".onnx"),
