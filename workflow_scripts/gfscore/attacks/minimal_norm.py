@@ -90,7 +90,7 @@ def deepfool(
 
 
 def fmn(
-    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int
+    network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int = 100
 ) -> tuple[Tensor, Tensor]:
     """Fast minimum-norm attack, started where DeepFool crosses the boundary.
 
