@@ -20,8 +20,12 @@ from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import from_network
 from gfscore.networks.inference import extract_logits
 from gfscore.networks.training_settings import Attack, training_methods
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.layers import layered
+from gfscore.proofs.proving import _Search, prove
 from gfscore.training.loop import describe_training, train_classifier
 from helpers.networks import pretended
+from helpers.proofs import random_network
 from helpers.samples import draws_of, seeds_of
 from helpers.trainings import small_training
 
@@ -76,6 +80,31 @@ def test_the_pretend_device_notes_what_a_gpu_is_waited_for():
         values[values > 0] = 5
         assert (2 * values + 1).sum() == values[torch.tensor([0])] + 23
     assert [reason for reason, _ in waits] == ["copy", "number", "size", "copy", "copy", "number"]
+
+
+@pytest.mark.parametrize(("norm", "eps"), [("linf", 0.2), ("l2", 0.6)])
+def test_proofs_with_branches_on_a_device_are_those_of_the_cpu(norm, eps, monkeypatch):
+    network = random_network(3, relu_only=True)
+    images = torch.rand(4, 2, 4, 4, generator=torch.Generator().manual_seed(2))
+    labels = network(images).argmax(1).numpy()
+    layers = layered(graph_of(network, (2, 4, 4)))
+    options = {"norm": norm, "eps": eps, "budget": 5000}
+    here = list(prove(layers, images.numpy(), labels, **options))
+    search = _Search.run
+
+    def with_device(*arguments):
+        # Modes of torch are those of a thread.
+        with pretended():
+            return search(*arguments)
+
+    monkeypatch.setattr(_Search, "run", with_device)
+    # The pretend device holds no compressed rows.
+    monkeypatch.setattr("gfscore.proofs.relaxation.SPARSE", -1)
+    there = list(prove(layers, images.numpy(), labels, **options, device="cuda"))
+    assert any(proof.branches for proof in here)
+    for one, other in zip(here, there, strict=True):
+        assert (one.proven, one.decided_by) == (other.proven, other.decided_by)
+        assert one.lower == pytest.approx(other.lower, abs=1e-4)
 
 
 def image_set(pixels, labels=None):

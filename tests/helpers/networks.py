@@ -356,8 +356,15 @@ class _Translate(TorchFunctionMode):
         options = dict(options or {})
         if function is torch.device:
             return function(*arguments, **options)
+        if function is torch.Tensor.tolist:
+            # torch refuses it for a subclass.
+            return arguments[0].cpu().tolist()
         if "device" in options:
             options["device"] = _translated(options["device"])
+        if function is torch.tensor and "device" in options:
+            # The compiled part fills the numbers in by itself.
+            device = options.pop("device")
+            return function(*arguments, **options).to(device)
         result = function(*map(_translated, arguments), **options)
         generator = options.get("generator")
         if generator is not None and generator.device.type != result.device.type:
