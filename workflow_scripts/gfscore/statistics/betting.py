@@ -104,7 +104,7 @@ def lower_bounds(values: NDArray[np.float64], n: NDArray[np.integer], *, alpha: 
 def _refuted_means(rows, valid, n, target):
     bets = _adaptive_bets(rows, valid, n, target)
 
-    def rejects(m):
+    def rejects(m: NDArray[np.float64]) -> NDArray[np.bool_]:
         fractions = np.minimum(bets, TRUNCATION / m[:, None])
         log_wealth = np.cumsum(np.log1p(fractions * (rows - m[:, None]) * valid), axis=1)
         return log_wealth.max(axis=1) >= target
@@ -243,7 +243,7 @@ def _lower_bound(differences, *, bound, alpha):
         return lowest
     rows, counts = _counted(differences)
 
-    def excess(means, columns):
+    def excess(means: NDArray[np.float64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         counts_of_columns = None if counts is None else counts[:, columns]
         return _log_wealth(rows[:, columns], counts_of_columns, means, bound=bound, grid=grid) - threshold
 

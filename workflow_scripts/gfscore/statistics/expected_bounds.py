@@ -200,7 +200,7 @@ def _betting(expected, alpha, reserve):
     target = np.log(1 / alpha)
     fractions = np.sqrt(2 * target / (PRIOR_VARIANCE + n * expected.variance))
 
-    def rejects(m):
+    def rejects(m: NDArray[np.float64]) -> NDArray[np.bool_]:
         growth = np.log1p(np.minimum(fractions, TRUNCATION / m)[:, None] * (expected.atoms - m[:, None]))
         log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
         return log_wealth >= target
@@ -215,7 +215,7 @@ def _constant_betting(expected, alpha, reserve):
     target = np.log(1 / alpha)
     fractions = bets(n, bound=HALF, alpha=alpha)
 
-    def rejects(m):
+    def rejects(m: NDArray[np.float64]) -> NDArray[np.bool_]:
         growth = np.log1p(np.minimum(fractions, MOST_AT_STAKE / np.maximum(m, SMALLEST))[:, None] * (values - m))
         log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
         return np.logaddexp.reduce(log_wealth) - np.log(len(fractions)) >= target

@@ -226,7 +226,7 @@ def _lower_odds_ratios(successes, trials, other_successes, other_trials, *, alph
     weights = np.where(possible, weights, -np.inf)
     reached = possible & (counts >= successes[:, None])
 
-    def rejects(log_odds):
+    def rejects(log_odds: NDArray[np.float64]) -> NDArray[np.bool_]:
         terms = weights + log_odds[:, None] * counts
         terms -= terms.max(axis=1, keepdims=True)
         probabilities = np.exp(terms)
