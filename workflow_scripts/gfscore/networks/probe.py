@@ -158,7 +158,7 @@ def fit(
     backbone: Path | str,
     device: str,
     progress: object,
-) -> tuple[nn.Linear, dict[str, Any], dict[str, Any]]:
+) -> tuple[nn.Linear, dict[str, object], dict[str, object]]:
     """Fit the last layer of a probe on a backbone that was fetched.
 
     Parameters

@@ -1,8 +1,7 @@
 """Seeded samples of a user's generator of images conditional on the class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from torch.nn import Module, functional
 
 from gfscore.core.errors import InputError
+from gfscore.core.settings import PlainSettings
 from gfscore.images.sources.generator_file import NetworkGenerator
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.checkpoint_files import prepare_checkpoint
@@ -30,8 +30,8 @@ MOST_CHANNELS = 4
 
 
 def draw(
-    settings: Mapping[str, Any], *, dataset: str, classes: Sequence[str], path_to_train: None
-) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, Any]]:
+    settings: PlainSettings, *, dataset: str, classes: Sequence[str], path_to_train: None
+) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, object]]:
     """Labelled images of a generator's file, and their manifest: on the CPU the same at every run.
 
     Parameters

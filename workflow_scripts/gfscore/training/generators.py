@@ -1,9 +1,8 @@
 """A small class-conditional generative model: Gaussian mixtures in principal-component space."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from gfscore.core.errors import InputError
+from gfscore.core.settings import PlainSettings
 from gfscore.images.datasets import load_all
 from gfscore.images.manifests import open_described
 from gfscore.images.sources.generated import Generator
@@ -28,8 +28,8 @@ CONFIDENCE = 0.95
 
 
 def draw(
-    settings: Mapping[str, Any], *, dataset: str, classes: Sequence[str] | None, path_to_train: Path | str
-) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, Any]]:
+    settings: PlainSettings, *, dataset: str, classes: Sequence[str] | None, path_to_train: Path | str
+) -> tuple[NDArray[np.float32], NDArray[np.int32], dict[str, object]]:
     """Labelled images of mixtures fitted to a dataset, and the manifest of the generator: the same at every run.
 
     Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from gfscore.audit.findings.words import in_words
 from gfscore.core.settings import Record
@@ -125,7 +124,7 @@ def first_findings(findings: Sequence[FindingInWords], most: int) -> list[Findin
     return [findings[position] for position in chosen]
 
 
-def plain_numbers(numbers: Mapping[str, Any]) -> dict[str, Any]:
+def plain_numbers(numbers: Mapping[str, object]) -> dict[str, object]:
     """Numbers of numpy as numbers of Python."""
     plain = {}
     for name, value in numbers.items():
