@@ -1,4 +1,4 @@
-"""Names of the tables of an audit; tables without measures have no rows. Imports nothing heavy."""
+"""Names of the tables and other files of an audit; tables without measures have no rows. Imports nothing heavy."""
 
 COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
 """Tables that compare the models of an audit."""
@@ -26,3 +26,6 @@ TABULATED = (
 
 TABLES_OF_AUDIT = ("sensitivity", *TABULATED)
 """All tables of results/audits/<audit>/."""
+
+OTHER_FILES = ("calibration.json", "comparison.json", "models.json", "verdict.json", "config.yaml", "report.html")
+"""Files of an audit besides its tables."""

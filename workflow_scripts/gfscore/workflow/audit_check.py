@@ -9,14 +9,13 @@ from typing import TypeVar
 import pandas as pd
 
 from gfscore.audit.audit_changes import require_one_run
-from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.table_names import OTHER_FILES, TABLES_OF_AUDIT
 from gfscore.core.digests import changed_files, require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.tables.csv_files import csv_text
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
-from gfscore.workflow.plan import OTHER_FILES
 
 EVIDENCE = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
 """Files of which a folder of an audit holds at least one."""

@@ -19,7 +19,7 @@ from gfscore.audit.settings import (
     TaskSettings,
     TrainedModel,
 )
-from gfscore.audit.table_names import TABLES_OF_AUDIT
+from gfscore.audit.table_names import OTHER_FILES, TABLES_OF_AUDIT
 from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.identity import ModelName
 from gfscore.core.mappings import by_name, only
@@ -53,9 +53,6 @@ STEPS = {"logits": "score_models", "network": "measure_model"}
 
 Params = dict[str, Any]
 """Parameters of a step as plain values, by which Snakemake tells whether it has to run again."""
-
-OTHER_FILES = ("calibration.json", "comparison.json", "models.json", "verdict.json", "config.yaml", "report.html")
-"""Files of an audit besides its tables."""
 
 EXPORTS = ("latex", "model-cards", "croissant", "ro-crate")
 """Folders of an audit's exports."""
