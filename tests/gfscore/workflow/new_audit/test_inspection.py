@@ -158,10 +158,10 @@ def test_a_folder_and_several_names_are_several_models(own, tmp_path):
 def test_radii_norm_and_minutes_are_as_asked(own, monkeypatch):
     # The samples follow from the quickest pass, which shows on a machine that others share in many tries alone.
     monkeypatch.setattr("gfscore.workflow.new_audit.shown_images.MEASURING", 1.0)
-    found = looked_at(own / "net.onnx", own / "images.npz", eps=("4/255", "0.01"), minutes=1.05)
+    found = looked_at(own / "net.onnx", own / "images.npz", eps=("4/255", "0.01"), minutes=0.6)
     written = yaml.safe_load(found.text)["measures"]
     assert list(written) == ["adversarial-linf-4of255", "adversarial-linf-0.01", "minimal-l2"]
-    found = looked_at(own / "fixed.onnx", own / "images.npz", norm="l2", minutes=1.05)
+    found = looked_at(own / "fixed.onnx", own / "images.npz", norm="l2", minutes=0.6)
     written = yaml.safe_load(found.text)["measures"]
     assert written["adversarial-l2-0.5"]["subset"]["per_class"] < 20
     assert any("--minutes" in line for line in found.lines)
