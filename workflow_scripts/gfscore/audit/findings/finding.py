@@ -105,7 +105,7 @@ class FindingInWords(Record):
             section=finding.section,
             rank=finding.rank,
             subject=dict(finding.subject),
-            numbers=dict(finding.numbers),
+            numbers=_plain(finding.numbers),
             confidence=finding.confidence,
             sentence=finding.sentence,
         )
@@ -124,8 +124,8 @@ def first_findings(findings: Sequence[FindingInWords], most: int) -> list[Findin
     return [findings[position] for position in chosen]
 
 
-def plain_numbers(numbers: Mapping[str, object]) -> dict[str, object]:
-    """Numbers of numpy as numbers of Python."""
+def _plain(numbers: Mapping[str, object]) -> dict[str, object]:
+    # Numbers of numpy as numbers of Python.
     plain = {}
     for name, value in numbers.items():
         plain[name] = value.item() if hasattr(value, "item") else value

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gfscore.audit.findings.finding import Finding, plain_numbers
+from gfscore.audit.findings.finding import Finding
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
 
@@ -74,4 +74,4 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
     }
     numbers = {name: row[column] for name, column in NUMBERS.items() if not pd.isna(row[column])}
     kind = HELPS if row["helps"] else NOT_SHOWN
-    return Finding(kind, subject, plain_numbers(numbers), float(row["confidence"]))
+    return Finding(kind, subject, numbers, float(row["confidence"]))

@@ -12,7 +12,7 @@ import pandas as pd
 from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
 from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.findings.finding import Finding, FindingInWords, plain_numbers
+from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.remedies.findings import finding_of, remedies_in_short
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, PASS
@@ -170,7 +170,7 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
         if interval is not None:
             proven = tables.of("model_summary", interval).set_index(KEY).loc[passing, "wcr"]
             numbers |= {"least": proven.min(), "most": proven.max()}
-        yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, plain_numbers(numbers))
+        yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, numbers)
         return
 
 
@@ -212,7 +212,7 @@ def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterat
     yield Finding(
         "passing_model_falls",
         {"model": lowest["label"], "source": lowest["source"]},
-        plain_numbers(numbers),
+        numbers,
         lowest["confidence"] if lowest["bounded"] else None,
     )
 
@@ -247,7 +247,7 @@ def _of_distances(tables: AuditTables) -> Iterator[Finding]:
             "most": rows["rate"].max(),
         }
         subject = {"score": score, "distances": distances}
-        yield Finding("score_refuted", subject, plain_numbers(numbers), float(rows["confidence"].iloc[0]))
+        yield Finding("score_refuted", subject, numbers, float(rows["confidence"].iloc[0]))
 
 
 def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
@@ -328,7 +328,7 @@ def _weakest_class(
     }
     different = rows["low"].max() > rows["high"].min()
     confidence = None if math.isnan(lowest["confidence"]) else float(lowest["confidence"])
-    return Finding("weakest_class" if different else "no_weakest_class", subject, plain_numbers(numbers), confidence)
+    return Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
 
 
 def _has_lowest(rows: pd.DataFrame, class_name: str) -> bool:
@@ -372,7 +372,7 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
         "sure": len(different[KEY].drop_duplicates()),
         "models": len(gaps[KEY].drop_duplicates()),
     }
-    yield Finding("groups_differ", subject, plain_numbers(numbers), float(widest["confidence"]))
+    yield Finding("groups_differ", subject, numbers, float(widest["confidence"]))
 
 
 # ---- models ----
