@@ -20,31 +20,26 @@ def traversals(subject: Subject) -> pd.DataFrame | None:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
     if not subject.pictures or subject.rows("projection_effects") is None:
         return None
-    several = len(subject.pictures) > 1
-    frames = []
-    for mapper, pictures in subject.pictures.items():
-        rows = _pictures_of(pictures, prefix=f"{mapper} " if several else "")
-        frames.append(rows.assign(mapper=mapper))
-    return pd.concat(frames, ignore_index=True)
-
-
-def _pictures_of(pictures, *, prefix):
-    decoded = pictures["traversals"][:, :MOST_DIMENSIONS]
-    names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
-    positions = [f"{position:+.2g}".replace("-", MINUS) for position in pictures["positions"]]
-    of_images = len(pictures["originals"]) > 0
-    change = np.abs(decoded[:, :, -1].astype(float) - decoded[:, :, 0]).mean(axis=(0, 2, 3, 4))
     rows = []
-    for sample, dimension, position in np.ndindex(decoded.shape[:3]):
-        rows.append(
-            {
-                "sample": f"image {sample + 1}" if of_images else "mean code",
-                "dimension": names[dimension],
-                "position": positions[position],
-                "picture": drawing.encoded(decoded[sample, dimension, position]),
-                "change": float(change[dimension]),
-            }
-        )
+    for mapper, pictures in subject.pictures.items():
+        decoded = pictures["traversals"][:, :MOST_DIMENSIONS]
+        prefix = f"{mapper} " if len(subject.pictures) > 1 else ""
+        names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
+        positions = [f"{position:+.2g}".replace("-", MINUS) for position in pictures["positions"]]
+        of_images = len(pictures["originals"]) > 0
+        change = np.abs(decoded[:, :, -1].astype(float) - decoded[:, :, 0]).mean(axis=(0, 2, 3, 4))
+
+        for sample, dimension, position in np.ndindex(decoded.shape[:3]):
+            rows.append(
+                {
+                    "sample": f"image {sample + 1}" if of_images else "mean code",
+                    "dimension": names[dimension],
+                    "position": positions[position],
+                    "picture": drawing.encoded(decoded[sample, dimension, position]),
+                    "change": float(change[dimension]),
+                    "mapper": mapper,
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -39,60 +39,40 @@ def remedies(subject: Subject) -> pd.DataFrame | None:
     if models is None or classes is None or curves is None:
         return None
     short = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
-    parts = []
-    for row in short.head(MOST_MODELS).to_dict("records"):
-        for panel, marks in (
-            (CLASSES, _class_marks(_of_model(classes, row))),
-            (STRENGTHS, _points(_of_model(curves, row))),
-        ):
-            title = f"{shortened(row['label'], LONGEST)}: {panel}" if len(short) > 1 else panel
-            parts.append(marks.assign(panel=upper_first(title), part=panel, **row))
-    frame = pd.concat(parts, ignore_index=True)
+    frames = []
+    for model in short.head(MOST_MODELS).to_dict("records"):
+        prefix = f"{shortened(model['label'], LONGEST)}: " if len(short) > 1 else ""
+        changes = _of_model(classes, model)
+        changes = changes[changes["n"] > 0].sort_values(["before", "class_index"], kind="stable")
+        if len(changes) > MOST_CLASSES:
+            losers = changes.sort_values("change", kind="stable").index[: MOST_CLASSES // 2]
+            weakest = changes.index.difference(losers, sort=False)[: MOST_CLASSES // 2]
+            changes = changes[changes.index.isin(losers) | changes.index.isin(weakest)]
+        marks = changes[["class", "n", "confidence", "before"]].assign(
+            value=changes["after"],
+            low=(changes["before"] + changes["low"]).clip(0, 1),
+            high=(changes["before"] + changes["high"]).clip(0, 1),
+            unsure=(changes["low"] <= 0) & (changes["high"] >= 0),
+            aside=changes["change"].map(signed),
+        )
+        frames.append(marks.assign(panel=upper_first(f"{prefix}{CLASSES}"), part=CLASSES, **model))
+
+        points = _of_model(curves, model)
+        for column, line in LINES.items():
+            curve = points[["strength", "confidence"]].assign(
+                line=line,
+                stands_out=column == "worst",
+                value=points[column],
+                low=points[f"{column}_low"],
+                high=points[f"{column}_high"],
+            )
+            frames.append(curve.assign(panel=upper_first(f"{prefix}{STRENGTHS}"), part=STRENGTHS, **model))
+    frame = pd.concat(frames, ignore_index=True)
     return frame.rename(columns={"model": "name", "label": "model"})
 
 
 def _of_model(rows, model):
     return rows[(rows["threat"] == model["threat"]) & (rows["model"] == model["model"])]
-
-
-def _class_marks(rows):
-    rows = rows[rows["n"] > 0].sort_values(["before", "class_index"], kind="stable")
-    if len(rows) > MOST_CLASSES:
-        losers = rows.sort_values("change", kind="stable").index[: MOST_CLASSES // 2]
-        weakest = rows.index.difference(losers, sort=False)[: MOST_CLASSES // 2]
-        rows = rows[rows.index.isin(losers) | rows.index.isin(weakest)]
-    return pd.DataFrame(
-        {
-            "class": rows["class"],
-            "n": rows["n"],
-            "confidence": rows["confidence"],
-            "before": rows["before"],
-            "value": rows["after"],
-            "low": (rows["before"] + rows["low"]).clip(0, 1),
-            "high": (rows["before"] + rows["high"]).clip(0, 1),
-            "unsure": (rows["low"] <= 0) & (rows["high"] >= 0),
-            "aside": rows["change"].map(signed),
-        }
-    )
-
-
-def _points(rows):
-    lines = []
-    for column, line in LINES.items():
-        lines.append(
-            pd.DataFrame(
-                {
-                    "line": line,
-                    "stands_out": column == "worst",
-                    "strength": rows["strength"],
-                    "confidence": rows["confidence"],
-                    "value": rows[column],
-                    "low": rows[f"{column}_low"],
-                    "high": rows[f"{column}_high"],
-                }
-            )
-        )
-    return pd.concat(lines)
 
 
 def surest_gain(frame: pd.DataFrame) -> Finding:

@@ -43,22 +43,18 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
         p = pd.Series(math.nan, index=pairs.index)
         if tested.any():
             p[tested] = false_discovery(pairs.loc[tested, "p_value"], family=int(tested.sum()), method="bh")
-        cells = _cells_of_pairs(pairs.assign(p=p), models)
+        cells = {}
+        for row in pairs.assign(p=p).itertuples():
+            earlier, later = sorted((row.first, row.second), key=models.index)
+            cells[later, earlier] = {"cosine": row.value, "what": "pair", "p": row.p, "n": row.n}
+            cells[earlier, later] = {"cosine": row.baseline, "what": "chance", "p": None, "n": row.n}
+
         for first, second in product(models, models):
             cell = cells.get((first, second), NO_PAIR)
             names_of_pair = {"first": names[first], "second": names[second]}
             cells_of_kinds.append({"kind": title, **names_of_pair, "errors_alone": kind == "error_cosine", **cell})
     frame = pd.DataFrame(cells_of_kinds).astype({"cosine": float, "p": float})
     return frame.assign(models=len(models), classes=classes)
-
-
-def _cells_of_pairs(pairs, models):
-    cells = {}
-    for row in pairs.itertuples():
-        earlier, later = sorted((row.first, row.second), key=models.index)
-        cells[later, earlier] = {"cosine": row.value, "what": "pair", "p": row.p, "n": row.n}
-        cells[earlier, later] = {"cosine": row.baseline, "what": "chance", "p": None, "n": row.n}
-    return cells
 
 
 def alike(frame: pd.DataFrame) -> Finding:

@@ -40,39 +40,30 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     end = beyond.min() if len(beyond) else last_standing
     rows = rows[(rows["radius"] <= end) & rows["share"].notna()]
     rows = rows.assign(model=rows["label"])
+
     if by_class:
-        rows = _lines_of_classes(rows, scores)
+        means = scores.set_index(["label", "class_index"])["value"]
+        rows = rows[rows["class_index"] != ALL]
+        keys = list(zip(rows["label"], rows["class_index"], strict=True))
+        rows = rows.assign(mean=means.loc[keys].to_numpy())
+        least = rows.groupby("label")["mean"].transform("min")
+        rows = rows.assign(weakest=rows["mean"] == least)
         names = ["model", "class"]
         order = ["model", "mean", "class", "radius"]
     else:
-        rows = _lines_of_models(rows, scores)
+        mean_of_model = {}
+        for label, classes in scores[scores["n"] > 0].groupby("label"):
+            mean_of_model[label] = float(np.average(classes["value"], weights=classes["n"]))
+        rows = rows[rows["class_index"] == ALL]
+        rows = rows.assign(mean=rows["label"].map(mean_of_model).astype(float))
+        several = rows["label"].nunique() > 1
+        rows = rows.assign(weakest=(rows["mean"] == rows["mean"].min()) & several)
         names = ["model"]
         order = ["mean", "model", "radius"]
     if rows.empty:
         return None
     columns = [*names, "radius", "share", "low", "high", "mean", "weakest", "n", "confidence"]
     return rows.sort_values(order, kind="stable")[columns].reset_index(drop=True)
-
-
-def _lines_of_classes(rows, scores):
-    # Every class of every model, with its mean.
-    means = scores.set_index(["label", "class_index"])["value"]
-    rows = rows[rows["class_index"] != ALL]
-    keys = list(zip(rows["label"], rows["class_index"], strict=True))
-    rows = rows.assign(mean=means.loc[keys].to_numpy())
-    least = rows.groupby("label")["mean"].transform("min")
-    return rows.assign(weakest=rows["mean"] == least)
-
-
-def _lines_of_models(rows, scores):
-    # All samples of every model, with their mean.
-    means = {}
-    for label, classes in scores[scores["n"] > 0].groupby("label"):
-        means[label] = float(np.average(classes["value"], weights=classes["n"]))
-    rows = rows[rows["class_index"] == ALL]
-    rows = rows.assign(mean=rows["label"].map(means).astype(float))
-    several = rows["label"].nunique() > 1
-    return rows.assign(weakest=(rows["mean"] == rows["mean"].min()) & several)
 
 
 def extremes(frame: pd.DataFrame) -> Finding:
