@@ -170,12 +170,11 @@ def heatmap(
     palette = colours_of_differences() if colours == "differences" else colormaps[VALUES]
     norm = Normalize(*limits)
     names = [f"{a}, {b}" for a in rows for b in columns]
+    painted = grid
     if undecided:
-        halves = np.stack([grid, highest], axis=-1).reshape(len(rows), -1)
+        painted = np.stack([grid, highest], axis=-1).reshape(len(rows), -1)
         names = [f"{name}, {end}" for name in names for end in ("at least", "at most")]
-        _paint(axes, halves, palette, norm, names, columns=len(columns))
-    else:
-        _paint(axes, grid, palette, norm, names, columns=len(columns))
+    _paint(axes, painted, palette, norm, names, columns=len(columns))
     name_rows(axes, rows, row_height=cell_height, title=row_title)
     name_columns(axes, columns, width=width, title=column_title)
     axes.spines[:].set_visible(False)
@@ -194,7 +193,12 @@ def heatmap(
     if box:
         _frame_cells(axes, frame, (row, column, box), rows, columns)
     if aside:
-        _write_aside(axes, asides, rows, step=1 if cell_height == CELL else 2, right=right)
+        behind = right_of(axes, 7)
+        for index in range(0, len(rows), 1 if cell_height == CELL else 2):
+            text = asides.get(rows[index], "")
+            height = 1 - (index + 0.5) / len(rows)
+            write(axes, 1, height, text, transform=behind, size=11, weight="bold", va="center", color=INK)
+        surround(axes, right=right + 2)
 
 
 def grid_of(  # noqa: PLR0917
@@ -242,11 +246,11 @@ def _paint(axes, grid, palette, norm, names, *, columns):
         axes.hlines(np.arange(rows + 1) - 0.5, -0.5, columns - 0.5, **style)
 
 
-def _is_bright(value, limits, *, differences):
+def _colour_on(value, limits, *, differences):
+    # Colour of what is written or drawn on a cell of this value.
     low, high = limits
-    if differences:
-        return abs(value) < 0.6 * high
-    return value > low + 0.55 * (high - low)
+    bright = abs(value) < 0.6 * high if differences else value > low + 0.55 * (high - low)
+    return ON_BRIGHT if bright else ON_DARK
 
 
 def _write_numbers(axes, grid, limits, *, differences, most=None):
@@ -258,9 +262,7 @@ def _write_numbers(axes, grid, limits, *, differences, most=None):
         if most is not None and most[row, column] > value:
             places = [(column - 0.25, value), (column + 0.25, most[row, column])]
         for x, written in places:
-            colour = INK
-            if limits is not None:
-                colour = ON_BRIGHT if _is_bright(written, limits, differences=differences) else ON_DARK
+            colour = INK if limits is None else _colour_on(written, limits, differences=differences)
             text = write(
                 axes, x, row, cell_text(written, differences=differences), size=10, color=colour, ha="center",
                 va="center_baseline",
@@ -286,8 +288,7 @@ def _mark_cells(axes, chosen, grid, limits, *, differences):
         return
     colours = []
     for value in grid[chosen]:
-        is_bright = _is_bright(value, limits, differences=differences)
-        colours.append(ON_BRIGHT if is_bright else ON_DARK)
+        colours.append(_colour_on(value, limits, differences=differences))
     raised = axes.transData + ScaledTranslation(0, 8 / INCH, axes.figure.dpi_scale_trans)
     axes.scatter(columns, rows, s=12, c=colours, linewidths=0, transform=raised)
 
@@ -298,33 +299,22 @@ def _frame_cells(axes, frame, names, rows, columns):
     x = places_among(columns, framed[column])
     y = places_among(rows, framed[row])
     for left, top, box_of_cell in zip(x - 0.5, y - 0.5, framed[box], strict=True):
-        corner = left, top
         style = (0, (2, 3)) if box_of_cell == "open" else "-"
-        axes.add_patch(
-            Rectangle(corner, 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style, clip_on=False)
-        )
+        frame_of_cell = Rectangle((left, top), 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style)
+        frame_of_cell.set_clip_on(False)
+        axes.add_patch(frame_of_cell)
 
 
 def _asides(frame, row, aside, aside_most):
     # Row -> the number behind it, or the two between which it lies.
     if aside is None:
         return {}
-    first = frame.drop_duplicates(row)
     texts = {}
-    for cell in first.to_dict("records"):
+    for cell in frame.drop_duplicates(row).to_dict("records"):
         low = cell[aside]
         high = cell[aside_most] if aside_most else low
         texts[str(cell[row])] = span(low, high)
     return texts
-
-
-def _write_aside(axes, texts, rows, *, step, right):
-    behind = right_of(axes, 7)
-    for line in range(0, len(rows), step):
-        text = texts.get(rows[line], "")
-        height = 1 - (line + 0.5) / len(rows)
-        write(axes, 1, height, text, transform=behind, size=11, weight="bold", va="center", color=INK)
-    surround(axes, right=right + 2)
 
 
 def _colour_scale(axes: Axes, palette: Colormap, limits: Limits, title: str) -> None:

@@ -447,23 +447,18 @@ def _reserve_titles(axes: Axes, plot: Plot, width: float) -> None:
     else:
         axes.xaxis.set_label_coords(0.5, -(plot.bottom + 2) / plot.height)
         plot.bottom += room
-    lines = _title_lines(axes.get_title(loc="left"), width)
-    if lines:
-        axes.set_title("\n".join(lines), loc="left", y=1, pad=plot.top + 5)
-        plot.top += TEXT_LINE * len(lines) + 5
 
-
-def _title_lines(title, width):
-    # Lines of the name of a panel; words too long for a line lose their middle.
-    # Fonts of a page are wider than those measured by up to a twentieth.
-    room = 0.95 * width
-    lines = wrapped(title, room, weight="bold")
-    if len(lines) > MOST_TITLE_LINES:
-        lines[MOST_TITLE_LINES - 1 :] = [" ".join(lines[MOST_TITLE_LINES - 1 :])]
-    for index, line in enumerate(lines):
-        if width_of(line, weight="bold") > room:
-            lines[index] = shortened(line, int(room / LETTER_BOLD))
-    return lines
+    # Fonts of a page are wider than those measured by up to a twentieth. Words too long for a line lose their middle.
+    widest_line = 0.95 * width
+    title_lines = wrapped(axes.get_title(loc="left"), widest_line, weight="bold")
+    if len(title_lines) > MOST_TITLE_LINES:
+        title_lines[MOST_TITLE_LINES - 1 :] = [" ".join(title_lines[MOST_TITLE_LINES - 1 :])]
+    for index, line in enumerate(title_lines):
+        if width_of(line, weight="bold") > widest_line:
+            title_lines[index] = shortened(line, int(widest_line / LETTER_BOLD))
+    if title_lines:
+        axes.set_title("\n".join(title_lines), loc="left", y=1, pad=plot.top + 5)
+        plot.top += TEXT_LINE * len(title_lines) + 5
 
 
 def box_of(figure: Figure) -> tuple[float, float, float, float]:

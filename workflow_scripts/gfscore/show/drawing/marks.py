@@ -101,9 +101,26 @@ def intervals(
     if rule is not None:
         axes.axvline(rule, color=MUTED, linewidth=1)
 
-    marks = _interval_marks(frame, rows, row=row, value=value, low=low, high=high)
+    marks = pd.DataFrame(
+        {
+            "name": frame[row].astype(str).to_numpy(),
+            "y": places_among(rows, frame[row]).astype(float),
+            "value": frame[value].to_numpy(dtype=float),
+            "low": frame[low].to_numpy(dtype=float),
+            "high": frame[high].to_numpy(dtype=float),
+            "paint": ACCENT,
+            "marker": "o",
+            "hollow": False,
+        }
+    )
     if colour:
-        _tell_apart(marks, frame[colour].astype(str), kinds)
+        # Categories that share a row lie one below the other.
+        kind_of_mark = frame[colour].astype(str).to_numpy()
+        kind_index = pd.Index(kinds).get_indexer(kind_of_mark)
+        marks["y"] += (kind_index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
+        marks["paint"] = np.take(CATEGORIES, kind_index, mode="wrap")
+        marks["marker"] = np.take(MARKERS, kind_index, mode="wrap")
+        marks["name"] += ", " + kind_of_mark
         entries = []
         for index, kind in enumerate(kinds):
             entries.append((kind, CATEGORIES[index % len(CATEGORIES)], MARKERS[index % len(MARKERS)]))
@@ -128,30 +145,6 @@ def intervals(
             height = 1 - (rows.index(name) + 0.5) / len(rows)
             write(axes, 1, height, text, transform=behind, size=11, va="center", color=INK)
         surround(axes, right=12 + widest_of(texts, 11))
-
-
-def _interval_marks(frame, rows, *, row, value, low, high):
-    # One row for each mark: its place, ends, look and name.
-    marks = pd.DataFrame(
-        {
-            "name": frame[row].astype(str).to_numpy(),
-            "y": places_among(rows, frame[row]).astype(float),
-            "value": frame[value].to_numpy(dtype=float),
-            "low": frame[low].to_numpy(dtype=float),
-            "high": frame[high].to_numpy(dtype=float),
-        }
-    )
-    return marks.assign(paint=ACCENT, marker="o", hollow=False)
-
-
-def _tell_apart(marks, categories_of_marks, kinds):
-    # Categories that share a row lie one below the other.
-    names = categories_of_marks.to_numpy()
-    kind_index = pd.Index(kinds).get_indexer(names)
-    marks["y"] += (kind_index - (len(kinds) - 1) / 2) * 0.72 / len(kinds)
-    marks["paint"] = np.take(CATEGORIES, kind_index, mode="wrap")
-    marks["marker"] = np.take(MARKERS, kind_index, mode="wrap")
-    marks["name"] += ", " + names
 
 
 def _draw_intervals(axes, marks, *, paint, marker, width):
@@ -437,9 +430,8 @@ def radars(
 
     highest = lengths_of(most) if most else values
     if (highest > values).any():
-        ends = zip(corners_of(values), corners_of(highest), strict=True)
         bands = []
-        for inner, outer in ends:
+        for inner, outer in zip(corners_of(values), corners_of(highest), strict=True):
             bands.append(np.concatenate([inner, outer[::-1]]))
         axes.add_collection(PolyCollection(bands, facecolors=ACCENT, alpha=0.3, linewidths=0))
     for bound in (low, high):
@@ -447,8 +439,14 @@ def radars(
     if reference and len(panels) > 1:
         outline(lengths_of(reference), colors=MUTED, linewidths=1.4, linestyles=[(0, (4, 3))])
     outline(values, colors=ACCENT, linewidths=2)
+
     points = centres[:, None, :] + RADIUS * values[:, :, None] * directions
-    _mark_radars(axes, points, values, [f"{a}, {b}" for a in panels for b in spokes], top)
+    valued = np.isfinite(values)
+    marks = axes.scatter(*points[valued].T, s=18, color=ACCENT, linewidths=0, zorder=3)
+    names = np.array([f"{a}, {b}" for a in panels for b in spokes])
+    marks.set_gid(tooltips(axes, named_values(names[valued.ravel()], top * values[valued])))
+    lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
+    axes.scatter(*points[lowest].T, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
 
 
 def _name_radar(axes, centre, name, spokes, top):
@@ -470,15 +468,6 @@ def _name_radar(axes, centre, name, spokes, top):
 def _directions(spokes):
     angles = 2 * np.pi * np.arange(spokes) / spokes
     return np.column_stack([np.sin(angles), -np.cos(angles)])
-
-
-def _mark_radars(axes, points, values, names, top):
-    valued = np.isfinite(values)
-    marks = axes.scatter(*points[valued].T, s=18, color=ACCENT, linewidths=0, zorder=3)
-    names_of_marks = np.array(names)[valued.ravel()]
-    marks.set_gid(tooltips(axes, named_values(names_of_marks, top * values[valued])))
-    lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
-    axes.scatter(*points[lowest].T, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
 
 
 def outer_circle(highest: float, value_range: tuple[float, float]) -> float:

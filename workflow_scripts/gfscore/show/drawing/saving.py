@@ -33,9 +33,8 @@ FONT_FAMILY = re.compile(r" *font-family: [^;]*;?")
 UNTURNED = re.compile(r"rotate\(-?0 [^)]*\)")
 LONG = re.compile(r"(\d+\.\d{2})\d+")
 SEGMENT = re.compile(r"([A-Za-z])([^A-Za-z]*)")
-SHARED = ("clip-path",)
 INHERITED = ("fill", "stroke", "stroke-width", "stroke-linecap", "stroke-linejoin", "font-size", "text-anchor")
-"""Attributes, and properties of `style`, that mean the same on a group as on each of its children."""
+"""Properties of `style` that mean the same on a group as on each of its children."""
 FONT_SIZE = {"font-size": "12px"}
 """Of most texts; a picture has it, and texts of another size their own."""
 
@@ -103,7 +102,7 @@ def page_markup(figure: Figure, *, label: str, prefix: str, kind: str) -> str:
     for element in root.iter():
         style = element.get("style")
         if style:
-            element.set("style", COLOUR.sub(lambda found: f"var(--{THEMED[found[0]]})", style))
+            element.set("style", COLOUR.sub(lambda match: f"var(--{THEMED[match[0]]})", style))
     root.set("data-box", " ".join(f"{edge:.2f}" for edge in box_of(figure)))
     root.set("role", "img")
     root.set("aria-label", label)
@@ -161,7 +160,7 @@ def _number_ids(root, prefix):
     for element in root.iter():
         for key, value in element.attrib.items():
             if "#" in value:
-                element.set(key, REFERENCE.sub(lambda found: f"#{numbers.get(found[1], found[1])}", value))
+                element.set(key, REFERENCE.sub(lambda match: f"#{numbers.get(match[1], match[1])}", value))
 
 
 def _outside_definitions(element):
@@ -195,12 +194,11 @@ def _hoist(element):
         _hoist(child)
     if element.tag != f"{SVG}g" or len(element) < 2:
         return
-    for name in SHARED:
-        values = {child.get(name) for child in element}
-        if len(values) == 1 and None not in values and name not in element.attrib:
-            element.set(name, values.pop())
-            for child in element:
-                del child.attrib[name]
+    clips = {child.get("clip-path") for child in element}
+    if len(clips) == 1 and None not in clips and "clip-path" not in element.attrib:
+        element.set("clip-path", clips.pop())
+        for child in element:
+            del child.attrib["clip-path"]
 
     styles = [_properties(child.get("style", "")) for child in element]
     common = {}
@@ -217,16 +215,16 @@ def _hoist(element):
 def _drop_inherited(element, inherited):
     # What an element says of itself as its parents do.
     style = _properties(element.get("style", ""))
-    own_style = {}
-    passed_on = dict(inherited)
+    remaining = {}
+    inherited_by_children = dict(inherited)
     for name, value in style.items():
         if inherited.get(name) != value:
-            own_style[name] = value
+            remaining[name] = value
         if name in INHERITED:
-            passed_on[name] = value
-    _set_style(element, own_style)
+            inherited_by_children[name] = value
+    _set_style(element, remaining)
     for child in element:
-        _drop_inherited(child, passed_on)
+        _drop_inherited(child, inherited_by_children)
 
 
 def _properties(style):
