@@ -21,7 +21,6 @@ from gfscore.show.page.elements import (
     LONGEST_MODEL,
     Detail,
     Scale,
-    TableView,
     Track,
     bounded,
     counted,
@@ -98,13 +97,26 @@ def render_comparison(
     confidence : float
         Of the bounds of all classes of a model and measure together.
     """
-    rows = _named_rows(classes)
+    # Classes with samples, under printable names.
+    by_index = classes.drop_duplicates("class_index")
+    names = readable_classes(list(by_index["class_name"]))
+    readable = dict(zip(by_index["class_index"], names, strict=True))
+    rows = classes[classes["n"] > 0].copy()
+    rows["label"] = printable_all(model_labels(rows.assign(dataset="")))
+    rows["class"] = rows["class_index"].map(readable).map(printable)
+    rows["undecided"] = rows["change_most"] > rows["change_least"]
+
     compared = only(measures, rows["measure"].unique())
     shown = _shown(rows, later.verdict.judged_measure(compared))
-    of_shown = rows[(rows["label"] == shown["label"]) & (rows["measure"] == shown["measure"])]
+    measure = str(shown["measure"])
+    meaning = measures[measure].description
+    of_measure = rows[rows["measure"] == measure]
+    of_shown = of_measure[of_measure["label"] == shown["label"]]
     declined_most = of_shown.sort_values("change", kind="stable").head(MOST_CLASSES)
-    worst = _worst_of_models(rows, str(shown["measure"]))
-    limit = _limit(later.verdict, str(shown["measure"]))
+    # Of each model the class that declined most, the largest decline first.
+    worst = of_measure.loc[of_measure.groupby("label", sort=False)["change"].idxmin()]
+    worst = worst.sort_values("change", kind="stable").head(MOST_MODELS)
+
     title = f"{printable(earlier.title)}, then {printable(later.title)}"
     if earlier.title == later.title:
         title = f"{printable(later.title)}: two releases"
@@ -120,13 +132,13 @@ def render_comparison(
             models=_models_in_words(models),
             answer=_answer(rows, shown, later.verdict, confidence),
             shown=shown,
-            title_of_measure=printable(measures[str(shown["measure"])].description.title),
-            unit=printable(measures[str(shown["measure"])].description.unit),
+            title_of_measure=printable(meaning.title),
+            unit=printable(meaning.unit),
             tracks=_tracks(declined_most, declined_most["class"], shortened_all(declined_most["class"], LONGEST_CLASS)),
             bands=bool(of_shown["undecided"].any()),
             left_out=max(0, len(of_shown) - MOST_CLASSES),
             scale=_scale(of_shown, "Change"),
-            limit=limit,
+            limit=_limit(later.verdict, measure),
             strip=_tracks(worst, worst["label"] + ": " + worst["class"], shortened_all(worst["label"], LONGEST_MODEL)),
             strip_scale=_scale(worst, "Largest decline of a class"),
             confidence=numbers.percent(confidence),
@@ -141,18 +153,6 @@ def render_comparison(
     )
 
 
-def _named_rows(classes: pd.DataFrame) -> pd.DataFrame:
-    # Classes with samples, printable names of models and classes, and whether the samples leave their change undecided.
-    by_index = classes.drop_duplicates("class_index")
-    names = readable_classes(list(by_index["class_name"]))
-    readable = dict(zip(by_index["class_index"], names, strict=True))
-    rows = classes[classes["n"] > 0].copy()
-    rows["label"] = printable_all(model_labels(rows.assign(dataset="")))
-    rows["class"] = rows["class_index"].map(readable).map(printable)
-    rows["undecided"] = rows["change_most"] > rows["change_least"]
-    return rows
-
-
 # ---- the answer ----
 
 
@@ -160,15 +160,16 @@ def _shown(rows: pd.DataFrame, judged: str) -> pd.Series:
     # The class that declined most surely, where there is one in the measure that the gate judges; where none did, the
     # largest decline. Measures have ranges of their own, so that their changes are not compared with each other.
     worse = rows[rows["verdict"] == WORSE]
-    for among, column in ((worse[worse["measure"] == judged], "high"), (worse, "high")):
-        if len(among):
-            return among.loc[among[column].idxmin()]
+    for candidates in (worse[worse["measure"] == judged], worse):
+        if len(candidates):
+            return candidates.loc[candidates["high"].idxmin()]
     of_judged = rows[rows["measure"] == judged]
     return of_judged.loc[of_judged["change"].idxmin()]
 
 
 def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: float) -> Answer:
-    worse, better = rows[rows["verdict"] == WORSE], rows[rows["verdict"] == BETTER]
+    worse = int((rows["verdict"] == WORSE).sum())
+    better = int((rows["verdict"] == BETTER).sum())
     sure = f"with {numbers.percent(confidence)} confidence for all classes of a model and measure together"
     before = numbers.span(shown["first"], shown["first_most"])
     after = numbers.span(shown["second"], shown["second_most"])
@@ -179,26 +180,28 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
         bounds = f"a change of {of_samples} of these samples, {of_class} of the class"
     else:
         bounds = f"a change of {numbers.number(shown['change'])}, {of_class}"
-    if len(worse):
-        counted_classes = f"{numbers.count(len(worse))} of {numbers.counted(len(rows), 'class')}"
+    if worse:
+        counted_classes = f"{numbers.count(worse)} of {numbers.counted(len(rows), 'class')}"
         if len(rows[["label", "measure"]].drop_duplicates()) > 1:
             counted_classes += ", counting every model and measure"
         sentences = [f"Worse: {counted_classes}; sure {sure}.", f"The surest: {change}, {bounds}."]
-        answer = "WORSE", "fail", "×"
+        word, style, sign = "WORSE", "fail", "×"
     else:
         least = rows.loc[rows["low"].idxmin()]
         sentences = [
             f"No class is surely worse, {sure}. The largest decline seen: {change}, {bounds}.",
             f"What may still be hidden: at most {numbers.upper_bound(-least['low'])} of {_name(least)}.",
         ]
-        answer = ("BETTER", "pass", "✓") if len(better) else ("NO CHANGE SHOWN", "inconclusive", "?")
-    if len(better):
-        sentences.append(f"Surely better: {numbers.count(len(better))}.")
+        word, style, sign = "NO CHANGE SHOWN", "inconclusive", "?"
+    if better:
+        sentences.append(f"Surely better: {numbers.count(better)}.")
+    if better and not worse:
+        word, style, sign = "BETTER", "pass", "✓"
     for rule in verdict.rules:
         if rule.statistic == DECLINE:
             limit = f"more than {numbers.setting(rule.threshold)} since the last release"
             sentences.append(f"Gate, {rule.verdict}: no class declines in {printable(rule.measure)} by {limit}.")
-    return Answer(*answer, sentences)
+    return Answer(word, style, sign, sentences)
 
 
 def _name(row: pd.Series) -> str:
@@ -225,13 +228,6 @@ def _tracks(rows: pd.DataFrame, names: pd.Series, short: list[str]) -> list[Trac
             track = replace(track, band=(row["change_least"], row["change_most"]), proven=True)
         tracks.append(track)
     return tracks
-
-
-def _worst_of_models(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    # Of each model the class that declined most in a measure, the largest decline first.
-    of_measure = rows[rows["measure"] == measure]
-    worst = of_measure.loc[of_measure.groupby("label", sort=False)["change"].idxmin()]
-    return worst.sort_values("change", kind="stable").head(MOST_MODELS)
 
 
 def _scale(rows: pd.DataFrame, title: str) -> Scale:
@@ -266,7 +262,23 @@ def _findings(
 
 
 def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
-    details = [Detail("Every class: before, after and change", table=_class_table(rows))]
+    undecided = bool(rows["undecided"].any())
+    columns = [
+        named("Class", "class"),
+        named("Model", "label"),
+        named("Measure", "measure"),
+        counted("n", "n"),
+        valued("Before", "first"),
+        *([valued("at most", "first_most")] if undecided else []),
+        valued("After", "second"),
+        *([valued("at most", "second_most")] if undecided else []),
+        valued("Change", "change"),
+        bounded("Interval", "low", "high"),
+        named("Verdict", "verdict"),
+    ]
+    ordered = rows.sort_values("change", kind="stable")
+    classes = table_of(ordered, "Classes of both audits", "classes", columns)
+
     with_verdict = statistics[statistics["verdict"].notna()].copy()
     labels = zip(with_verdict["threat"], with_verdict["model"], strict=True)
     with_verdict["label"] = [printable("/".join(label)) for label in labels]
@@ -282,28 +294,11 @@ def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
         bounded("Interval after", "second_low", "second_high"),
         named("Verdict", "verdict"),
     ]
-    table = table_of(with_verdict, "Statistics of both audits", "statistics", columns)
-    details.append(Detail("Numbers made of all classes: worst class, disparity, mean", table=table))
-    return details
-
-
-def _class_table(rows: pd.DataFrame) -> TableView:
-    ordered = rows.sort_values("change", kind="stable")
-    undecided = bool(rows["undecided"].any())
-    columns = [
-        named("Class", "class"),
-        named("Model", "label"),
-        named("Measure", "measure"),
-        counted("n", "n"),
-        valued("Before", "first"),
-        *([valued("at most", "first_most")] if undecided else []),
-        valued("After", "second"),
-        *([valued("at most", "second_most")] if undecided else []),
-        valued("Change", "change"),
-        bounded("Interval", "low", "high"),
-        named("Verdict", "verdict"),
+    of_statistics = table_of(with_verdict, "Statistics of both audits", "statistics", columns)
+    return [
+        Detail("Every class: before, after and change", table=classes),
+        Detail("Numbers made of all classes: worst class, disparity, mean", table=of_statistics),
     ]
-    return table_of(ordered, "Classes of both audits", "classes", columns)
 
 
 def _models_in_words(models: Mapping[str, str]) -> str:

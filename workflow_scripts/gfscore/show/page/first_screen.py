@@ -15,8 +15,6 @@ from gfscore.audit.verdicts.judging import MOST_REPEATED
 from gfscore.audit.verdicts.verdict import (
     EVIDENCE_INTERVAL,
     Measures,
-    ModelVerdict,
-    OpenSamples,
     RuleVerdict,
     Verdict,
     evidence_interval_of,
@@ -274,12 +272,21 @@ def _threshold_of_classes(verdict: Verdict, measure: str, measures: Measures) ->
 
 
 def _about(interval: str | None, attacked: str | None, measures: Measures, tables: AuditTables) -> str:
+    # How to read the evidence by class.
     if interval:
+        rows = tables.of("model_summary", interval)
+        if len(rows) == 1:
+            (row,) = rows.itertuples()
+            proven, left = numbers.lower_bound(row.value), numbers.upper_bound(row.value_most, highest=1)
+            shares = f"Of all samples {proven} is proven robust, and attacks leave {left}"
+        else:
+            proven = numbers.span(rows["value"].min(), rows["value"].max(), 1)
+            left = numbers.span(rows["value_most"].min(), rows["value_most"].max(), 1)
+            shares = f"By model, {proven} of all samples is proven robust, and attacks leave {left}"
         ball = measures[interval].description.title.partition(", ")[2]
         return (
-            f"{_proven_of_all(tables.of('model_summary', interval))}. Band: from the share of samples that is proven "
-            f"({printable(ball)}) to the share that attacks leave; in between, open ({printable(interval)}). Dot: "
-            "nothing is open"
+            f"{shares}. Band: from the share of samples that is proven ({printable(ball)}) to the share that attacks "
+            f"leave; in between, open ({printable(interval)}). Dot: nothing is open"
         )
     if attacked:
         return (
@@ -289,17 +296,6 @@ def _about(interval: str | None, attacked: str | None, measures: Measures, table
     if has_attacks(measures):
         return "Nothing here bounds the robust accuracy of a class: the audit has no measure of accuracy under attack"
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
-
-
-def _proven_of_all(rows: pd.DataFrame) -> str:
-    # Of all samples of each model, in words.
-    if len(rows) == 1:
-        (row,) = rows.itertuples()
-        proven, left = numbers.lower_bound(row.value), numbers.upper_bound(row.value_most, highest=1)
-        return f"Of all samples {proven} is proven robust, and attacks leave {left}"
-    proven = numbers.span(rows["value"].min(), rows["value"].max(), 1)
-    left = numbers.span(rows["value_most"].min(), rows["value_most"].max(), 1)
-    return f"By model, {proven} of all samples is proven robust, and attacks leave {left}"
 
 
 def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool, highest: float) -> list[Track]:
@@ -340,7 +336,17 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
     measure = verdict.judged_measure(measures)
     if verdict.rules:
         return _judged_strip(verdict, measures, measure, index)
-    return _summary_strip(tables, measures, measure, index)
+
+    lowest, highest = measures[measure].description.value_range
+    rows = []
+    for row in tables.of("model_summary", measure).itertuples():
+        key = (row.threat, row.model)
+        if key in index.position:
+            rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))
+    _sort_best_first(rows, more_is_better=True)
+    title = "Worst class"
+    scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
+    return Strip(title, scale, rows, judged=False, about="Intervals of each model alone")
 
 
 def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
@@ -368,19 +374,6 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
     return Strip(title, scale, rows, judged=True, about=about, ranges=any(row.spans for row in rows))
-
-
-def _summary_strip(tables: AuditTables, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
-    title = "Worst class"
-    lowest, highest = measures[measure].description.value_range
-    rows = []
-    for row in tables.of("model_summary", measure).itertuples():
-        key = (row.threat, row.model)
-        if key in index.position:
-            rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))
-    _sort_best_first(rows, more_is_better=True)
-    scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
-    return Strip(title, scale, rows, judged=False, about="Intervals of each model alone")
 
 
 def _model_track(
@@ -425,21 +418,17 @@ def verdict_view(verdict: Verdict, index: ModelsAndClasses, measures: Measures) 
         outcomes = []
         for word in (PASS, FAIL, INCONCLUSIVE):
             models = rule.models_with(word)
-            if models:
-                outcomes.append(Outcome(word, len(models), _names_best_first(models, rule, index)))
+            if not models:
+                continue
+            best = rule.best_first(models)[:MOST_NAMED]
+            names = [index.short[index.position[model.key]] for model in best]
+            if len(models) > MOST_NAMED:
+                names.append(f"{len(models) - MOST_NAMED:,} more")
+            outcomes.append(Outcome(word, len(models), enumeration(names)))
         rules.append(RuleView(demand(rule, measures), settling(rule), outcomes, len(rule.models)))
 
     warned = [(printable(remark.model), printable(remark.reason)) for remark in verdict.warned]
     return VerdictView(verdict.verdict, rules, warned)
-
-
-def _names_best_first(models: list[ModelVerdict], rule: RuleVerdict, index: ModelsAndClasses) -> str:
-    # As far as there is room.
-    best = rule.best_first(models)[:MOST_NAMED]
-    names = [index.short[index.position[model.key]] for model in best]
-    if len(models) > MOST_NAMED:
-        names.append(f"{len(models) - MOST_NAMED:,} more")
-    return enumeration(names)
 
 
 def demand(rule: RuleVerdict, measures: Measures) -> str:
@@ -478,34 +467,28 @@ def settling(rule: RuleVerdict) -> str | None:
 
     needed = []
     further = []
-    held = []
+    deciding = []
     for model in models:
         if model.samples_needed_per_class is not None:
             needed.append(model.samples_needed_per_class)
             if model.further_samples_needed is not None:
                 further.append(model.further_samples_needed)
         elif model.open_samples is not None and model.open_samples.cause:
-            held.append(model.open_samples)
+            deciding.append(model.open_samples)
+
     clauses = []
-    if held:
-        clauses.append(_deciding(held, len(models)))
+    if deciding and len(models) == 1:
+        clauses.append(deciding[0].words)
+    elif deciding:
+        samples = _span(pd.Series([open_samples.count for open_samples in deciding]))
+        settled = sum(open_samples.may_settle for open_samples in deciding)
+        clauses.append(
+            f"{len(deciding)} for {samples} open samples, which alone could settle {settled or 'none'} of them"
+        )
     if needed:
-        clauses.append(_adding(needed, further, len(models), unit))
+        audit = "of a new audit"
+        if len(further) == len(needed):
+            audit = f"({numbers.count(max(further))} more in all)"
+        these_models = "it" if len(needed) == len(models) else f"{len(needed)} of them"
+        clauses.append(f"about {_span(pd.Series(needed))} samples per {unit} {audit} would settle {these_models}")
     return "; ".join(clauses) or "no number of samples is known that would settle it"
-
-
-def _deciding(held: list[OpenSamples], undecided: int) -> str:
-    # What deciding open samples would show, of the models that these leave undecided.
-    if undecided == 1:
-        return held[0].words
-    samples = _span(pd.Series([open_samples.count for open_samples in held]))
-    settled = sum(open_samples.may_settle for open_samples in held)
-    return f"{len(held)} for {samples} open samples, which alone could settle {settled or 'none'} of them"
-
-
-def _adding(needed: list[int], further: list[int], undecided: int, unit: str) -> str:
-    audit = "of a new audit"
-    if len(further) == len(needed):
-        audit = f"({numbers.count(max(further))} more in all)"
-    settled = "it" if len(needed) == undecided else f"{len(needed)} of them"
-    return f"about {_span(pd.Series(needed))} samples per {unit} {audit} would settle {settled}"

@@ -39,30 +39,29 @@ def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) 
     titles : mapping of str to str
         Title of each audit.
     """
-    audits = [_row(name, titles[name], verdict) for name, verdict in verdicts.items()]
+    audits = []
+    for name, verdict in verdicts.items():
+        models = 0
+        best = "–"
+        if verdict.rules:
+            rule = verdict.rules[0]
+            models = len(rule.models)
+            (shown_model,) = (model for model in rule.models if model.key == verdict.shown_model)
+            statistic = f"{rule.title}:"
+            if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
+                # By its name, since the number of the worst class alone says little.
+                statistic = f"worst class {printable(shown_model.worst_class)},"
+            best = f"{statistic} {number(shown_model.value)} ({printable(shown_model.model)})"
+        row = AuditRow(
+            name=name,
+            title=titles[name],
+            verdict=verdict.verdict,
+            models=models,
+            best=best,
+            judged=(time_of(verdict), version_of(verdict)),
+            data=f"{printable(verdict.dataset.name)}, {data_of(verdict)}…",
+            remarks=remarks_of(verdict),
+            finding=verdict.findings[0].sentence if verdict.findings else "",
+        )
+        audits.append(row)
     return environment().get_template("index.html").render(audits=audits, style=text_of("page.css"))
-
-
-def _row(name: str, title: str, verdict: Verdict) -> AuditRow:
-    models = 0
-    best = "–"
-    if verdict.rules:
-        rule = verdict.rules[0]
-        models = len(rule.models)
-        (shown_model,) = (model for model in rule.models if model.key == verdict.shown_model)
-        statistic = f"{rule.title}:"
-        if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
-            # By its name, since the number of the worst class alone says little.
-            statistic = f"worst class {printable(shown_model.worst_class)},"
-        best = f"{statistic} {number(shown_model.value)} ({printable(shown_model.model)})"
-    return AuditRow(
-        name=name,
-        title=title,
-        verdict=verdict.verdict,
-        models=models,
-        best=best,
-        judged=(time_of(verdict), version_of(verdict)),
-        data=f"{printable(verdict.dataset.name)}, {data_of(verdict)}…",
-        remarks=remarks_of(verdict),
-        finding=verdict.findings[0].sentence if verdict.findings else "",
-    )

@@ -99,11 +99,10 @@ def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits:
     result: dict[str, Any] = {}
     finite_values = []
     for key, column in columns.items():
-        values = _column(rows, column)
-        for value in values:
+        result[key] = _column(rows, column)
+        for value in result[key]:
             if value is not None:
                 finite_values.append(value)
-        result[key] = values
 
     low, high = limits
     if not np.isfinite(low) or low < 0:
@@ -182,36 +181,29 @@ def temperature_grid(
     if not sweeps or not results:
         return None
     curves = [sweeps[f"{threat}/{model}"] for threat, model in index.models]
-    temperatures = _temperatures(tables, curves)
-    measure = next(iter(results.values())).measure
-    counts = index.grid(tables.of("class_scores", measure), "n")
+
+    # Those that the sweeps of all models span.
+    low = max(curve.temperatures[0] for curve in curves)
+    high = min(curve.temperatures[-1] for curve in curves)
+    grid = np.geomspace(low, high, STEPS)
+    grid[0] = low
+    grid[-1] = high
+    optima = [result.t_star for result in results.values() if result.t_star is not None]
+    temperatures = np.unique(np.concatenate([grid, [1.0], optima]))
+    temperatures = temperatures[(temperatures >= low) & (temperatures <= high)]
 
     # Of the classes with samples, all temperatures at once.
+    measure = next(iter(results.values())).measure
+    counts = index.grid(tables.of("class_scores", measure), "n")
     values = []
     for curve, n in zip(curves, counts, strict=True):
         sampled = n > 0
         values.append((curve(temperatures)[:, sampled], n[sampled]))
-
     metrics = {}
     for name, metric in METRICS.items():
         if "lam" not in metric.needs:
             metrics[name] = packed([metric.compute_many(scores, counts=n) for scores, n in values])
     return {"measure": measure, "temperatures": temperatures.tolist(), "metrics": metrics}
-
-
-def _temperatures(tables: AuditTables, curves: list[ScoreCurves]) -> NDArray[np.float64]:
-    # Within the sweeps of all models.
-    low = max(curve.temperatures[0] for curve in curves)
-    high = min(curve.temperatures[-1] for curve in curves)
-    optima = []
-    for result in tables.calibration_results.values():
-        if result.t_star is not None:
-            optima.append(result.t_star)
-    grid = np.geomspace(low, high, STEPS)
-    grid[0] = low
-    grid[-1] = high
-    temperatures = np.unique(np.concatenate([grid, [1.0], optima]))
-    return temperatures[(temperatures >= low) & (temperatures <= high)]
 
 
 def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[list[float]]:

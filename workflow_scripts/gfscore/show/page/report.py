@@ -150,7 +150,10 @@ def render_page(
     )
     sections = sections_of(contents)
 
-    data = {**_data_of_screen(screen, verdict, index)}
+    packed_differences = {}
+    for measure, of_measure in differences.items():
+        packed_differences[measure] = None if of_measure is None else of_measure.packed()
+    data = _data_of_screen(screen, verdict, index)
     data["painted"] = screen.measure if by_worst_class or not verdict.rules else None
     data["chosen"] = screen.chosen
     data["ranking"] = metrics
@@ -160,7 +163,7 @@ def render_page(
     data["fp_lambda"] = settings.fp_lambda
     data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures}
     data["temperatures"] = temperatures
-    data["pairs"] = _packed_differences(differences)
+    data["pairs"] = packed_differences
     data["cells"] = {chart.id: chart.cells for chart in charts if chart.cells}
     data["values"] = {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures}
     return (
@@ -188,7 +191,7 @@ def render_page(
 # ---- numbers from which the page's script makes others ----
 
 
-def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> Mapping[str, object]:
+def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> dict[str, object]:
     evidence = []
     for rows in screen.evidence.rows:
         evidence.append([row.plain() for row in rows])
@@ -215,11 +218,4 @@ def _metrics() -> Mapping[str, object]:
             "direction": metric.direction,
             "lambda": "lam" in metric.needs,
         }
-    return result
-
-
-def _packed_differences(differences: Mapping[str, ranking.PairedDifferences | None]) -> Mapping[str, object]:
-    result = {}
-    for measure, of_measure in differences.items():
-        result[measure] = None if of_measure is None else of_measure.packed()
     return result

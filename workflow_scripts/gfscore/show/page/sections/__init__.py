@@ -35,6 +35,9 @@ DETAILS = {
 }
 """Function that makes the details of each section, by its id."""
 
+CONTROLS = {"which": "which.html", "class": "class.html", "sure": "sure.html"}
+"""Template of the controls of a section, by its id; those of the section "sure" choose a pair of models."""
+
 SAID_BY = {
     "groups_differ": "group_scores",
     "weakest_class": "class_heatmap",
@@ -65,7 +68,9 @@ def sections_of(contents: Contents) -> list[Section]:
     """The sections that an audit has anything for."""
     sections = []
     for name, question in QUESTIONS.items():
-        controls = _controls(name, contents)
+        controls = CONTROLS.get(name)
+        if name == "sure" and not contents.paired:
+            controls = None
         charts = [chart for chart in contents.charts if chart.chart.section == name]
         picture = None
         # These controls have a picture of tracks.
@@ -86,17 +91,6 @@ def sections_of(contents: Contents) -> list[Section]:
             sentences = sentences[:MOST_SENTENCES] + undrawn
             sections.append(Section(name, question, sentences, controls, picture, details))
     return sections
-
-
-def _controls(section: str, contents: Contents) -> str | None:
-    # Template of the section's controls.
-    if section == "which":
-        return "which.html"
-    if section == "class":
-        return "class.html"
-    if section == "sure" and contents.paired:
-        return "sure.html"
-    return None
 
 
 def _first_chart(charts: Sequence[DrawnChart], measure: str) -> DrawnChart | None:
@@ -128,15 +122,11 @@ def _chart_details(charts: Iterable[DrawnChart]) -> list[Detail]:
 
     details = []
     for title, of_title in by_title.items():
-        summary = f"{title}{_measures(of_title)}: {of_title[0].chart.question}"
-        details.append(Detail(summary, charts=of_title))
+        measures = [chart.subject.measure for chart in of_title if chart.subject.measure]
+        subject = title
+        if len(measures) > MOST_NAMED:
+            subject = f"{title}, {len(measures)} measures"
+        elif measures:
+            subject = f"{title}, {enumeration(measures)}"
+        details.append(Detail(f"{subject}: {of_title[0].chart.question}", charts=of_title))
     return details
-
-
-def _measures(charts: Iterable[DrawnChart]) -> str:
-    names = [chart.subject.measure for chart in charts if chart.subject.measure]
-    if not names:
-        return ""
-    if len(names) > MOST_NAMED:
-        return f", {len(names)} measures"
-    return f", {enumeration(names)}"

@@ -33,12 +33,31 @@ ABBREVIATIONS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
 def of_groups(contents: Contents) -> Iterator[Detail | None]:
     """Details on whom the numbers hold for."""
     yield _gaps(contents)
-    yield _fairness(contents)
+
+    columns = [
+        MODEL,
+        MEASURE,
+        named("Attribute", "attribute"),
+        CLASS,
+        named("Metric", "metric"),
+        VALUE,
+        bounded("Interval", "wilson_low", "wilson_high", 1.0),
+        valued("As printed in the paper", "as_printed"),
+        valued("Balanced", "balanced_value"),
+    ]
+    summary = "Fairness metrics: DP, EOpp, EOdd and others"
+    yield contents.listed(summary, contents.rows("group_metrics"), "group_metrics", "Fairness", columns)
+
     yield _corruption_errors(contents)
-    yield _corruptions(contents)
-    yield _projected_models(contents)
-    yield _projected_attributes(contents)
-    yield _projection_effects(contents)
+    class_errors = contents.rows("class_errors")
+    if class_errors is not None and class_errors["corruption"].notna().any():
+        corrupted = class_errors[class_errors["corruption"].notna()]
+        means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
+        columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
+        summary = "Accuracy under each corruption, mean over models and classes"
+        yield contents.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
+
+    yield from _projections(contents)
 
 
 def _gaps(contents: Contents) -> Detail | None:
@@ -63,25 +82,6 @@ def _gaps(contents: Contents) -> Detail | None:
         valued("few samples", "small", yes),
     ]
     return contents.listed("Gaps between groups, the widest first", gaps, "group_scores", "Groups", columns)
-
-
-def _fairness(contents: Contents) -> Detail | None:
-    columns = [
-        MODEL,
-        MEASURE,
-        named("Attribute", "attribute"),
-        CLASS,
-        named("Metric", "metric"),
-        VALUE,
-        bounded("Interval", "wilson_low", "wilson_high", 1.0),
-        valued("As printed in the paper", "as_printed"),
-        valued("Balanced", "balanced_value"),
-    ]
-    summary = "Fairness metrics: DP, EOpp, EOdd and others"
-    return contents.listed(summary, contents.rows("group_metrics"), "group_metrics", "Fairness", columns)
-
-
-# ---- corruptions ----
 
 
 def _corruption_errors(contents: Contents) -> Detail | None:
@@ -112,60 +112,36 @@ def _corruption_errors(contents: Contents) -> Detail | None:
     return contents.listed(summary, rows, "corruption_errors", "Corruption errors", columns, text=text)
 
 
-def _corruptions(contents: Contents) -> Detail | None:
-    errors = contents.rows("class_errors")
-    if errors is None:
-        return None
-    corrupted = errors[errors["corruption"].notna()]
-    if corrupted.empty:
-        return None
-    means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
-    columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
-    summary = "Accuracy under each corruption, mean over models and classes"
-    return contents.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
-
-
-# ---- projection ----
-
-
-def _projected_models(contents: Contents) -> Detail | None:
-    # Models by mapper and task.
+def _projections(contents: Contents) -> Iterator[Detail | None]:
+    # Models by mapper and task, tasks by attribute, latent dimensions.
     models = contents.rows("projection_models")
-    if models is None:
-        return None
-    columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
-    columns += [valued(_title(name), name) for name in PROJECTED]
-    tasks = []
-    for _, rows in models.groupby(["mapper", "dataset"], sort=False):
-        tasks.append(rows.sort_values("tolerance", ascending=False))
-    mappers = ", ".join(printable_all(models["mapper"].unique()))
-    summary = f"Projection on the latent dimensions of {mappers}"
-    return contents.listed(summary, pd.concat(tasks), "projection_models", "Projection", columns)
+    if models is not None:
+        columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
+        columns += [valued(_title(name), name) for name in PROJECTED]
+        tasks = []
+        for _, rows in models.groupby(["mapper", "dataset"], sort=False):
+            tasks.append(rows.sort_values("tolerance", ascending=False))
+        mappers = ", ".join(printable_all(models["mapper"].unique()))
+        summary = f"Projection on the latent dimensions of {mappers}"
+        yield contents.listed(summary, pd.concat(tasks), "projection_models", "Projection", columns)
 
-
-def _projected_attributes(contents: Contents) -> Detail | None:
-    # Tasks by attribute.
     attributes = contents.rows("projection_attributes")
-    if attributes is None:
-        return None
-    varying = attributes[~attributes["constant"].astype(bool)]
-    by_attribute = varying.groupby(["mapper", "dataset", "attribute"], sort=False)
-    means = by_attribute[list(BY_ATTRIBUTE)].mean().reset_index()
-    columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
-    columns += [valued(_title(name), name) for name in BY_ATTRIBUTE]
-    summary = "Each task by each attribute, mean over models"
-    return contents.listed(summary, means, "projection_attributes", "Attributes", columns)
+    if attributes is not None:
+        varying = attributes[~attributes["constant"].astype(bool)]
+        by_attribute = varying.groupby(["mapper", "dataset", "attribute"], sort=False)
+        means = by_attribute[list(BY_ATTRIBUTE)].mean().reset_index()
+        columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
+        columns += [valued(_title(name), name) for name in BY_ATTRIBUTE]
+        summary = "Each task by each attribute, mean over models"
+        yield contents.listed(summary, means, "projection_attributes", "Attributes", columns)
 
-
-def _projection_effects(contents: Contents) -> Detail | None:
-    # Latent dimensions.
     effects = contents.rows("projection_effects")
-    if effects is None:
-        return None
-    columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
-    columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
-    rows = effects.sort_values("strength", ascending=False)
-    return contents.listed("What each latent dimension changes", rows, "projection_effects", "Dimensions", columns)
+    if effects is not None:
+        columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
+        columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
+        rows = effects.sort_values("strength", ascending=False)
+        summary = "What each latent dimension changes"
+        yield contents.listed(summary, rows, "projection_effects", "Dimensions", columns)
 
 
 def _title(name: str) -> str:

@@ -63,8 +63,21 @@ DOWNLOADS = (
 def of_making(contents: Contents) -> Iterator[Detail | None]:
     """Details on how the audit was done."""
     yield _costs(contents)
-    yield _meanings_of_measures(contents)
-    yield _meanings_of_metrics(contents)
+
+    meanings_of_measures = []
+    for name, named_measure in contents.measures.items():
+        measure = named_measure.description
+        meaning = f"{measure.title}: {measure.unit}, higher is better. {measure.explanation}"
+        meanings_of_measures.append((printable(name), meaning))
+    yield Detail("What each measure means", terms=meanings_of_measures)
+
+    meanings_of_metrics = []
+    for metric in METRICS.values():
+        meaning = metric.explanation
+        if "lam" in metric.needs:
+            meaning += f" Here lambda is {contents.fp_lambda:g}."
+        meanings_of_metrics.append((metric.title, meaning))
+    yield Detail("What each metric means", terms=meanings_of_metrics)
 
     kinds = {measure.kind.name for measure in contents.measures.values()}
     outputs = contents.provenance.get("Data and versions", {}).get("outputs", "")
@@ -78,7 +91,14 @@ def of_making(contents: Contents) -> Iterator[Detail | None]:
     yield basis_of(contents.verdict)
     for heading, values in contents.provenance.items():
         yield Detail(f"Provenance: {heading}", terms=terms_of(values))
-    yield _downloads(contents)
+
+    links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
+    for table in DOWNLOADS:
+        if getattr(contents.tables, table) is not None:
+            links.append((f"{table}.csv", f"{table}.csv"))
+    for table in contents.tables.measures:
+        links.append((f"{table}.csv", f"{table}.csv"))
+    yield Detail("Downloads: every table of this audit", links=links)
 
 
 def _costs(contents: Contents) -> Detail | None:
@@ -100,35 +120,6 @@ def _costs(contents: Contents) -> Detail | None:
         counted("Gradients", "backwards"),
     ]
     return contents.listed("What it cost, step by step, over all models", rows, "costs", "Costs", columns)
-
-
-def _meanings_of_measures(contents: Contents) -> Detail:
-    terms = []
-    for name, named_measure in contents.measures.items():
-        measure = named_measure.description
-        meaning = f"{measure.title}: {measure.unit}, higher is better. {measure.explanation}"
-        terms.append((printable(name), meaning))
-    return Detail("What each measure means", terms=terms)
-
-
-def _meanings_of_metrics(contents: Contents) -> Detail:
-    terms = []
-    for metric in METRICS.values():
-        meaning = metric.explanation
-        if "lam" in metric.needs:
-            meaning += f" Here lambda is {contents.fp_lambda:g}."
-        terms.append((metric.title, meaning))
-    return Detail("What each metric means", terms=terms)
-
-
-def _downloads(contents: Contents) -> Detail:
-    links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
-    for name in DOWNLOADS:
-        if getattr(contents.tables, name) is not None:
-            links.append((f"{name}.csv", f"{name}.csv"))
-    for name in contents.tables.measures:
-        links.append((f"{name}.csv", f"{name}.csv"))
-    return Detail("Downloads: every table of this audit", links=links)
 
 
 # ---- limits ----
@@ -164,7 +155,15 @@ def limits_of(tables: AuditTables, kinds: Collection[str], *, outputs: str = "")
             "bounds; calibrated scores of different sets of models do not compare."
         )
 
-    claims = _refuted_claims(tables, kinds)
+    # Of the papers behind the measures and the tables that the page shows.
+    subjects = set(kinds)
+    if tables.class_errors is not None:
+        subjects.add("errors")
+    if "group_scores" in tables.measures:
+        subjects.add("groups")
+    if "projection_models" in tables.measures:
+        subjects.add("projection")
+    claims = [claim for subject, claim in REFUTED.items() if subject in subjects]
     if claims:
         limits.append(
             "Not everything that the source papers say reproduces. It bears on this page that "
@@ -199,15 +198,3 @@ def _limits_of_measures(tables: AuditTables, kinds: Collection[str], outputs: st
     if "projection_models" in tables.measures:
         limits.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
     return limits
-
-
-def _refuted_claims(tables: AuditTables, kinds: Collection[str]) -> list[str]:
-    # Of the papers behind the measures and the tables that the page shows.
-    subjects = set(kinds)
-    if tables.class_errors is not None:
-        subjects.add("errors")
-    if "group_scores" in tables.measures:
-        subjects.add("groups")
-    if "projection_models" in tables.measures:
-        subjects.add("projection")
-    return [claim for subject, claim in REFUTED.items() if subject in subjects]

@@ -41,7 +41,31 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         if table is not None:
             tables.append(table)
     yield Detail("Every number of every model, by measure", tables=tables)
-    yield _descriptions(contents)
+
+    model_summary = contents.rows("model_summary")
+    assert model_summary is not None  # every audit has one
+    rows = model_summary.drop_duplicates(["threat", "model"])
+    trainings = {}
+    for model in contents.models:
+        words = [word for word in (model.method, model.architecture) if word]
+        trainings[model.threat, model.model] = ", ".join(words)
+    keys = zip(rows["threat"], rows["model"], strict=True)
+    rows = rows.assign(about=[trainings.get(key, "") for key in keys])
+    columns = [
+        MODEL,
+        named("Threat model", "threat"),
+        named("Method, architecture", "about"),
+        valued("Clean accuracy", "accuracy"),
+        valued("Published clean accuracy", "published_clean_accuracy"),
+        valued("Published robust accuracy", "published_robust_accuracy"),
+    ]
+    caption = ""
+    if rows["published_clean_accuracy"].notna().any() and contents.published_samples is None:
+        caption = (
+            "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
+        )
+    summary = "What each model is"
+    yield contents.listed(summary, rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS)
 
     ranks = contents.rows_of_measure("metric_ranks")
     if ranks is not None:
@@ -86,35 +110,6 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
     return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=MOST_MODELS)
-
-
-def _descriptions(contents: Contents) -> Detail | None:
-    summary = contents.rows("model_summary")
-    assert summary is not None  # every audit has one
-    rows = summary.drop_duplicates(["threat", "model"])
-    trainings = {}
-    for model in contents.models:
-        words = [word for word in (model.method, model.architecture) if word]
-        trainings[model.threat, model.model] = ", ".join(words)
-    keys = zip(rows["threat"], rows["model"], strict=True)
-    rows = rows.assign(about=[trainings.get(key, "") for key in keys])
-
-    columns = [
-        MODEL,
-        named("Threat model", "threat"),
-        named("Method, architecture", "about"),
-        valued("Clean accuracy", "accuracy"),
-        valued("Published clean accuracy", "published_clean_accuracy"),
-        valued("Published robust accuracy", "published_robust_accuracy"),
-    ]
-    caption = ""
-    if rows["published_clean_accuracy"].notna().any() and contents.published_samples is None:
-        caption = (
-            "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
-        )
-    return contents.listed(
-        "What each model is", rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS
-    )
 
 
 # ---- classes ----
@@ -191,11 +186,28 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     """Details on how sure the numbers are: noise floor, undecided models, pairs, decisions of the gate."""
     yield _noise_floor(contents)
 
-    verdicts = _verdicts(contents)
-    if verdicts is not None:
+    rows = []
+    for rule in contents.verdict.rules:
+        for judged in rule.models:
+            row = judged.model_dump()
+            row["label"] = judged.model
+            row["rule"] = rule.words
+            rows.append(row)
+    verdicts = pd.DataFrame(rows) if rows else None
+
+    if verdicts is not None and verdicts["verdict"].eq(INCONCLUSIVE).any():
         undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
-        if len(undecided):
-            yield _undecided(contents, undecided)
+        columns = [
+            named("Model", "model"),
+            VALUE,
+            INTERVAL,
+            counted("Samples per class that would settle it", "samples_needed_per_class"),
+            counted("Further samples in all", "further_samples_needed"),
+            named("Rule", "rule"),
+        ]
+        summary = "What more samples would show: undecided models and the samples that would settle them"
+        yield contents.listed(summary, undecided, "verdict", "Undecided models", columns)
+
     yield _pairs(contents)
 
     columns = [
@@ -209,31 +221,6 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     summary = "What the gate decided of each model"
     note = [contents.verdict.note]
     yield contents.listed(summary, verdicts, "verdict", "Verdicts", columns, text=note, most=MOST_MODELS)
-
-
-def _verdicts(contents: Contents) -> pd.DataFrame | None:
-    # One row for each rule and model.
-    rows = []
-    for rule in contents.verdict.rules:
-        for judged in rule.models:
-            row = judged.model_dump()
-            row["label"] = judged.model
-            row["rule"] = rule.words
-            rows.append(row)
-    return pd.DataFrame(rows) if rows else None
-
-
-def _undecided(contents: Contents, rows: pd.DataFrame) -> Detail | None:
-    columns = [
-        named("Model", "model"),
-        VALUE,
-        INTERVAL,
-        counted("Samples per class that would settle it", "samples_needed_per_class"),
-        counted("Further samples in all", "further_samples_needed"),
-        named("Rule", "rule"),
-    ]
-    summary = "What more samples would show: undecided models and the samples that would settle them"
-    return contents.listed(summary, rows, "verdict", "Undecided models", columns)
 
 
 def _noise_floor(contents: Contents) -> Detail | None:

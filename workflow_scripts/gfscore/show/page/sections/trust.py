@@ -84,55 +84,53 @@ EVIDENCE = (
 
 def of_trust(contents: Contents) -> Iterator[Detail | None]:
     """Details on whether the attack-free score can be trusted."""
-    yield _falsification(contents)
-    yield _agreement(contents)
-    yield _calibration(contents)
-    yield _sensitivity(contents)
-    for listing in EVIDENCE:
-        rows = contents.rows(listing.name)
-        title = listing.title or listing.summary
-        yield contents.listed(listing.summary, rows, listing.name, title, listing.columns)
-
-
-def _falsification(contents: Contents) -> Detail | None:
     distances = contents.rows("falsification")
-    if distances is None:
-        return None
-    columns = [
-        MODEL,
-        named("Score", "measure"),
-        named("Distances", "distances"),
-        valued("Falsification rate", "rate"),
-        bounded("Interval", "low", "high", 1.0),
-        valued("Mean score", "mean_score"),
-        valued("Mean distance", "mean_distance"),
-        counted("Not broken", "censored"),
-    ]
-    caption = (
-        "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
-    )
-    rows = distances[distances["class_index"] == ALL]
-    summary = "Samples whose score an attack refutes"
-    return contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
+    if distances is not None:
+        columns = [
+            MODEL,
+            named("Score", "measure"),
+            named("Distances", "distances"),
+            valued("Falsification rate", "rate"),
+            bounded("Interval", "low", "high", 1.0),
+            valued("Mean score", "mean_score"),
+            valued("Mean distance", "mean_distance"),
+            counted("Not broken", "censored"),
+        ]
+        caption = (
+            "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
+        )
+        rows = distances[distances["class_index"] == ALL]
+        summary = "Samples whose score an attack refutes"
+        yield contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
-
-def _agreement(contents: Contents) -> Detail | None:
     agreement = contents.rows("measure_agreement")
-    if agreement is None:
-        return None
-    over_models = agreement["over"] == "models"
-    if over_models.any():
-        agreement = agreement[over_models]
-    columns = [
-        named("Measure", "first"),
-        named("and", "second"),
-        N,
-        valued("Spearman", "rho", signed),
-        valued("p", "p", p_value),
-    ]
-    summary = "Do the measures agree? Rank correlations over models, the most opposed first"
-    rows = agreement.sort_values("rho")
-    return contents.listed(summary, rows, "measure_agreement", "Agreement of measures", columns)
+    if agreement is not None:
+        over_models = agreement["over"] == "models"
+        rows = agreement[over_models] if over_models.any() else agreement
+        columns = [
+            named("Measure", "first"),
+            named("and", "second"),
+            N,
+            valued("Spearman", "rho", signed),
+            valued("p", "p", p_value),
+        ]
+        summary = "Do the measures agree? Rank correlations over models, the most opposed first"
+        yield contents.listed(summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
+
+    yield _calibration(contents)
+
+    sensitivity = contents.rows("sensitivity")
+    if sensitivity is not None:
+        by_model = sensitivity.groupby(["measure", "label"], sort=False)
+        ranges = by_model["value"].agg(["min", "max"]).reset_index()
+        columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
+        summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
+        yield contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
+
+    for listing in EVIDENCE:
+        evidence = contents.rows(listing.name)
+        title = listing.title or listing.summary
+        yield contents.listed(listing.summary, evidence, listing.name, title, listing.columns)
 
 
 def _calibration(contents: Contents) -> Detail | None:
@@ -174,14 +172,3 @@ def _calibration(contents: Contents) -> Detail | None:
     summary = "Calibration: temperatures that each objective chooses, and what they gain"
     text = [TEMPERATURE, CALIBRATION]
     return contents.listed(summary, pd.DataFrame(rows), "calibration", "Calibration", columns, text=text)
-
-
-def _sensitivity(contents: Contents) -> Detail | None:
-    sensitivity = contents.rows("sensitivity")
-    if sensitivity is None:
-        return None
-    by_model = sensitivity.groupby(["measure", "label"], sort=False)
-    ranges = by_model["value"].agg(["min", "max"]).reset_index()
-    columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
-    summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
-    return contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
