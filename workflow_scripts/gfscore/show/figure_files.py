@@ -51,31 +51,28 @@ class DrawnAudit:
     def read(self) -> Subject:
         """What its charts are made from."""
         subject = AuditSubject.parse(self.subject)
+        # Of every model at T = 1, for the attack-free scores.
+        values_by_score: dict[str, list[SampleValues]] = {}
+        if self.scores is not None and self.dataset is not None:
+            scores = by_name(subject.of_kind(SCORE))
+            audit_values = AuditValues(
+                subject=replace(subject, measures=scores),
+                selection=self.folder.selection_file,
+                dataset=self.dataset,
+                scores=self.scores,
+            )
+            for name in scores:
+                values_by_score[name] = list(audit_values.uncalibrated([name]))
+
         return Subject(
             tables=self.folder.tables(),
             measures=subject.measures,
             fp_lambda=self.fp_lambda,
             guessing=self.folder.guessing(),
-            measured=self._values_by_score(subject),
+            measured=values_by_score,
             pictures=read_all_pictures(self.pictures),
             seed=self.seed,
         )
-
-    def _values_by_score(self, subject: AuditSubject) -> dict[str, list[SampleValues]]:
-        # Of every model at T = 1, for the attack-free scores.
-        values: dict[str, list[SampleValues]] = {}
-        if self.scores is None or self.dataset is None:
-            return values
-        scores = by_name(subject.of_kind(SCORE))
-        audit_values = AuditValues(
-            subject=replace(subject, measures=scores),
-            selection=self.folder.selection_file,
-            dataset=self.dataset,
-            scores=self.scores,
-        )
-        for name in scores:
-            values[name] = list(audit_values.uncalibrated([name]))
-        return values
 
 
 def draw_by_processes(audit: DrawnAudit, path_to_folder: Path | str, *, threads: int) -> None:

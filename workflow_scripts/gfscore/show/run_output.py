@@ -21,8 +21,8 @@ WIDTH = 110
 # ---- figures ----
 
 
-def parts_of(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
-    """Chart of a figure and its measure, from the name of its file: None for a figure of several measures."""
+def chart_and_measure(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
+    """Name of the chart of a figure and its measure, from the name of its file; no measure where it shows several."""
     for measure in sorted(measures, key=len, reverse=True):
         if name.endswith(f"_{measure}"):
             return name.removesuffix(f"_{measure}"), measure
@@ -31,14 +31,14 @@ def parts_of(name: str, measures: Iterable[str]) -> tuple[str, str | None]:
 
 def labels_of(name: str, measures: Iterable[str]) -> dict[str, str]:
     """Labels of a figure in a report: what it is called and the question that it answers."""
-    chart_name, _ = parts_of(name, measures)
+    chart_name, _ = chart_and_measure(name, measures)
     chart = CHARTS[chart_name]
     return {"figure": chart.title, "question": chart.question}
 
 
 def measure_of_figure(name: str, measures: Iterable[str]) -> str:
     """The measure that a figure shows, or SEVERAL."""
-    _, measure = parts_of(name, measures)
+    _, measure = chart_and_measure(name, measures)
     return measure or SEVERAL
 
 

@@ -636,6 +636,6 @@ def test_classifiers_that_come_as_logits_have_no_manifest():
 
 
 def test_names_of_figures_are_taken_apart_at_the_longest_measure():
-    assert run_output.parts_of("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
+    assert run_output.chart_and_measure("cfps_a_b", ["b", "a_b"]) == ("cfps", "a_b")
     assert run_output.measure_of_figure("calibration_curves", ["clean"]) == run_output.SEVERAL
     assert run_output.labels_of("cfps_clean", ["clean"])["figure"] == "Share of the errors by class (CFPS)"

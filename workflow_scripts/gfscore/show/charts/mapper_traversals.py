@@ -22,7 +22,7 @@ def traversals(subject: Subject) -> pd.DataFrame | None:
         return None
     rows = []
     for mapper, pictures in subject.pictures.items():
-        decoded = pictures["traversals"][:, :MOST_DIMENSIONS]
+        decoded = np.asarray(pictures["traversals"][:, :MOST_DIMENSIONS], dtype=np.uint8)
         prefix = f"{mapper} " if len(subject.pictures) > 1 else ""
         names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
         positions = [f"{position:+.2g}".replace("-", MINUS) for position in pictures["positions"]]

@@ -442,11 +442,13 @@ def radars(
 
     points = centres[:, None, :] + RADIUS * values[:, :, None] * directions
     valued = np.isfinite(values)
-    marks = axes.scatter(*points[valued].T, s=18, color=ACCENT, linewidths=0, zorder=3)
+    x, y = points[valued].T
+    marks = axes.scatter(x, y, s=18, color=ACCENT, linewidths=0, zorder=3)
     names = np.array([f"{a}, {b}" for a in panels for b in spokes])
     marks.set_gid(tooltips(axes, named_values(names[valued.ravel()], top * values[valued])))
     lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
-    axes.scatter(*points[lowest].T, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
+    x, y = points[lowest].T
+    axes.scatter(x, y, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
 
 
 def _name_radar(axes, centre, name, spokes, top):

@@ -190,20 +190,16 @@ def write_crate(
         if author:
             action["agent"] = author
     crate.root_dataset["mentions"] = actions
-    _unwrap_single_values(crate)
-    crate.write(folder)
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(int(seconds), tz=UTC).isoformat()
-
-
-def _unwrap_single_values(crate: ROCrate) -> None:
     # A property with one value is no list in the form of JSON-LD that RO-Crate asks for.
     for entity in crate.get_entities():
         for name, values in dict(entity.properties()).items():
             if not name.startswith("@") and isinstance(values, list) and len(values) == 1:
                 entity[name] = values[0]
+    crate.write(folder)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), tz=UTC).isoformat()
 
 
 # ---- entities of the crate ----
@@ -482,7 +478,16 @@ def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
 def _add_file(crate: ROCrate, root: Path, path: Path, **described: object) -> Entity:
     source: Path | io.StringIO = root / path
     if path == Path("config.yaml") or path.parent == Path("configs"):
-        text = _text_without_queries(root / path, path)
+        # As the user wrote it, comments included, with only the queries of its URLs replaced.
+        original = (root / path).read_text(encoding="utf-8")
+        text = URL_WITH_QUERY.sub(lambda match: without_query(match[0]), original)
+        # YAML has ways to write a URL that the pattern does not match, so the parsed entries are checked as well.
+        try:
+            entries = yaml.safe_load(text)
+        except yaml.YAMLError:
+            # The replacement broke the syntax.
+            entries = yaml.safe_load(original)
+        _require_without_queries(path, entries)
         source = io.StringIO(text)
         size = len(text.encode())
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -495,20 +500,6 @@ def _add_file(crate: ROCrate, root: Path, path: Path, **described: object) -> En
     properties["contentSize"] = str(size)
     properties["sha256"] = digest
     return crate.add_file(source, path.as_posix(), properties=properties)
-
-
-def _text_without_queries(source: Path, path: Path) -> str:
-    # The configuration file as the user wrote it, comments included, with only the queries of its URLs replaced.
-    original = source.read_text(encoding="utf-8")
-    text = URL_WITH_QUERY.sub(lambda match: without_query(match[0]), original)
-    # YAML has ways to write a URL that the pattern does not match, so the parsed entries are checked as well.
-    try:
-        entries = yaml.safe_load(text)
-    except yaml.YAMLError:
-        # The replacement broke the syntax.
-        entries = yaml.safe_load(original)
-    _require_without_queries(path, entries)
-    return text
 
 
 def _require_without_queries(path: Path | str, data: object) -> None:

@@ -63,6 +63,14 @@ def write_croissant(
         columns.remove("image_digest")
     write_text(folder / SAMPLES, csv_text(samples[columns]))
 
+    values = "Identifier, label and digest" if "image_digest" in columns else "Identifier and label"
+    files = [_file(folder / SAMPLES, SAMPLES, f"{values} of every sample.")]
+    if manifest.path and Path(manifest.path).is_file():
+        path = Path(manifest.path)
+        # In a folder of its own, since it may be called samples.csv too.
+        identifier = f"data/{printable(path.name)}"
+        files.append(_file(path, identifier, "The data themselves, which are not in this folder."))
+
     description: Node = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -77,20 +85,9 @@ def write_croissant(
         description["url"] = f"https://huggingface.co/datasets/{stated.hub}"
     if stated.licence:
         description["license"] = f"https://spdx.org/licenses/{stated.licence}"
-    description["distribution"] = _files(folder, manifest, columns)
+    description["distribution"] = files
     description["recordSet"] = [_classes(manifest.classes), _samples(columns)]
     write_text(folder / METADATA, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
-
-
-def _files(folder: Path, manifest: DatasetManifest, columns: list[str]) -> list[Node]:
-    values = "Identifier, label and digest" if "image_digest" in columns else "Identifier and label"
-    files = [_file(folder / SAMPLES, SAMPLES, f"{values} of every sample.")]
-    if manifest.path and Path(manifest.path).is_file():
-        path = Path(manifest.path)
-        # In a folder of its own, since it may be called samples.csv too.
-        identifier = f"data/{printable(path.name)}"
-        files.append(_file(path, identifier, "The data themselves, which are not in this folder."))
-    return files
 
 
 def _file(path: Path, identifier: str, description: str) -> Node:

@@ -57,18 +57,6 @@ def log_to_mlflow(audit: Path | str) -> str:
         "gfscore.data": printable(verdict.dataset.name),
         "gfscore.data.sha256": verdict.dataset.digest,
     }
-    nested = mlflow.active_run() is not None
-    with mlflow.start_run(run_name=folder.resolve().name, nested=nested, tags=tags) as run:
-        mlflow.log_metrics(_numbers(folder))
-        for pattern in FILES:
-            for file in sorted(folder.glob(pattern)):
-                mlflow.log_artifact(str(file))
-        if (folder / "figures").is_dir():
-            mlflow.log_artifacts(str(folder / "figures"), "figures")
-        return run.info.run_id
-
-
-def _numbers(folder: Path) -> dict[str, float]:
     summary = read_table(folder / "model_summary.parquet", TABLES["model_summary"])
     numbers = {}
     for _, row in summary[summary["calibration"] == UNCALIBRATED].iterrows():
@@ -76,4 +64,13 @@ def _numbers(folder: Path) -> dict[str, float]:
             if not np.isnan(row[metric.name]):
                 name = f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}"
                 numbers[NOT_IN_A_NAME.sub("_", name)] = float(row[metric.name])
-    return numbers
+
+    nested = mlflow.active_run() is not None
+    with mlflow.start_run(run_name=folder.resolve().name, nested=nested, tags=tags) as run:
+        mlflow.log_metrics(numbers)
+        for pattern in FILES:
+            for file in sorted(folder.glob(pattern)):
+                mlflow.log_artifact(str(file))
+        if (folder / "figures").is_dir():
+            mlflow.log_artifacts(str(folder / "figures"), "figures")
+        return run.info.run_id

@@ -10,7 +10,7 @@ from math import isnan
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.calibration_results import Calibration, Calibrations
+from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.identity import UNCALIBRATED
@@ -196,10 +196,15 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
     uncalibrated = _of_calibration(summary, UNCALIBRATED)
     rows = []
     for objective, calibration in calibrations.items():
+        t_star = temperature(calibration.t_star) if calibration.t_star else "by model"
+        if calibration.edge:
+            t_star += EDGE
+        if calibration.undefined:
+            t_star = MISSING
         agreement = calibration.agreement_with(ROBUST)
         row = {
             "Calibrated by": OBJECTIVES[objective],
-            "T": _temperature(calibration),
+            "T": t_star,
             "Uncalibrated": agreement.before,
             "Calibrated": agreement.after,
         }
@@ -237,13 +242,6 @@ def _choice_of_temperature(calibrated: pd.DataFrame, objective: str) -> str:
     if len(temperatures) == 1:
         return f"at T = {temperature(temperatures[0])}, chosen by {OBJECTIVES[objective]}"
     return f"at each model's own T, chosen by {OBJECTIVES[objective]}"
-
-
-def _temperature(calibration: Calibration) -> str:
-    if calibration.undefined:
-        return MISSING
-    words = temperature(calibration.t_star) if calibration.t_star else "by model"
-    return words + EDGE if calibration.edge else words
 
 
 def _models_and_dataset(rows: pd.DataFrame) -> str:
