@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -14,7 +14,7 @@ from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import atomic
 from gfscore.core.labels import are_numbers, class_indices
 from gfscore.core.names import numbered
-from gfscore.images.image_set import ImageSet, from_arrays, whole_labels
+from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
 
 ENDING = ".npy"
@@ -78,7 +78,7 @@ def open_arrays(
     """
     x = read_array(path, image)
     y = read_array(path, label)
-    images = _channels_first(x, channels or _position_of_channels(x, path), path)
+    images = _channels_first(x, channels, path)
     scale = value_range or (255 if x.dtype == np.uint8 else 1)
     _require_pixels(images, scale, path)
 
@@ -97,17 +97,29 @@ def open_arrays(
     if labels.ndim == 1 and labels.dtype.kind == "U":
         class_names = tuple(classes or sorted(set(labels.tolist())))
         labels = class_indices(labels, class_names, where)
-    image_set = from_arrays(
+    return from_arrays(
         pixels,
-        whole_labels(labels, len(images), where),
+        labels,
         sample_id=numbered(f"{prefix}-", len(images)),
         preprocessing=preprocessing,
+        class_names=class_names,
+        where=where,
     )
-    return replace(image_set, class_names=class_names)
 
 
-def _channels_first(x: Array, channels: Channels, path: Path | str) -> Array:
+def _channels_first(x: Array, channels: Channels | None, path: Path | str) -> Array:
     # View of shape (N, C, H, W).
+    if channels is None and x.ndim == 3:
+        channels = "none"
+    elif channels is None:
+        first = x.ndim == 4 and x.shape[1] in (1, 3)
+        last = x.ndim == 4 and x.shape[3] in (1, 3)
+        if first == last:
+            raise InputError(
+                f"{path}: x has shape {x.shape}, which does not determine the channel axis; {CHANNELS_REMEDY}"
+            )
+        channels = "first" if first else "last"
+
     dimensions = 3 if channels == "none" else 4
     if x.ndim != dimensions:
         raise InputError(
@@ -124,16 +136,6 @@ def _channels_first(x: Array, channels: Channels, path: Path | str) -> Array:
             "set channels to first (N, C, H, W) or last (N, H, W, C)"
         )
     return images
-
-
-def _position_of_channels(x: Array, path: Path | str) -> Channels:
-    if x.ndim == 3:
-        return "none"
-    first = x.ndim == 4 and x.shape[1] in (1, 3)
-    last = x.ndim == 4 and x.shape[3] in (1, 3)
-    if first == last:
-        raise InputError(f"{path}: x has shape {x.shape}, which does not determine the channel axis; {CHANNELS_REMEDY}")
-    return "first" if first else "last"
 
 
 def _require_pixels(images: Array, scale: ValueRange, path: Path | str) -> None:
@@ -167,8 +169,7 @@ def _plain_labels(y: Array, number: int, where: str) -> Array:
     # One label per image from (n,), (n, 1) or one-hot (n, K); the texts "0", "1", ... become numbers.
     if y.dtype.kind == "b":
         y = y.astype(np.int8)
-    one_hot = y.ndim == 2 and y.shape[0] == number and y.shape[1] > 1 and y.dtype.kind in "iuf"
-    if one_hot:
+    if y.ndim == 2 and y.shape[0] == number and y.shape[1] > 1 and y.dtype.kind in "iuf":
         other_values = ((y != 0) & (y != 1)).any(axis=1)
         wrong = np.flatnonzero(other_values | (y.sum(axis=1) != 1))
         if wrong.size:

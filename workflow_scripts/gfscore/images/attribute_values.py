@@ -206,7 +206,19 @@ def _categories_of_values(column: pd.Series, where: str) -> tuple[NDArray[np.obj
     if present.map(lambda value: isinstance(value, bytes)).any():
         raise InputError(f"{where} holds bytes; write the file again with text")
 
-    words = _words(present, where)
+    # Category of each value, in the order of the categories; blank text has none.
+    values = sorted(present.unique(), key=str)
+    kind = present.infer_objects()
+    words: dict[object, str] = {}
+    if pd.api.types.is_bool_dtype(kind):
+        words = {value: "yes" if value else "no" for value in values}
+    elif pd.api.types.is_numeric_dtype(kind):
+        if not all(float(value).is_integer() for value in values):
+            raise InputError(f"{where} holds fractions; give thresholds: {{column: ..., cut: [...], names: [...]}}")
+        words = {value: str(int(value)) for value in sorted(values)}
+    else:
+        words = {value: str(value) for value in values if str(value).strip()}
+
     if len(words) > MOST_CATEGORIES:
         raise InputError(
             f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut it or leave it out"
@@ -218,25 +230,8 @@ def _categories_of_values(column: pd.Series, where: str) -> tuple[NDArray[np.obj
             f"{where} holds {pair[0]!a} and {pair[1]!a}, which differ in blanks, capitals or spelling in "
             "Unicode alone; use one spelling per group, or distinct names"
         )
-    values = np.array([words.get(value) for value in column.to_numpy()], dtype=object)
-    return values, list(dict.fromkeys(words.values()))
-
-
-def _words(present: pd.Series, where: str) -> dict[object, str]:
-    # Category of each value, in the order of the categories; blank text has none.
-    values = sorted(present.unique(), key=str)
-    kind = present.infer_objects()
-    if pd.api.types.is_bool_dtype(kind):
-        return {value: "yes" if value else "no" for value in values}
-    if pd.api.types.is_numeric_dtype(kind):
-        if not all(float(value).is_integer() for value in values):
-            raise InputError(f"{where} holds fractions; give thresholds: {{column: ..., cut: [...], names: [...]}}")
-        return {value: str(int(value)) for value in sorted(values)}
-    words = {}
-    for value in values:
-        if str(value).strip():
-            words[value] = str(value)
-    return words
+    categories = np.array([words.get(value) for value in column.to_numpy()], dtype=object)
+    return categories, list(dict.fromkeys(words.values()))
 
 
 def _numbers(raw: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:

@@ -79,8 +79,16 @@ def open_images(
         _require_order_of_data(names, images.class_names, where)
     _require_labels(images, len(names), where)
     if not (data_name_classes and source.empty_classes(settings)):
-        _require_samples(images, names, where)
-    _require_distinct_samples(images, where)
+        empty = np.flatnonzero(np.bincount(images.labels, minlength=len(names)) == 0)
+        if empty.size:
+            classes_without = ", ".join(repr(names[label]) for label in empty[:10])
+            raise ClassesWithoutSamples(
+                f"{where}: no sample of class {classes_without} ({empty.size} of {len(names)} classes)"
+            )
+    identifiers, counts = np.unique(images.sample_id, return_counts=True)
+    repeated = identifiers[counts > 1]
+    if repeated.size:
+        raise InputError(f"{where}: sample identifiers are repeated ({few(repeated.tolist())}); give each sample once")
 
     if with_copies and settings.corrupted is not None:
         images = replace(images, copies=open_copies(settings.corrupted, images))
@@ -140,18 +148,3 @@ def _require_labels(images: ImageSet, k: int, where: Path | str) -> None:
             f"{where}: row {row} has label {images.labels[row]}, outside 0..{k - 1} "
             f"({outside.size} such rows); labels count from 0: correct them, or name every class (`classes`)"
         )
-
-
-def _require_samples(images: ImageSet, classes: Sequence[str], where: Path | str) -> None:
-    counts = np.bincount(images.labels, minlength=len(classes))
-    empty = np.flatnonzero(counts == 0)
-    if empty.size:
-        names = ", ".join(repr(classes[label]) for label in empty[:10])
-        raise ClassesWithoutSamples(f"{where}: no sample of class {names} ({empty.size} of {len(classes)} classes)")
-
-
-def _require_distinct_samples(images: ImageSet, where: Path | str) -> None:
-    identifiers, counts = np.unique(images.sample_id, return_counts=True)
-    repeated = identifiers[counts > 1]
-    if repeated.size:
-        raise InputError(f"{where}: sample identifiers are repeated ({few(repeated.tolist())}); give each sample once")

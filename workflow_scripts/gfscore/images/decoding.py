@@ -224,24 +224,21 @@ def _decoded(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
     if isinstance(preprocessing, Squash):
         return picture.resize((size, size), resampling)
     if preprocessing.resize is not None:
-        picture = _resized(picture, preprocessing.resize, resampling)
-    left_margin = _margin(picture.width, size)
+        # Sides are rounded down, as torchvision does.
+        shorter = min(picture.size)
+        width = picture.width * preprocessing.resize // shorter
+        height = picture.height * preprocessing.resize // shorter
+        # A strip of one pixel, which is a small file, would be enlarged to a width of 256 pixels.
+        if width * height > max(PIXELS_AFTER_RESIZING, math.prod(picture.size)):
+            raise ValueError(f"{picture.width}x{picture.height} pixels would be resized to {width}x{height}")
+        picture = picture.resize((width, height), resampling)
+    left = _margin(picture.width, size)
     top = _margin(picture.height, size)
-    return picture.crop((left_margin, top, left_margin + size, top + size))
-
-
-def _resized(picture: Image.Image, short_side: int, resampling: Image.Resampling) -> Image.Image:
-    # Sides are rounded down, as torchvision does.
-    shorter = min(picture.size)
-    width = picture.width * short_side // shorter
-    height = picture.height * short_side // shorter
-    # A strip of one pixel, which is a small file, would be enlarged to a width of 256 pixels.
-    if width * height > max(PIXELS_AFTER_RESIZING, math.prod(picture.size)):
-        raise ValueError(f"{picture.width}x{picture.height} pixels would be resized to {width}x{height}")
-    return picture.resize((width, height), resampling)
+    return picture.crop((left, top, left + size, top + size))
 
 
 def _margin(side: int, size: int) -> int:
+    # Where the central `size` pixels of a side begin; below 0 where the side is shorter.
     if side >= size:
         return round((side - size) / 2)
     return -((size - side) // 2)

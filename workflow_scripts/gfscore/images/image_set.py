@@ -267,7 +267,15 @@ def _of_rows(stream: Callable[[int], Iterator[Pixels]], rows: NDArray[np.int64],
             yield images[inside]
 
 
-def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, preprocessing: str) -> ImageSet:
+def from_arrays(
+    images: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_id: ArrayLike,
+    preprocessing: str,
+    class_names: Sequence[str] | None = None,
+    where: Path | str = "labels",
+) -> ImageSet:
     """Image set held in memory.
 
     Parameters
@@ -280,6 +288,10 @@ def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, p
         Identifiers.
     preprocessing : str
         What was done to the stored pixels, in words.
+    class_names : sequence of str, optional
+        The K names that the data give to labels 0..K-1.
+    where : path or str
+        File that errors about labels name.
     """
     pixels = np.ascontiguousarray(images, dtype=np.float32)
 
@@ -289,10 +301,11 @@ def from_arrays(images: ArrayLike, labels: ArrayLike, *, sample_id: ArrayLike, p
 
     return ImageSet(
         sample_id=np.asarray(sample_id, dtype=str),
-        labels=whole_labels(np.asarray(labels), len(pixels), "labels"),
+        labels=whole_labels(np.asarray(labels), len(pixels), where),
         image_shape=pixels.shape[1:],
         preprocessing=preprocessing,
         stream=stream,
+        class_names=class_names,
     )
 
 

@@ -6,9 +6,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import regular_bytes
 from gfscore.core.labels import are_numbers, class_indices, is_number
@@ -328,30 +325,6 @@ def open_images_of_csv(
         Naming the file, for missing columns, labels and names, for names that lead out of the folder, and for damaged
         images.
     """
-    names, labels = _names_and_labels(path, image, label, separator)
-    if labels.dtype.kind in "OSU":
-        classes = classes or sorted(set(labels.tolist()))
-        labels = class_indices(labels, classes, f"{path}: {label}")
-    require_inside(names, path)
-    files = names
-    # A whole name that is missing is told when its image is read.
-    if not all(map(is_image, names)):
-        files = NamedImages(root).files_of(names, path)
-    return from_files(
-        root,
-        files,
-        labels,
-        sample_id=names,
-        preprocessing=preprocessing,
-        class_names=tuple(classes) if classes else None,
-        where=path,
-    )
-
-
-def _names_and_labels(
-    path: Path | str, image: str, label: str, separator: str
-) -> tuple[list[str], NDArray[np.generic]]:
-    # Names of images (N,) and labels (N,), whole numbers or text.
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")
     try:
@@ -368,10 +341,28 @@ def _names_and_labels(
             raise InputError(f"{path}: row {row} has no {column}; complete or remove it")
     if not len(frame):
         raise InputError(f"{path}: holds a header and no rows; write the file again")
+
     labels = frame[label].to_numpy(dtype=object)
     if are_numbers(labels):
         labels = labels.astype(int)
-    return frame[image].tolist(), labels
+    else:
+        classes = classes or sorted(set(labels.tolist()))
+        labels = class_indices(labels, classes, f"{path}: {label}")
+    names = frame[image].tolist()
+    require_inside(names, path)
+    files = names
+    # A whole name that is missing is told when its image is read.
+    if not all(map(is_image, names)):
+        files = NamedImages(root).files_of(names, path)
+    return from_files(
+        root,
+        files,
+        labels,
+        sample_id=names,
+        preprocessing=preprocessing,
+        class_names=tuple(classes) if classes else None,
+        where=path,
+    )
 
 
 def require_inside(names: Sequence[str], where: Path | str) -> None:
@@ -426,16 +417,11 @@ class NamedImages:
         image = PurePosixPath(name)
         folder = self.root / image.parent
         if folder not in self._by_stem:
-            self._by_stem[folder] = _images_by_stem(folder)
+            entries = visible(folder) if folder.is_dir() else []
+            by_stem: dict[str, list[str]] = {}
+            for entry in entries:
+                if is_image(entry.name):
+                    stem = entry.name.rpartition(".")[0]
+                    by_stem.setdefault(stem, []).append(entry.name)
+            self._by_stem[folder] = by_stem
         return [str(image.parent / file) for file in self._by_stem[folder].get(image.name, [])]
-
-
-def _images_by_stem(folder: Path) -> dict[str, list[str]]:
-    by_stem: dict[str, list[str]] = {}
-    if not folder.is_dir():
-        return by_stem
-    for entry in visible(folder):
-        if is_image(entry.name):
-            stem = entry.name.rpartition(".")[0]
-            by_stem.setdefault(stem, []).append(entry.name)
-    return by_stem

@@ -76,9 +76,15 @@ def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: 
             f"{where}: subset: samples {samples} is not between {len(classes)} (one per class) and {len(labels)} "
             "(all); change it"
         )
+    # By largest remainders, in integer arithmetic, so that a quota of exactly 3 does not become 2.9999.
+    others = samples - len(classes)
+    quotas, remainders = np.divmod(others * (counts - 1), max(len(labels) - len(classes), 1))
+    largest = np.argsort(-remainders, kind="stable")[: others - quotas.sum()]
+    quotas[largest] += 1
+
     generator = np.random.default_rng(seed)
     drawn = []
-    for label, number in zip(classes, _allocated(counts, samples), strict=True):
+    for label, number in zip(classes, 1 + quotas, strict=True):
         rows = generator.permutation(np.flatnonzero(labels == label))
         drawn.append(rows[:number])
     return np.sort(np.concatenate(drawn))
@@ -169,16 +175,3 @@ def in_test_part(labels: NDArray[np.generic], *, share: float, seed: int) -> NDA
         number = round(share * len(rows))
         in_test[rows[:number]] = True
     return in_test
-
-
-def _allocated(counts: NDArray[np.int64], samples: int) -> NDArray[np.int64]:
-    # Samples of each class by largest remainders, at least one.
-    k = len(counts)
-    n = counts.sum()
-    # Integer arithmetic, so that a quota of exactly 3 does not become 2.9999.
-    weighted = (samples - k) * (counts - 1)
-    quotas, remainders = np.divmod(weighted, max(n - k, 1))
-    unallocated = samples - k - quotas.sum()
-    largest = np.argsort(-remainders, kind="stable")[:unallocated]
-    quotas[largest] += 1
-    return 1 + quotas

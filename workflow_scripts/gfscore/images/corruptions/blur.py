@@ -59,9 +59,18 @@ def glass_blur(
 
     blurred = ndimage.gaussian_filter(images, smoothing, mode="nearest")
     values = blurred.reshape(number, channels, height * width)
+    # Index of the pixel whose value each pixel takes in one round, (n, H * W).
+    identity = np.arange(height * width, dtype=np.int32)
     for _ in range(rounds):
-        origins = _random_origins(number, height, width, reach, rng)
-        values = np.take_along_axis(values, _resolved_chains(origins)[:, None], axis=2)
+        origins = np.tile(identity, (number, 1)).reshape(number, height, width)
+        moved = origins[:, reach + 1 : height - reach + 1, reach + 1 : width - reach + 1]
+        displacements = rng.integers(-reach, reach, (*moved.shape, 2))
+        down = displacements[..., 0]
+        right = displacements[..., 1]
+        # Displacements are drawn from the lower right corner, in rows of pixels.
+        moved[:, ::-1, ::-1] += (width * down + right).astype(np.int32)
+        sources = _resolved_chains(origins.reshape(number, -1))
+        values = np.take_along_axis(values, sources[:, None], axis=2)
     return ndimage.gaussian_filter(values.reshape(images.shape), smoothing, mode="nearest")
 
 
@@ -158,19 +167,6 @@ def _interpolation(size: int, factor: float) -> list[tuple[slice, slice, NDArray
         sources = slice(int(needed[0]), int(needed[-1]) + 1)
         bands.append((band, sources, weights[band, sources]))
     return bands
-
-
-def _random_origins(number: int, height: int, width: int, reach: int, rng: RowGenerators) -> NDArray[np.int32]:
-    # Index of the pixel whose value each pixel takes in one round, (n, H * W). Displacements are drawn from the lower
-    # right corner, in rows of pixels.
-    identity = np.arange(height * width, dtype=np.int32)
-    origins = np.tile(identity, (number, 1)).reshape(number, height, width)
-    moved = origins[:, reach + 1 : height - reach + 1, reach + 1 : width - reach + 1]
-    displacements = rng.integers(-reach, reach, (*moved.shape, 2))
-    down = displacements[..., 0]
-    right = displacements[..., 1]
-    moved[:, ::-1, ::-1] += (width * down + right).astype(np.int32)
-    return origins.reshape(number, -1)
 
 
 def _resolved_chains(origins: NDArray[np.int32]) -> NDArray[np.int64]:

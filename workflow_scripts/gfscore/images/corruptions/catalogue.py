@@ -105,15 +105,22 @@ def elastic_transform(
     height, width = images.shape[2:]
     places = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     grid = np.stack(places, axis=-1).astype(float)
+    centre = np.array([height // 2, width // 2], dtype=float)
+    arm = min(height, width) // 3
+    corners = centre + arm * np.array([[1, 1], [1, -1], [-1, -1]])
 
     results = []
     for image, generator in zip(images, rng, strict=True):
-        affine = _affine_map(height, width, jitter, generator)
+        moved = corners + generator.uniform(-jitter, jitter, corners.shape)
+        # The map gives the source position of each pixel of the result: from the moved corners to the original ones. It
+        # is a matrix (3, 2): its first two rows times a position, plus the third.
+        affine = np.linalg.solve(np.column_stack([moved, np.ones(3)]), corners)
         source = grid @ affine[:2] + affine[2]
+        sheared = _resampled(image, np.moveaxis(source, -1, 0), mode="mirror")
+
         field = generator.uniform(-1, 1, (2, height, width))
         if smoothness > 0:
             field = ndimage.gaussian_filter(field, (0, smoothness, smoothness), mode="reflect", truncate=3)
-        sheared = _resampled(image, np.moveaxis(source, -1, 0), mode="mirror")
         displaced = np.moveaxis(grid, -1, 0) + strength * field
         results.append(_resampled(sheared, displaced, mode="reflect"))
     return np.stack(results)
@@ -168,16 +175,6 @@ CORRUPTIONS: dict[str, Callable[..., NDArray[np.floating]]] = {
 }
 """Corruption -> function of images (n, C, H, W) float64 in [0, 1], the parameters of a severity, and the random numbers
 of the images; it returns the corrupted images, which may leave [0, 1]."""
-
-
-def _affine_map(height: int, width: int, jitter: float, generator: np.random.Generator) -> NDArray[np.float64]:
-    # Matrix (3, 2): its first two rows times a position, plus the third.
-    centre = np.array([height // 2, width // 2], dtype=float)
-    arm = min(height, width) // 3
-    corners = centre + arm * np.array([[1, 1], [1, -1], [-1, -1]])
-    moved = corners + generator.uniform(-jitter, jitter, corners.shape)
-    # The map gives the source position of each pixel of the result: from the moved corners to the original ones.
-    return np.linalg.solve(np.column_stack([moved, np.ones(3)]), corners)
 
 
 def _resampled(image: NDArray[np.float64], positions: NDArray[np.float64], *, mode: str) -> NDArray[np.float64]:
