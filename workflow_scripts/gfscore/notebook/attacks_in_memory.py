@@ -126,7 +126,11 @@ def attack(
                 ) from error
             survived[batch] = columns["value"] == 1
             if progress:
-                _report(min(start + batch_size, len(pixels)), len(pixels), int(survived.sum()), started)
+                done = min(start + batch_size, len(pixels))
+                seconds_left = (time.monotonic() - started) / done * (len(pixels) - done)
+                text = f"{done:,} of {len(pixels):,} images attacked, {survived.sum():,} survive, about "
+                text += f"{seconds_left:.0f} s left"
+                print(f"\r{text:<79}", end="", file=sys.stderr, flush=True)
     if progress:
         print(file=sys.stderr)
     return survived
@@ -136,11 +140,11 @@ def _settings(eps: float | str, norm: str, attacks: Sequence[str | dict[str, Any
     entry: dict[str, Any] = {"eps": eps, "norm": norm, "seed": seed}
     if attacks is not None:
         entry["attacks"] = []
-        for each in [attacks] if isinstance(attacks, str | dict) else attacks:
-            named = {"name": each} if isinstance(each, str) else each
-            if "name" not in named:
-                raise InputError(f"attack {named!r} has no name; known: {', '.join(BALL_ATTACKS)}")
-            entry["attacks"].append(parse_attack(named, BALL_ATTACKS).model_dump())
+        for item in [attacks] if isinstance(attacks, str | dict) else attacks:
+            attack_entry = {"name": item} if isinstance(item, str) else item
+            if "name" not in attack_entry:
+                raise InputError(f"attack {attack_entry!r} has no name; known: {', '.join(BALL_ATTACKS)}")
+            entry["attacks"].append(parse_attack(attack_entry, BALL_ATTACKS).model_dump())
     try:
         settings = Adversarial.model_validate(entry)
     except ValidationError as error:
@@ -223,10 +227,3 @@ def _require_logits(
     classes = logits.shape[1]
     inputs.whole_labels(labels, classes)
     expand(attacks, classes)
-
-
-def _report(done: int, images: int, survivors: int, started: float) -> None:
-    seconds = time.monotonic() - started
-    left = seconds / done * (images - done)
-    text = f"{done:,} of {images:,} images attacked, {survivors:,} survive, about {left:.0f} s left"
-    print(f"\r{text:<79}", end="", file=sys.stderr, flush=True)

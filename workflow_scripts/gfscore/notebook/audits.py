@@ -92,16 +92,14 @@ class Audit:
 
     def __init__(self, audited: AuditInMemory) -> None:
         """Make the tables of classes and metrics."""
+        from gfscore.audit.metrics import METRICS
+
         self._audited = audited
         columns = ["n", "value", "low", "high"]
         if audited.predictions:
             columns.append("accuracy")
         scores = audited.class_scores.rename(columns={"class_name": "class"})
         self.classes = scores.set_index(["model", "class"])[columns]
-        self.metrics = self._metrics()
-
-    def _metrics(self) -> pd.DataFrame:
-        from gfscore.audit.metrics import METRICS
 
         columns = []
         for name, metric in METRICS.items():
@@ -109,9 +107,9 @@ class Audit:
             if metric.bounded:
                 columns += [f"{name}_low", f"{name}_high"]
         columns += ["wcr_class", "wcr_tied", "worst_class_set"]
-        if self._audited.predictions:
+        if audited.predictions:
             columns.append("accuracy")
-        return self._audited.model_summary.set_index("model")[columns]
+        self.metrics = audited.model_summary.set_index("model")[columns]
 
     @cached_property
     def comparison(self) -> pd.DataFrame:
@@ -423,7 +421,12 @@ def audit_values(
     """
     lowest, highest = inputs.range_of(value_range)
     values_by_model = inputs.columns_by_model(values)
-    class_names = _names_among(labels) if class_names is None else inputs.require_different(class_names, what="class")
+    if class_names is not None:
+        class_names = inputs.require_different(class_names, what="class")
+    else:
+        array = inputs.array_of(labels, name="labels")
+        if inputs.are_names(array):
+            class_names = sorted({str(label) for label in array.ravel().tolist()})
     classes = None if class_names is None else len(class_names)
     true_classes = inputs.whole_labels(inputs.labels_of(labels, class_names), classes)
 
@@ -442,14 +445,6 @@ def audit_values(
     settings = AnyValue(lowest=lowest, highest=highest, binary=every_binary)
     names = inputs.class_names_of(class_names, classes or int(true_classes.max()) + 1, per="classes")
     return _audited(NamedMeasure(VALUE, ANY_VALUE, settings), ends, true_classes, names, alpha=alpha)
-
-
-def _names_among(labels: Any) -> list[str] | None:
-    # The different names among labels that are names; None where these are numbers.
-    array = inputs.array_of(labels, name="labels")
-    if not inputs.are_names(array):
-        return None
-    return sorted({str(label) for label in array.ravel().tolist()})
 
 
 def _audited(

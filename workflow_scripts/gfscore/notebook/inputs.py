@@ -146,12 +146,22 @@ def interval_of(
         For another shape, NaN, a value outside the range, and where low is above high.
     """
     ends = data if isinstance(data, tuple) and len(data) == 2 and np.ndim(data[0]) else (data,)
+    lowest, highest = value_range
     arrays = []
-    binary = tuple(value_range) == (0, 1)
+    binary = (lowest, highest) == (0, 1)
     for end in ends:
         array = array_of(end, name=name)
         _require_numbers(array, samples, name=name)
-        arrays.append(_within(array, value_range, name=name))
+        values = array.astype(np.float64)
+        slack = RANGE_TOLERANCE * (highest - lowest)
+        if array.dtype.kind == "f":
+            slack = max(slack, float(np.finfo(array.dtype).eps) * max(abs(lowest), abs(highest)))
+        outside = np.flatnonzero((values < lowest - slack) | (values > highest + slack))
+        if outside.size:
+            row = outside[0]
+            raise InputError(f"{name}: row {row} is {values[row]:g}, outside value_range {lowest:g} to {highest:g}")
+        # What a narrower type rounds beyond an end is set to it.
+        arrays.append(values.clip(lowest, highest))
         binary = binary and array.dtype.kind in "biu"
 
     low, high = arrays[0], arrays[-1]
@@ -178,20 +188,6 @@ def _require_numbers(array: NDArray[Any], samples: int, *, name: str) -> None:
             f"{name}: row {missing[0]} is nan, {missing.size} such rows; give a tuple (low, high) with both ends of "
             "the range where a value is unknown"
         )
-
-
-def _within(array: NDArray[Any], value_range: tuple[float, float], *, name: str) -> NDArray[np.float64]:
-    # Values in float64; what a narrower type rounds beyond an end is set to it.
-    lowest, highest = value_range
-    slack = RANGE_TOLERANCE * (highest - lowest)
-    if array.dtype.kind == "f":
-        slack = max(slack, float(np.finfo(array.dtype).eps) * max(abs(lowest), abs(highest)))
-    values = array.astype(np.float64)
-    outside = np.flatnonzero((values < lowest - slack) | (values > highest + slack))
-    if outside.size:
-        row = outside[0]
-        raise InputError(f"{name}: row {row} is {values[row]:g}, outside value_range {lowest:g} to {highest:g}")
-    return values.clip(lowest, highest)
 
 
 def range_of(value_range: Any) -> tuple[float, float]:
