@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
@@ -47,9 +46,21 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     frames = []
     for objective, calibration in results.items():
         if calibration.t_star_by_model:
-            curve = _shares_of_models(calibration.t_star_by_model)
+            # Steps of the share of models whose T* is at most T.
+            stars = np.sort(list(calibration.t_star_by_model.values()))
+            edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
+            share = np.arange(len(stars) + 1) / len(stars)
+            steps = {"temperature": np.repeat(edges, 2)[1:-1], "value": np.repeat(share, 2)}
+            curve = pd.DataFrame({**steps, "best": False, "optimal": False})
         elif calibration.t_star is not None:
-            curve = _curve(table[table["objective"] == objective], calibration.t_star, calibration.stretches or [])
+            rows = table[table["objective"] == objective].sort_values("temperature", kind="stable")
+            t = rows["temperature"].to_numpy()
+            optimal = np.zeros(len(t), dtype=bool)
+            for low, high in calibration.stretches or []:
+                optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
+            nearest = np.abs(np.log(t) - np.log(calibration.t_star)).argmin()
+            curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
+            curve = thinned(curve)
         else:
             continue
         agreement = calibration.agreement_with(ROBUST)
@@ -67,26 +78,6 @@ def searched(subject: Subject) -> pd.DataFrame | None:
         return None
     frame = pd.concat(frames, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
     return frame.astype({"after": float, "before": float, "alone": float})
-
-
-def _shares_of_models(t_star_by_model: Mapping[str, float]) -> pd.DataFrame:
-    # Steps of the share of models whose T* is at most T.
-    stars = np.sort(list(t_star_by_model.values()))
-    edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
-    share = np.arange(len(stars) + 1) / len(stars)
-    steps = {"temperature": np.repeat(edges, 2)[1:-1], "value": np.repeat(share, 2)}
-    return pd.DataFrame({**steps, "best": False, "optimal": False})
-
-
-def _curve(rows: pd.DataFrame, t_star: float, stretches: Sequence[tuple[float, float]]) -> pd.DataFrame:
-    rows = rows.sort_values("temperature", kind="stable")
-    t = rows["temperature"].to_numpy()
-    optimal = np.zeros(len(t), dtype=bool)
-    for low, high in stretches:
-        optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
-    nearest = np.abs(np.log(t) - np.log(t_star)).argmin()
-    curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
-    return thinned(curve)
 
 
 def thinned(curve: pd.DataFrame) -> pd.DataFrame:

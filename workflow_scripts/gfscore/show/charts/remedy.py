@@ -87,21 +87,29 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
     """Classes with their value before as a tick, after as a dot; beside them mean and worst class by strength."""
     values = frame[["before", "value", "low", "high"]]
     height = max(drawing.PANEL_HEIGHT, drawing.ROW * int(frame["class"].nunique()))
-    for axes, part in drawing.panels(figure, frame, "panel", most=2, least=340):
-        if part["part"].iloc[0] == CLASSES:
+    for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340):
+        if panel["part"].iloc[0] == CLASSES:
             drawing.numbers(axes.xaxis, "{short_unit}; higher is better", values)
             drawing.intervals(
-                axes, part, row="class", value="value", low="low", high="high", tick="before", hollow="unsure",
+                axes, panel, row="class", value="value", low="low", high="high", tick="before", hollow="unsure",
                 aside="aside",
             )  # fmt: skip
         else:
             drawing.reserve(axes, height)
-            drawing.numbers(axes.xaxis, "strength: share of the offsets that is added", part["strength"], end=1.0)
-            drawing.numbers(axes.yaxis, "{short_unit} (higher is better)", part[["value", "low", "high"]])
+            drawing.numbers(axes.xaxis, "strength: share of the offsets that is added", panel["strength"], end=1.0)
+            drawing.numbers(axes.yaxis, "{short_unit} (higher is better)", panel[["value", "low", "high"]])
             drawing.curves(
-                axes, part, x="strength", y="value", line="line", low="low", high="high", bold="stands_out", points=True
+                axes,
+                panel,
+                x="strength",
+                y="value",
+                line="line",
+                low="low",
+                high="high",
+                bold="stands_out",
+                points=True,
             )
-            drawing.name_lines(axes, part, x="strength", y="value", line="line", bold="stands_out")
+            drawing.name_lines(axes, panel, x="strength", y="value", line="line", bold="stands_out")
 
 
 CHART = Chart(

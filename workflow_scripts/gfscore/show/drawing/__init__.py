@@ -4,7 +4,7 @@ A chart's `draw` calls one of heatmap, intervals, bars, curves, scatter, radars 
 of numbers; `panels` makes the axes of small panels. Heavy: declarations of charts take it from gfscore.show.lazy.
 """
 
-from gfscore.show.drawing.axes import categories, line_ends, name_lines, name_points, numbers
+from gfscore.show.drawing.axes import categories, name_lines, numbers
 from gfscore.show.drawing.cells import (
     heatmap,
     limits_around_zero,
@@ -13,7 +13,7 @@ from gfscore.show.drawing.cells import (
     pictures,
 )
 from gfscore.show.drawing.images import encoded
-from gfscore.show.drawing.layout import arrange, new_figure, panels, reserve
+from gfscore.show.drawing.layout import panels, reserve
 from gfscore.show.drawing.marks import (
     LINE_HEIGHT,
     PANEL_HEIGHT,
@@ -33,7 +33,6 @@ __all__ = [
     "PANEL_HEIGHT",
     "POINTS_HEIGHT",
     "ROW",
-    "arrange",
     "bars",
     "categories",
     "curves",
@@ -44,10 +43,7 @@ __all__ = [
     "limits_around_zero",
     "limits_from_zero",
     "limits_of_measure",
-    "line_ends",
     "name_lines",
-    "name_points",
-    "new_figure",
     "numbers",
     "outer_circle",
     "panels",

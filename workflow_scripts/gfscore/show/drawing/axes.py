@@ -72,7 +72,7 @@ def name_rows(axes: Axes, names: Sequence[str], *, row_height: float, title: str
         axes.set_ylabel(title)
 
 
-def name_columns(axes: Axes, names: Sequence[str], *, width: float, title: str = "") -> None:
+def name_columns(axes: Axes, names: Sequence[str], *, width: float, title: str) -> None:
     """Name the columns of a plot above it, slanted where the names are wider than the columns.
 
     Parameters
@@ -262,7 +262,16 @@ def name_points(
 ) -> None:
     """Write names right of a plot, in the order of their points and apart from each other, with a line to each point.
 
-    Takes points (P,) in the units of the axes, whose scales and limits are set, and whether a name stands out.
+    Parameters
+    ----------
+    axes : Axes
+        With its scales and limits set.
+    x, y : array_like, shape (P,)
+        Points, in the units of the axes.
+    names : sequence of str
+        Name of each point.
+    bold : sequence of bool, optional
+        Whether a name stands out.
     """
     if not len(names):
         return
@@ -284,26 +293,20 @@ def name_points(
 
 def name_lines(axes: Axes, frame: DataFrame, *, x: str, y: str, line: str, bold: str, most: int = MOST_NAMED) -> None:
     """Name each line right of the plot, or of more than `most` those that stand out; columns are those of `curves`."""
-    straight = axes.get_yscale() == "linear" and not axes.yaxis_inverted()
-    ends = line_ends(frame, x, y, line, apart=straight)
-    if len(ends) > most:
-        ends = ends[ends[bold].astype(bool)]
-    name_points(axes, ends[x], ends[y], ends[line].astype(str).tolist(), bold=ends[bold].tolist())
-
-
-def line_ends(frame: DataFrame, x: str, y: str, line: str, *, apart: bool = True) -> DataFrame:
-    """The point of each line that its name leads to.
-
-    Where lines lie furthest apart in the right half of the axis, if `apart`; else the last one.
-    """
     drawn = frame[frame[y].notna()]
     table = drawn.pivot_table(index=x, columns=line, values=y)
     middle = (drawn[x].min() + drawn[x].max()) / 2
-    right = table[table.index >= middle].dropna()
-    if apart and len(right):
-        widest = (right.max(axis=1) - right.min(axis=1)).idxmax()
-        return drawn[drawn[x] == widest].drop_duplicates(line, keep="last")
-    return drawn.groupby(line, sort=False).tail(1)
+    right_half = table[table.index >= middle].dropna()
+    straight = axes.get_yscale() == "linear" and not axes.yaxis_inverted()
+    if straight and len(right_half):
+        # A name leads to where lines lie furthest apart.
+        widest = (right_half.max(axis=1) - right_half.min(axis=1)).idxmax()
+        ends = drawn[drawn[x] == widest].drop_duplicates(line, keep="last")
+    else:
+        ends = drawn.groupby(line, sort=False).tail(1)
+    if len(ends) > most:
+        ends = ends[ends[bold].astype(bool)]
+    name_points(axes, ends[x], ends[y], ends[line].astype(str).tolist(), bold=ends[bold].tolist())
 
 
 def outermost(frame: DataFrame, y: str) -> DataFrame:
@@ -337,13 +340,13 @@ def spread_out(
     steps = distance * np.arange(len(values))
     free = np.clip(np.asarray(values, dtype=np.float64)[order] - steps, low, high - steps[-1])
     places = np.empty(len(values))
-    # Without the steps the places need only ascend: each run that does not is replaced by its mean.
-    places[order] = _ascending(free) + steps
+    # Without the steps the places need only ascend.
+    places[order] = _pool_adjacent_violators(free) + steps
     return places
 
 
-def _ascending(values):
-    # The nearest ascending values by least squares (pool adjacent violators).
+def _pool_adjacent_violators(values):
+    # The nearest ascending values by least squares: each run that does not ascend is replaced by its mean.
     means: list[float] = []
     sizes: list[int] = []
     for value in values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -159,8 +160,14 @@ def heatmap(
     grid = grid_of(frame, row, column, value, rows, columns)
     highest = grid_of(frame, row, column, most, rows, columns) if most else grid
     undecided = bool((highest > grid).any())
-    asides = _asides(frame, row, aside, aside_most if undecided else None)
-    right = max(48.0, 18 + widest_of(asides.values(), 11, "bold")) if aside else 10.0
+    asides = {}
+    right = 10.0
+    if aside:
+        for first_cell in frame.drop_duplicates(row).to_dict("records"):
+            end = first_cell[aside_most] if aside_most and undecided else first_cell[aside]
+            asides[str(first_cell[row])] = span(first_cell[aside], end)
+        right = max(48.0, 18 + widest_of(asides.values(), 11, "bold"))
+
     width = panel_width(axes, rows, right=right, one_row_axis=True)
     cell_height = CELL if len(rows) <= MOST_LETTERED else LOW_CELL
     widest = WIDEST_SQUARE * len(columns) if square and not is_narrow(axes) else np.inf
@@ -169,11 +176,11 @@ def heatmap(
 
     palette = colours_of_differences() if colours == "differences" else colormaps[VALUES]
     norm = Normalize(*limits)
-    names = [f"{a}, {b}" for a in rows for b in columns]
+    names = [", ".join(cell) for cell in product(rows, columns)]
     painted = grid
     if undecided:
         painted = np.stack([grid, highest], axis=-1).reshape(len(rows), -1)
-        names = [f"{name}, {end}" for name in names for end in ("at least", "at most")]
+        names = [", ".join(half) for half in product(names, ("at least", "at most"))]
     _paint(axes, painted, palette, norm, names, columns=len(columns))
     name_rows(axes, rows, row_height=cell_height, title=row_title)
     name_columns(axes, columns, width=width, title=column_title)
@@ -282,12 +289,12 @@ def cell_text(value: float, *, differences: bool = False) -> str:
     return number(value)
 
 
-def _mark_cells(axes, chosen, grid, limits, *, differences):
-    rows, columns = np.nonzero(chosen)
+def _mark_cells(axes, marked, grid, limits, *, differences):
+    rows, columns = np.nonzero(marked)
     if not len(rows):
         return
     colours = []
-    for value in grid[chosen]:
+    for value in grid[marked]:
         colours.append(_colour_on(value, limits, differences=differences))
     raised = axes.transData + ScaledTranslation(0, 8 / INCH, axes.figure.dpi_scale_trans)
     axes.scatter(columns, rows, s=12, c=colours, linewidths=0, transform=raised)
@@ -303,18 +310,6 @@ def _frame_cells(axes, frame, names, rows, columns):
         frame_of_cell = Rectangle((left, top), 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style)
         frame_of_cell.set_clip_on(False)
         axes.add_patch(frame_of_cell)
-
-
-def _asides(frame, row, aside, aside_most):
-    # Row -> the number behind it, or the two between which it lies.
-    if aside is None:
-        return {}
-    texts = {}
-    for cell in frame.drop_duplicates(row).to_dict("records"):
-        low = cell[aside]
-        high = cell[aside_most] if aside_most else low
-        texts[str(cell[row])] = span(low, high)
-    return texts
 
 
 def _colour_scale(axes: Axes, palette: Colormap, limits: Limits, title: str) -> None:

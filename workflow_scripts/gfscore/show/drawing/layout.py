@@ -116,12 +116,6 @@ def root_of(axes: Axes) -> Figure:
     return figure
 
 
-def panel_columns(axes: Axes) -> int:
-    """Number of panels side by side in the figure of axes."""
-    cell = axes.get_subplotspec()
-    return cell.get_gridspec().ncols if cell is not None else 1
-
-
 def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axis: bool = False) -> float:
     """Estimate of the width that a plot will have, before all that surrounds it is known.
 
@@ -135,9 +129,10 @@ def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axi
     room = plot_of(axes).room
     if room is not None:
         return max(40.0, room - left - right - 10)
-    figure, columns = root_of(axes), panel_columns(axes)
+    cell = axes.get_subplotspec()
+    columns = cell.get_gridspec().ncols if cell is not None else 1
     labels = left / columns if one_row_axis else left
-    return max(40.0, (pixel_width(figure) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
+    return max(40.0, (pixel_width(root_of(axes)) - PANEL_GAP * (columns - 1)) / columns - labels - right - 10)
 
 
 def plot_of(axes: Axes) -> Plot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -444,7 +445,7 @@ def radars(
     valued = np.isfinite(values)
     x, y = points[valued].T
     marks = axes.scatter(x, y, s=18, color=ACCENT, linewidths=0, zorder=3)
-    names = np.array([f"{a}, {b}" for a in panels for b in spokes])
+    names = np.array([", ".join(mark) for mark in product(panels, spokes)])
     marks.set_gid(tooltips(axes, named_values(names[valued.ravel()], top * values[valued])))
     lowest = valued & (values == np.nanmin(values, axis=1, keepdims=True))
     x, y = points[lowest].T

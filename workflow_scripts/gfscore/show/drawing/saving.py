@@ -127,14 +127,14 @@ def svg_of(figure: Figure, *, prefix: str = "") -> Element:
         root.set(dimension, root.get(dimension, "").replace("pt", ""))
 
     tips = TIPS.get(figure, {})
-    used = set()
+    referenced = set()
     for element in root.iter():
         for value in element.attrib.values():
-            used.update(REFERENCE.findall(value))
+            referenced.update(REFERENCE.findall(value))
     for element in root.iter():
         _shorten(element)
         name = element.get("id", "")
-        if name and name not in used:
+        if name and name not in referenced:
             del element.attrib["id"]
             _classify(element, name, tips)
     _remove_empty(root)

@@ -55,13 +55,10 @@ def style_and_script() -> dict[str, str]:
     """Variables of the template: `style`, `script`, and the `policy` under which that script runs."""
     texts = [text_of(name) for name in SCRIPTS]
     script = "\n".join(["(() => {", '"use strict";', *texts, "})();"])
-    return {"style": text_of("page.css"), "script": script, "policy": policy_of(script)}
-
-
-def policy_of(script: str) -> str:
-    """Content security policy under which this script runs, and nothing else; no request is allowed."""
+    # Under this content security policy nothing else runs, and no request is allowed.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    return {"style": text_of("page.css"), "script": script, "policy": policy}
 
 
 def compressed(value: Any) -> str:

@@ -36,6 +36,7 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
     if models is None:
         return
     yield Detail("What offsets can do, and what they cannot", list(LIMITS))
+
     columns = [MODEL, MEASURE, N, valued("Helps", "helps", yes)]
     for name, title in CHANGES.items():
         columns.append(valued(title, f"{name}_before"))
@@ -51,6 +52,7 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
         counted("to measure once", "audit_forwards"),
     ]
     yield contents.listed("Every number of every model, before and after", models, "remedy_models", "Remedies", columns)
+
     columns = [
         MODEL,
         CLASS,
@@ -63,6 +65,7 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
     ]
     classes = contents.rows("remedy_classes")
     yield contents.listed("Every class, before and after", classes, "remedy_classes", "Classes", columns)
+
     columns = [
         MODEL,
         valued("Strength", "strength"),
