@@ -303,12 +303,13 @@ def audit_logits(
     predicted = {}
     classes = None
     for name, data in logits_by_model.items():
-        inputs.require_aligned(data, labels, name=_where(name, "logits"))
+        where = _where(name, "logits")
+        inputs.require_aligned(data, labels, name=where)
         numbers, true_classes = logit_checks.require_logits(
-            inputs.array_of(data, name=_where(name, "logits")),
+            inputs.array_of(data, name=where),
             indices,
             classes=classes,
-            source=_where(name, "logits"),
+            source=where,
             allow_probabilities=allow_probabilities,
         )
         classes = numbers.shape[1]
@@ -433,12 +434,11 @@ def audit_values(
     ends = {}
     every_binary = True
     for name, data in values_by_model.items():
+        where = _where(name, "values")
         arrays = data if isinstance(data, tuple) else (data,)
         for array in arrays:
-            inputs.require_aligned(array, labels, name=_where(name, "values"))
-        low, high, binary = inputs.interval_of(
-            data, len(true_classes), value_range=(lowest, highest), name=_where(name, "values")
-        )
+            inputs.require_aligned(array, labels, name=where)
+        low, high, binary = inputs.interval_of(data, len(true_classes), value_range=(lowest, highest), name=where)
         ends[name] = (low, high)
         every_binary = every_binary and binary
 

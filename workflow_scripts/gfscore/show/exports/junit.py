@@ -7,7 +7,7 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE
-from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict
+from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.files import write_text
 from gfscore.core.names import printable
@@ -31,8 +31,26 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
     suite.add_property("data", printable(verdict.dataset.name))
     suite.add_property("data sha256", verdict.dataset.digest)
     for rule in verdict.rules:
+        limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
+        question = f"{rule.title} of {printable(rule.measure)} {limit}"
         for model in rule.models:
-            suite.add_testcase(_case(rule, model))
+            outcome = f"{rule.title} {numbers.number(model.value)}, {numbers.interval(model.low, model.high)}"
+            if model.worst_class:
+                outcome += f" ({printable(model.worst_class)})"
+            if model.verdict == INCONCLUSIVE:
+                outcome += f"; {model.reason_undecided}"
+            message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."
+
+            name = printable(model.label)
+            case = TestCase(f"{name}: {question}", classname=name)
+            if model.verdict == FAIL:
+                case.result = [Failure(message, FAIL)]
+            elif model.verdict == INCONCLUSIVE:
+                undecided = Failure if rule.on_inconclusive == "stop" else Skipped
+                case.result = [undecided(message, INCONCLUSIVE)]
+            else:
+                case.system_out = message
+            suite.add_testcase(case)
     for remark in verdict.excluded:
         suite.add_testcase(_error_case(remark.model, remark.reason))
     _write(suite, path)
@@ -55,25 +73,4 @@ def _write(suite: TestSuite, path: Path | str) -> None:
 def _error_case(name: str, error: str) -> TestCase:
     case = TestCase(f"{printable(name)}: a verdict", classname=printable(name))
     case.result = [Error(printable(error), "error")]
-    return case
-
-
-def _case(rule: RuleVerdict, model: ModelVerdict) -> TestCase:
-    name = printable(model.label)
-    limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
-    case = TestCase(f"{name}: {rule.title} of {printable(rule.measure)} {limit}", classname=name)
-
-    outcome = f"{rule.title} {numbers.number(model.value)}, {numbers.interval(model.low, model.high)}"
-    if model.worst_class:
-        outcome += f" ({printable(model.worst_class)})"
-    if model.verdict == INCONCLUSIVE:
-        outcome += f"; {model.reason_undecided}"
-    message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."
-    if model.verdict == FAIL:
-        case.result = [Failure(message, FAIL)]
-    elif model.verdict == INCONCLUSIVE:
-        undecided = Failure if rule.on_inconclusive == "stop" else Skipped
-        case.result = [undecided(message, INCONCLUSIVE)]
-    else:
-        case.system_out = message
     return case

@@ -109,12 +109,12 @@ def _record(path: str, root: Path) -> dict[str, Any] | None:
     parts = [coded[start : start + length] for start in range(0, len(coded), length)]
     folders = [f"@{part}" for part in parts[:-1]]
     file = root.joinpath(RECORDS, *folders, parts[-1])
-    made = root / path
-    if made.is_dir():
-        made /= ".snakemake_timestamp"
-    if not file.is_file() or not made.is_file():
+    output = root / path
+    if output.is_dir():
+        output /= ".snakemake_timestamp"
+    if not file.is_file() or not output.is_file():
         return None
     record = json.loads(file.read_text(encoding="utf-8"))
-    if record["incomplete"] or abs(record["endtime"] - made.stat().st_mtime) > CLOCK:
+    if record["incomplete"] or abs(record["endtime"] - output.stat().st_mtime) > CLOCK:
         return None
     return record

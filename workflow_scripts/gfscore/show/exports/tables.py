@@ -99,13 +99,18 @@ def model_table(
         at_most = "At most: with open samples at their largest value. "
 
     calibration = ""
-    objective = _shown_objective(summary)
-    if objective:
+    objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
+    if objectives:
+        objective = OF_THE_PAPER if OF_THE_PAPER in objectives else objectives[0]
         edge = EDGE if calibrations[objective].edge else ""
         title = f"Cal. score{edge}"
         calibrated = _of_calibration(summary, objective)
         frame[title] = uncalibrated["label"].map(calibrated.set_index("label")["value"])
-        calibration = f"{title}: {_choice_of_temperature(calibrated, objective)}{f' ({AT_EDGE})' if edge else ''}. "
+        temperatures = calibrated["temperature"].unique()
+        t_star = "each model's own T"
+        if len(temperatures) == 1:
+            t_star = f"T = {temperature(temperatures[0])}"
+        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}. "
 
     for metric in MAIN:
         if metric.kind == "level":
@@ -227,21 +232,6 @@ def _of_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
 
 def _share(share: float) -> str:
     return MISSING if isnan(share) else f"{100 * share:.1f}"
-
-
-def _shown_objective(summary: pd.DataFrame) -> str:
-    # Objective whose scores are shown; "" without a calibration.
-    objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
-    if OF_THE_PAPER in objectives:
-        return OF_THE_PAPER
-    return objectives[0] if objectives else ""
-
-
-def _choice_of_temperature(calibrated: pd.DataFrame, objective: str) -> str:
-    temperatures = calibrated["temperature"].unique()
-    if len(temperatures) == 1:
-        return f"at T = {temperature(temperatures[0])}, chosen by {OBJECTIVES[objective]}"
-    return f"at each model's own T, chosen by {OBJECTIVES[objective]}"
 
 
 def _models_and_dataset(rows: pd.DataFrame) -> str:
