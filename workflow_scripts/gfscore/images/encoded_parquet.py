@@ -111,7 +111,15 @@ def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
     """Open a Parquet file with a given column; InputError, naming the file, if it is damaged or lacks the column."""
     require_regular(file)
     try:
-        with _opened_file(file) as parquet:
+        parquet = open_parquet(file)
+    except InputError:
+        raise
+    except (ValueError, pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
+
+    # A ValueError from here on may be the caller's, raised for other reasons.
+    try:
+        with parquet:
             names = parquet.schema_arrow.names
             if column not in names:
                 raise InputError(f"{file}: no column {column}, only {', '.join(names)}; correct the name")
@@ -119,16 +127,6 @@ def opened(file: Path | str, column: str) -> Iterator[ParquetFile]:
                 raise InputError(f"{file}: has {names.count(column)} columns {column}; rename one")
             yield parquet
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
-
-
-def _opened_file(file: Path | str) -> ParquetFile:
-    # Not around the yield above, since the caller may raise ValueError for other reasons.
-    try:
-        return open_parquet(file)
-    except InputError:
-        raise
-    except ValueError as error:
         raise InputError(f"{file}: not a whole Parquet file ({error}); copy or download it again") from error
 
 

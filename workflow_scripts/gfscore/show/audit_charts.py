@@ -233,11 +233,11 @@ def drawings(subject: Subject, *, undrawn: list[UndrawnChart], parts: Iterable[s
     if parts is None:
         parts = parts_of(subject.measures)
     for part in parts:
-        of_part = subject.about(None if part == WHOLE else part)
+        subject_of_part = subject.about(None if part == WHOLE else part)
         for chart in CHARTS.values():
             drawing = None
-            with leaving_out_failures(chart, of_part, undrawn):
-                drawing = drawing_of(chart, of_part)
+            with leaving_out_failures(chart, subject_of_part, undrawn):
+                drawing = drawing_of(chart, subject_of_part)
             if drawing is not None:
                 yield drawing
 

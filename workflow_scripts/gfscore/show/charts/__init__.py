@@ -1,6 +1,6 @@
-"""Charts: each is data, a form and a finding. One file per chart, found by itself.
+"""Charts: each is data, a drawing and a finding, in a file of its own that is discovered.
 
-A file of this folder holds CHART, a Chart (see gfscore.show.charts.declaration) of the file's name. The figures of an
+The file of a chart holds CHART, a Chart (see gfscore.show.charts.declaration) of the file's name. The figures of an
 audit, their names and their place on the page follow from it. Importing them imports nothing heavy, because every run
 of Snakemake reads them: numpy and pandas stand inside the functions.
 """

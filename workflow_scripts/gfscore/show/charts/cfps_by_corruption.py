@@ -26,8 +26,8 @@ def class_with_most_errors(frame: pd.DataFrame) -> Finding:
     valued = frame[frame["cfps"].notna()]
     largest = valued.groupby("corruption")["cfps"].transform("max")
     times = valued[valued["cfps"] == largest]["class"].value_counts()
-    of_class = valued[valued["class"] == times.index[0]]
-    most = of_class.loc[of_class["cfps"].idxmax()]
+    rows_of_class = valued[valued["class"] == times.index[0]]
+    most = rows_of_class.loc[rows_of_class["cfps"].idxmax()]
     names = {"cls": str(most["class"]), "corruption": str(most["corruption"])}
     numbers = {
         "times": int(times.iloc[0]),

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
     """A column of class_errors by kind of corruption and class, mean over severities and models.
 
-    The corruption that costs most recall comes first; beyond MOST_IN_ORDER classes the one of least recall.
+    The corruption that costs most recall comes first, and so does, of more than MOST_IN_ORDER classes, the class of
+    least recall.
     """
     rows = subject.rows("class_errors")
     if rows is None or rows["corruption"].notna().sum() == 0:

@@ -76,8 +76,8 @@ class Subject:
     def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame | None:
         """Rows of a table of the audit, of the subject's measure at T = 1; None where there are none.
 
-        Those of its own dataset, or with `tasks` of every task, which is the column dataset. A column `label` names
-        models, shortly where that is unambiguous; `class` holds readable names of classes.
+        Rows of the audit's own dataset, or with `tasks` of every task, which the column dataset names. The column
+        `label` names models, shortly where that is unambiguous; `class` holds readable names of classes.
         """
         key = (self.measure, table, tasks)
         if key not in self.cache:
@@ -104,7 +104,7 @@ class Subject:
         if {"dataset", "threat", "model"} <= set(frame):
             of_model = frame["model"].notna()
             frame = frame.assign(label=None)
-            # Models of tasks have the names of those of the dataset.
+            # A model has one label in every task.
             frame.loc[of_model, "label"] = model_labels(frame[of_model].assign(dataset=""))
         if {"class_index", "class_name"} <= set(frame):
             of_class = frame["class_index"].notna() & (frame["class_index"] >= 0)

@@ -68,8 +68,8 @@ def by_attribute(subject: Subject) -> pd.DataFrame | None:
 
 def strongest_influence(frame: pd.DataFrame) -> Finding:
     """The task and the attribute, not the task itself, whose move changes predictions most."""
-    of_tolerance = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
-    strongest = of_tolerance.loc[of_tolerance["value"].idxmax()]
+    tolerances = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
+    strongest = tolerances.loc[tolerances["value"].idxmax()]
     names = {"task": str(strongest["task"]), "attribute": str(strongest["attribute"])}
     tolerance = 1 - float(strongest["value"])
     return Finding("task_depends", names, {"mean": tolerance, "models": int(strongest["models"])})

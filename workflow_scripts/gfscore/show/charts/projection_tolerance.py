@@ -49,12 +49,12 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     rows = rows.assign(model=rows["label"].map(names)).join(means, on=keys)
     several = rows["mapper"].nunique() > 1
     frames = []
-    for mapper, of_mapper in rows.groupby("mapper", sort=False):
+    for mapper, rows_of_mapper in rows.groupby("mapper", sort=False):
         for metric, title in BETTER.items():
-            if of_mapper[metric].isna().all():
+            if rows_of_mapper[metric].isna().all():
                 continue
             panel = f"{mapper}: {title}" if several else title
-            frames.append(of_mapper.assign(value=of_mapper[metric].astype(float), metric=metric, panel=panel))
+            frames.append(rows_of_mapper.assign(value=rows_of_mapper[metric].astype(float), metric=metric, panel=panel))
     columns = ["panel", "metric", "model", "dimension", "value", "mean", "accuracy", "censored", "constant", "n"]
     return pd.concat(frames, ignore_index=True)[[*columns, "mapper"]]
 

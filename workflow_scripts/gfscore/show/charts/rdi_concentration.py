@@ -54,8 +54,8 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
     ends = [-line["distance"].iloc[-1] for line in lines]
     widest = sorted(np.argsort(ends, kind="stable")[:MOST_MODELS])
 
-    of_bound = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
-    frame = pd.concat([of_bound, *(lines[index] for index in widest)], ignore_index=True)
+    line_of_bound = pd.DataFrame({"line": BOUND, "n": sizes, "distance": bound, "bound": True, "beyond": 0})
+    frame = pd.concat([line_of_bound, *(lines[index] for index in widest)], ignore_index=True)
     return frame.assign(models=len(models), draws=DRAWS, confidence=confidence)
 
 

@@ -27,7 +27,7 @@ def successes(subject: Subject) -> pd.DataFrame | None:
         return None
     classes = targets.drop_duplicates("class_index").sort_values("class_index").set_index("class_index")["class"]
     mean = cells.groupby(["source_index", "target_index"])["success"].mean()
-    of_target = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))
+    success_by_target = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))
 
     rows = []
     for source, true in classes.items():
@@ -35,7 +35,7 @@ def successes(subject: Subject) -> pd.DataFrame | None:
             success = mean.get((source, index)) if source != index else None
             rows.append({"true": true, "target": target, "success": success, "n": None})
     for index, target in classes.items():
-        rows.append({"true": EVERY, "target": target, **of_target.loc[index].to_dict()})
+        rows.append({"true": EVERY, "target": target, **success_by_target.loc[index].to_dict()})
     frame = pd.DataFrame(rows).astype({"success": float, "n": float})
     return frame.assign(models=targets["label"].nunique())
 

@@ -134,7 +134,7 @@ def heatmap(
     limits : (float, float)
         What the colours span (limits_of_measure, limits_from_zero, limits_around_zero).
     scale_title : str
-        What the colours show, beside their scale, which is drawn once for each title and limits of a figure.
+        Title of the scale of colours, which a figure has once for each title and limits.
     colours : {"values", "differences"}
         Dark low and bright high, or two hues around 0.
     rows, columns : sequence of str, optional

@@ -412,7 +412,7 @@ def _sizes(plots: Sequence[Axes]) -> pd.DataFrame:
 
 
 def _starts(extents: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Where each of several things begins that stand one after the other.
+    # Beginnings of lengths that are laid end to end.
     return np.concatenate([[0.0], np.cumsum(extents)[:-1]])
 
 

@@ -115,7 +115,7 @@ def write_crate(
     workflow : sequence of path
         The Snakefile, then the files that it includes and reads, relative to the folder of the workflow.
     workflow_folder : Path
-        That folder, relative to the one of the run.
+        Folder of the workflow, relative to the folder of the run.
     config : mapping
         Configuration of the run, plain data.
     inputs : collection of path
@@ -271,7 +271,7 @@ def _add_workflow(
     published_code: str,
     published: str,
 ) -> Entity:
-    # The workflow, whose steps are executions of these scripts of it.
+    # `scripts` are those whose executions are the steps of the run.
     snakefile = paths[0]
     authors = _add_entity(
         crate, "#gfscore-authors", "Organization", name="The gfscore authors", url={"@id": "CITATION.cff"}
@@ -392,7 +392,7 @@ def _add_steps(
     Returns
     -------
     list of Entity
-        The actions that are executions, and the one of the engine that called for them.
+        Actions of the executions, then that of the engine that called them.
     """
     positions: dict[str, ContextEntity] = {}
     executions, calls = [], []

@@ -32,7 +32,7 @@ class StepRun:
     name : str
         Name of the execution, distinct in a run: "judge_audit/digits".
     inputs, outputs : list of str
-        Paths relative to the folder of the run; of the outputs those that somebody else read.
+        Paths relative to the folder of the run; outputs are those that were asked for or that another step read.
     started, ended : float
         Seconds since 1970.
     """
@@ -48,7 +48,7 @@ class StepRun:
 def recorded_steps(files: Iterable[str], *, root: Path, workflow: Collection[str]) -> list[StepRun]:
     """Executions that made these files, and the files that they were made of, in the order in which they started.
 
-    A file that Snakemake has no record of, or that was replaced since, counts as given: nobody knows what made it.
+    What made a file is unknown where Snakemake has no record of it, or where it was replaced since.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ MOST_CLASSES = 14
 """Largest number of classes in the picture, the largest declines first."""
 
 MOST_MODELS = 14
-"""Largest number of models beside it."""
+"""Largest number of models in the strip."""
 
 MOST_FINDINGS = 3
 
@@ -110,11 +110,11 @@ def render_comparison(
     shown = _shown(rows, later.verdict.judged_measure(compared))
     measure = str(shown["measure"])
     meaning = measures[measure].description
-    of_measure = rows[rows["measure"] == measure]
-    of_shown = of_measure[of_measure["label"] == shown["label"]]
-    declined_most = of_shown.sort_values("change", kind="stable").head(MOST_CLASSES)
+    rows_of_measure = rows[rows["measure"] == measure]
+    rows_of_model = rows_of_measure[rows_of_measure["label"] == shown["label"]]
+    declined_most = rows_of_model.sort_values("change", kind="stable").head(MOST_CLASSES)
     # Of each model the class that declined most, the largest decline first.
-    worst = of_measure.loc[of_measure.groupby("label", sort=False)["change"].idxmin()]
+    worst = rows_of_measure.loc[rows_of_measure.groupby("label", sort=False)["change"].idxmin()]
     worst = worst.sort_values("change", kind="stable").head(MOST_MODELS)
 
     title = f"{printable(earlier.title)}, then {printable(later.title)}"
@@ -135,9 +135,9 @@ def render_comparison(
             title_of_measure=printable(meaning.title),
             unit=printable(meaning.unit),
             tracks=_tracks(declined_most, declined_most["class"], shortened_all(declined_most["class"], LONGEST_CLASS)),
-            bands=bool(of_shown["undecided"].any()),
-            left_out=max(0, len(of_shown) - MOST_CLASSES),
-            scale=_scale(of_shown, "Change"),
+            bands=bool(rows_of_model["undecided"].any()),
+            left_out=max(0, len(rows_of_model) - MOST_CLASSES),
+            scale=_scale(rows_of_model, "Change"),
             limit=_limit(later.verdict, measure),
             strip=_tracks(worst, worst["label"] + ": " + worst["class"], shortened_all(worst["label"], LONGEST_MODEL)),
             strip_scale=_scale(worst, "Largest decline of a class"),
@@ -163,8 +163,8 @@ def _shown(rows: pd.DataFrame, judged: str) -> pd.Series:
     for candidates in (worse[worse["measure"] == judged], worse):
         if len(candidates):
             return candidates.loc[candidates["high"].idxmin()]
-    of_judged = rows[rows["measure"] == judged]
-    return of_judged.loc[of_judged["change"].idxmin()]
+    rows_of_judged = rows[rows["measure"] == judged]
+    return rows_of_judged.loc[rows_of_judged["change"].idxmin()]
 
 
 def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: float) -> Answer:
@@ -174,12 +174,12 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
     before = numbers.span(shown["first"], shown["first_most"])
     after = numbers.span(shown["second"], shown["second_most"])
     change = f"{_name(shown)}: {before}, then {after}"
-    of_class = numbers.interval(shown["low"], shown["high"])
+    interval_of_class = numbers.interval(shown["low"], shown["high"])
     if shown["undecided"]:
-        of_samples = numbers.interval(shown["change_least"], shown["change_most"])
-        bounds = f"a change of {of_samples} of these samples, {of_class} of the class"
+        interval_of_samples = numbers.interval(shown["change_least"], shown["change_most"])
+        bounds = f"a change of {interval_of_samples} of these samples, {interval_of_class} of the class"
     else:
-        bounds = f"a change of {numbers.number(shown['change'])}, {of_class}"
+        bounds = f"a change of {numbers.number(shown['change'])}, {interval_of_class}"
     if worse:
         counted_classes = f"{numbers.count(worse)} of {numbers.counted(len(rows), 'class')}"
         if len(rows[["label", "measure"]].drop_duplicates()) > 1:
@@ -277,7 +277,7 @@ def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
         named("Verdict", "verdict"),
     ]
     ordered = rows.sort_values("change", kind="stable")
-    classes = table_of(ordered, "Classes of both audits", "classes", columns)
+    class_table = table_of(ordered, "Classes of both audits", "classes", columns)
 
     with_verdict = statistics[statistics["verdict"].notna()].copy()
     labels = zip(with_verdict["threat"], with_verdict["model"], strict=True)
@@ -294,10 +294,10 @@ def _details(rows: pd.DataFrame, statistics: pd.DataFrame) -> list[Detail]:
         bounded("Interval after", "second_low", "second_high"),
         named("Verdict", "verdict"),
     ]
-    of_statistics = table_of(with_verdict, "Statistics of both audits", "statistics", columns)
+    statistics_table = table_of(with_verdict, "Statistics of both audits", "statistics", columns)
     return [
-        Detail("Every class: before, after and change", table=classes),
-        Detail("Numbers made of all classes: worst class, disparity, mean", table=of_statistics),
+        Detail("Every class: before, after and change", table=class_table),
+        Detail("Numbers made of all classes: worst class, disparity, mean", table=statistics_table),
     ]
 
 

@@ -193,14 +193,14 @@ def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measur
     expected = counts["n"] + counts["n_missing"]
     repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * expected).any()
     keys = ["threat", "model", "measure", "calibration"]
-    of_every_measure = tables.class_scores.groupby(keys, sort=False)["n"].sum()
+    counts_of_every_measure = tables.class_scores.groupby(keys, sort=False)["n"].sum()
     return {
         "dataset": printable(rows["dataset"].iloc[0]),
         "samples": _span(counts["n"]),
         "expected": _span(expected) if counts["n_missing"].any() else None,
         "rows": _span(counts["n_rows"]) if repeated else None,
         "per_class": _span(rows["n"][rows["n"] > 0]),
-        "all": _span(of_every_measure),
+        "all": _span(counts_of_every_measure),
         "classes": len(index.classes),
         "models": len(index.models),
         "excluded": len(verdict.excluded),
@@ -244,8 +244,8 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
 
     rows = []
     for position in range(len(index.models)):
-        of_model = {name: grid[position] for name, grid in grids.items()}
-        rows.append(_class_rows(index, of_model, proven=interval is not None, highest=highest))
+        values_of_model = {name: grid[position] for name, grid in grids.items()}
+        rows.append(_class_rows(index, values_of_model, proven=interval is not None, highest=highest))
 
     title = f"{meaning.title} of each class"
     unit = meaning.unit

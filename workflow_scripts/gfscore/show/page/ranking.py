@@ -134,17 +134,17 @@ def ranking_view(
         Whether models are ranked by their worst class; else by the mean of all samples.
     """
     metric = METRICS[WORST if by_worst_class else FIRST_METRIC]
-    of_metric = data[measure]["metrics"][metric.name]
+    metric_values = data[measure]["metrics"][metric.name]
     unknown = [None] * len(index.labels)
-    low = of_metric.get("low", unknown)
-    high = of_metric.get("high", unknown)
+    low = metric_values.get("low", unknown)
+    high = metric_values.get("high", unknown)
 
     rows = []
     for key, (name, short) in enumerate(zip(index.labels, index.short, strict=True)):
-        value = of_metric["value"][key]
-        track = Track(name, short, value, low[key], high[key], key=key, highest=of_metric["highest"])
-        if value is not None and "most" in of_metric:
-            track = replace(track, band=(value, of_metric["most"][key]), proven=True)
+        value = metric_values["value"][key]
+        track = Track(name, short, value, low[key], high[key], key=key, highest=metric_values["highest"])
+        if value is not None and "most" in metric_values:
+            track = replace(track, band=(value, metric_values["most"][key]), proven=True)
         rows.append(track)
 
     def last_without_value(row: Track) -> tuple[bool, float]:
@@ -153,14 +153,14 @@ def ranking_view(
         return False, -metric.direction * row.value
 
     note = f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1."
-    if "most" in of_metric:
+    if "most" in metric_values:
         note += " Band: from what is proven to what attacks leave."
     return RankingView(
         measure=measure,
         measures=list(data),
         metric=metric.name,
         rows=sorted(rows, key=last_without_value),
-        scale=Scale(of_metric["scale"]["low"], of_metric["scale"]["high"], ""),
+        scale=Scale(metric_values["scale"]["low"], metric_values["scale"]["high"], ""),
         ranges=any(row.spans for row in rows),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
         note=note,

@@ -151,8 +151,8 @@ def render_page(
     sections = sections_of(contents)
 
     packed_differences = {}
-    for measure, of_measure in differences.items():
-        packed_differences[measure] = None if of_measure is None else of_measure.packed()
+    for measure, pairs_of_measure in differences.items():
+        packed_differences[measure] = None if pairs_of_measure is None else pairs_of_measure.packed()
     data = _data_of_screen(screen, verdict, index)
     data["painted"] = screen.measure if by_worst_class or not verdict.rules else None
     data["chosen"] = screen.chosen

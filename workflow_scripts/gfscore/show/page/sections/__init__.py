@@ -46,7 +46,7 @@ SAID_BY = {
     "order_reversed": "measure_agreement",
     "calibration_fails": "calibration_curves",
 }
-"""Kinds of findings to the chart whose title says the same: beside that picture they would be said twice."""
+"""Chart whose title repeats a finding, by the kind of the finding; beside that chart its sentence is left out."""
 
 MOST_SENTENCES = 3
 MOST_NAMED = 3
@@ -101,7 +101,7 @@ def _first_chart(charts: Sequence[DrawnChart], measure: str) -> DrawnChart | Non
 
 
 def sentences_beside(picture: DrawnChart | None, findings: Iterable[FindingInWords]) -> list[str]:
-    """Sentences of findings but for what the picture's own title says."""
+    """Sentences of findings, without those that the title of the section's picture repeats."""
     sentences = []
     for finding in findings:
         measure = finding.subject.get("score", finding.subject.get("measure"))
@@ -121,12 +121,12 @@ def _chart_details(charts: Iterable[DrawnChart]) -> list[Detail]:
         by_title.setdefault(chart.chart.title, []).append(chart)
 
     details = []
-    for title, of_title in by_title.items():
-        measures = [chart.subject.measure for chart in of_title if chart.subject.measure]
+    for title, charts_of_title in by_title.items():
+        measures = [chart.subject.measure for chart in charts_of_title if chart.subject.measure]
         subject = title
         if len(measures) > MOST_NAMED:
             subject = f"{title}, {len(measures)} measures"
         elif measures:
             subject = f"{title}, {enumeration(measures)}"
-        details.append(Detail(f"{subject}: {of_title[0].chart.question}", charts=of_title))
+        details.append(Detail(f"{subject}: {charts_of_title[0].chart.question}", charts=charts_of_title))
     return details

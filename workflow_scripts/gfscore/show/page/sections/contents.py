@@ -123,7 +123,7 @@ class Contents:
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
         if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
-            # Models of tasks have the names of those of the dataset.
+            # A model has one label in every task.
             frame = frame.assign(label=model_labels(frame.assign(dataset="")))
         if {"class_index", "class_name"} <= set(frame):
             class_names = frame["class_name"].fillna("")
