@@ -189,10 +189,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     rows = []
     for rule in contents.verdict.rules:
         for judged in rule.models:
-            row = judged.model_dump()
-            row["label"] = judged.model
-            row["rule"] = rule.words
-            rows.append(row)
+            rows.append({**judged.model_dump(), "label": judged.model, "rule": rule.words})
     verdicts = pd.DataFrame(rows) if rows else None
 
     if verdicts is not None and verdicts["verdict"].eq(INCONCLUSIVE).any():
