@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gfscore.core.numbers import (
     MINUS,
     count,
+    count_range,
     counted,
     end_of_range,
     interval,
@@ -106,6 +107,8 @@ def test_signs_counts_settings_and_levels():
     assert signed(-0.80931) == f"{MINUS}0.809"
     assert signed(0.0) == "0"
     assert count(1883) == "1,883"
+    assert count_range(1883, 1883) == "1,883"
+    assert count_range(30, 1883) == "30 to 1,883"
     assert setting(0.05) == "0.05"
     assert setting(-8.0) == f"{MINUS}8"
     assert percent(0.95) == "95%"

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.findings.finding import RANKED
+from gfscore.audit.tables import AuditTables
 from gfscore.show.charts import CHARTS
 from gfscore.show.page.elements import Track
 from gfscore.show.page.sections import SAID_BY, sentences_beside
@@ -39,7 +40,8 @@ def test_a_finding_and_the_chart_that_says_it_stand_in_one_section():
 def test_rows_over_classes_keep_their_names():
     """The mean over classes and the worst of them have one index."""
     frame = pd.DataFrame({"class_index": [0, -1, -1, -1], "class_name": ["cat", "macro", "worst", None]})
-    tables = SimpleNamespace(group_metrics=frame, measures={})
+    empty = pd.DataFrame()
+    tables = AuditTables(empty, empty, empty, measures={"group_metrics": frame})
     rows = Contents.rows(SimpleNamespace(tables=tables), "group_metrics")
     assert list(rows["class"]) == ["cat", "macro", "worst", ""]
 

@@ -83,6 +83,11 @@ class AuditTables:
     similarities: pd.DataFrame | None = None
     measures: dict[str, pd.DataFrame] = field(default_factory=dict)
 
+    def named(self, table: str) -> pd.DataFrame | None:
+        """A table by its name, also one of some measures; None where the audit has none."""
+        frame = getattr(self, table, None)
+        return self.measures.get(table) if frame is None else frame
+
     def of(self, table: str, measure: str, calibration: str = UNCALIBRATED) -> pd.DataFrame:
         """Rows of one table for one measure and calibration, in the table's order."""
         frame = getattr(self, table)

@@ -87,6 +87,13 @@ def count(value: float | None) -> str:
     return f"{int(value):,}"
 
 
+def count_range(smallest: float, largest: float) -> str:
+    """Whole number that is known, "1,883", or the two between which it lies, "30 to 1,883"."""
+    if smallest == largest:
+        return count(smallest)
+    return f"{count(smallest)} to {count(largest)}"
+
+
 def plural(noun: str) -> str:
     """The noun for several things: "classes", "models"."""
     return f"{noun}es" if noun.endswith("s") else f"{noun}s"

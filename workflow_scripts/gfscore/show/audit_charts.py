@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import harmless, printable
-from gfscore.core.numbers import number, percent
+from gfscore.core.numbers import count_range, number, percent
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.drawing.layout import arrange, fit, labels_of, new_figure, prepare
@@ -102,9 +102,8 @@ class Drawing:
             return
         sizes = frame.loc[frame["n"] > 0, "n"]
         if len(sizes):
-            low, high = f"{int(sizes.min()):,}", f"{int(sizes.max()):,}"
             per_class = " per class" if self.chart.per_class else ""
-            yield f"n = {low if low == high else f'{low} to {high}'} samples{per_class}"
+            yield f"n = {count_range(sizes.min(), sizes.max())} samples{per_class}"
 
     @cached_property
     def printed_frame(self) -> pd.DataFrame:

@@ -86,9 +86,7 @@ class Subject:
         return None if frame is None else frame.copy()
 
     def _rows(self, table, tasks):
-        frame = getattr(self.tables, table, None)
-        if frame is None:
-            frame = self.tables.measures.get(table)
+        frame = self.tables.named(table)
         if frame is None:
             return None
         if self.measure is not None and "measure" in frame:

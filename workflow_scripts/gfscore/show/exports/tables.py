@@ -18,7 +18,7 @@ from gfscore.core.labels import classes_of, readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.core.numbers import (
     MINUS,
-    count,
+    count_range,
     counted,
     is_missing,
     number,
@@ -260,10 +260,10 @@ def projection_table(models: pd.DataFrame) -> str:
     compared = models["group_attributes"].dropna()
     attributes = ""
     if len(compared):
-        attributes = f", the last three mean over {_range(compared)} attributes"
+        attributes = f", the last three mean over {_span(compared)} attributes"
     caption = (
         f"Scores over all sensitive attributes by task, {_models_and_mapper(models)} Acc, DP, EOpp, EOdd: of all "
-        f"samples{attributes}. Tol, Dev: of {_range(models['n'])} samples, mean over {_range(models['dimensions'])} "
+        f"samples{attributes}. Tol, Dev: of {_span(models['n'])} samples, mean over {_span(models['dimensions'])} "
         "dimensions. The attribute that is the task itself is left out. Higher is better for Acc and Tol, lower for "
         f"others. {_marks(models, OF_MOVES)}"
     )
@@ -313,10 +313,8 @@ def _models_and_mapper(models: pd.DataFrame) -> str:
     return f"{counted(len(distinct), 'model')} on the mapper {models['mapper'].iloc[0]}."
 
 
-def _range(values: pd.Series) -> str:
-    low = count(values.min())
-    high = count(values.max())
-    return low if low == high else f"{low} to {high}"
+def _span(counts: pd.Series) -> str:
+    return count_range(counts.min(), counts.max())
 
 
 def _marks(models: pd.DataFrame, columns: Mapping[str, str]) -> str:

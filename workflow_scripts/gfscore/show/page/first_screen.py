@@ -210,11 +210,7 @@ def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measur
 def _span(counts: pd.Series) -> str:
     if counts.empty:
         return "0"
-    low = counts.min()
-    high = counts.max()
-    if low == high:
-        return numbers.count(low)
-    return f"{numbers.count(low)} to {numbers.count(high)}"
+    return numbers.count_range(counts.min(), counts.max())
 
 
 # ---- evidence by class ----

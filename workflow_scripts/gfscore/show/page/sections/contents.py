@@ -114,9 +114,7 @@ class Contents:
 
         The column `label` names their models, `class` their classes.
         """
-        frame = getattr(self.tables, name, None)
-        if frame is None:
-            frame = self.tables.measures.get(name)
+        frame = self.tables.named(name)
         if frame is None or frame.empty:
             return None
 
