@@ -100,5 +100,5 @@ def open_model(
     require_fit(classifier, dataset, source=path_to_checkpoint or manifest["path"])
     if adjustment is None:
         return classifier, manifest, threads
-    added = added_offsets(adjustment, manifest)
-    return with_offsets(classifier, added.numbers), added.manifest, threads
+    numbers, adjusted_manifest = added_offsets(adjustment, manifest)
+    return with_offsets(classifier, numbers), adjusted_manifest, threads

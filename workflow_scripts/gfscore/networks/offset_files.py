@@ -98,23 +98,7 @@ class Adjustment:
         return cls(offsets, job.params.strength, job.wildcards.threat, job.wildcards.model)
 
 
-@dataclass(frozen=True)
-class AddedOffsets:
-    """Offsets that are added to the logits of a network.
-
-    Attributes
-    ----------
-    numbers : list of float
-        One for each class.
-    manifest : mapping
-        Manifest of the network under the name of the model with offsets; its entry `offsets` tells them apart.
-    """
-
-    numbers: list[float]
-    manifest: Manifest
-
-
-def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
+def added_offsets(adjustment: Adjustment, manifest: Manifest) -> tuple[list[float], Manifest]:
     """Offsets of a model, times their strength, and the manifest of the model with them.
 
     Parameters
@@ -122,6 +106,13 @@ def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
     adjustment : Adjustment
     manifest : mapping
         Manifest of the network that the offsets are added to.
+
+    Returns
+    -------
+    numbers : list of float
+        One for each class.
+    manifest : mapping
+        Manifest of the network under the name of the model with offsets; its entry `offsets` tells them apart.
 
     Raises
     ------
@@ -141,4 +132,4 @@ def added_offsets(adjustment: Adjustment, manifest: Manifest) -> AddedOffsets:
         "model": adjustment.model,
         "offsets": chosen.words(adjustment.strength),
     }
-    return AddedOffsets([adjustment.strength * number for number in chosen.offsets], adjusted)
+    return [adjustment.strength * number for number in chosen.offsets], adjusted

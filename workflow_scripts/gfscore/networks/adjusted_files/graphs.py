@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from gfscore.core.errors import InputError
 from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.model_source import Settings
-from gfscore.networks.onnx_content import OnnxModel, read_model, serialized
+from gfscore.networks.onnx_content import read_model, serialized
 from gfscore.networks.onnx_graphs import WEIGHTS, in_float32, weights_type
 from gfscore.networks.onnx_models import session_in
 from gfscore.networks.onnx_sessions import INPUTS, GraphLogits, opened_session, session_for_logits
@@ -76,9 +76,20 @@ def write_adjusted(
     """
     del image_shape, classes
     model = read_model(path)
-    tensor = _logits_tensor(model, settings)
-    columns = int(np.prod(tensor.shape))
-    shift = output_shift(offsets, settings, columns=columns, where=path)
+    number_type = weights_type(model.graph)
+    session = session_in(number_type, model, 1)
+    if session is None:
+        # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
+        copy = in_float32(model.whole_graph())
+        session = opened_session(serialized(copy, path), 1, path)
+        graph_session, logits = session_for_logits(session, copy, settings, 1, path)
+    else:
+        graph_session, logits = session_for_logits(session, model.graph, settings, 1, path, data=model.data)
+        types = {output.name: output.type for output in graph_session.session.get_outputs()}
+        number_type = INPUTS[types[logits.tensor]]
+    (values,) = graph_session.values(probe_images(graph_session.image_shape), [logits.tensor])
+    tensor = LogitsTensor(logits, values.shape[1:], NUMBER_TYPES[number_type])
+    shift = output_shift(offsets, settings, columns=values[0].size, where=path)
 
     graph = onnx.ModelProto()
     graph.CopyFrom(model.whole_graph())
@@ -91,33 +102,17 @@ def write_adjusted(
         )
     else:
         target.write_bytes(serialized(graph, path))
-    place = f"behind its output {tensor.logits.output}"
-    if tensor.logits.head:
-        place = f"before its {tensor.logits.head}"
+    place = f"before its {logits.head}" if logits.head else f"behind its output {logits.output}"
     return AdjustedFiles({**settings, "path": str(target)}, f"an operator {place}")
-
-
-def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
-    number_type = weights_type(model.graph)
-    session = session_in(number_type, model, 1)
-    if session is None:
-        # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
-        copy = in_float32(model.whole_graph())
-        session = opened_session(serialized(copy, model.path), 1, model.path)
-        graph, logits = session_for_logits(session, copy, settings, 1, model.path)
-    else:
-        graph, logits = session_for_logits(session, model.graph, settings, 1, model.path, data=model.data)
-        types = {output.name: output.type for output in graph.session.get_outputs()}
-        number_type = INPUTS[types[logits.tensor]]
-    (values,) = graph.values(probe_images(graph.image_shape), [logits.tensor])
-    return LogitsTensor(logits, values.shape[1:], NUMBER_TYPES[number_type])
 
 
 def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.float64], *, where: Path | str) -> None:
     # The original logits get a new name and the adjusted ones their old name, so that later operators read the latter.
     name = tensor.logits.tensor
     makers = []
+    names: set[str] = set()
     for index, node in enumerate(graph.graph.node):
+        names.update(node.output)
         if name in node.output:
             makers.append(index)
     if not makers:
@@ -126,7 +121,10 @@ def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.floa
             "layer inside"
         )
     (position,) = makers
-    original = _free_name(graph, f"{name}.original")
+    original = f"{name}.original"
+    # A network that is adjusted twice has the name already.
+    while original in names:
+        original += "."
     maker = graph.graph.node[position]
     maker.output[list(maker.output).index(name)] = original
 
@@ -172,13 +170,3 @@ def _constant(name: str, values: NDArray[np.float64], tensor: LogitsTensor) -> o
     # A Constant operator rather than a weight: files of early ONNX versions must list every weight as an input, too.
     value = helper.make_tensor(name, tensor.number_type, values.shape, values.ravel().tolist())
     return helper.make_node("Constant", [], [name], value=value)
-
-
-def _free_name(graph: onnx.ModelProto, name: str) -> str:
-    # A network that is adjusted twice has the name already.
-    names: set[str] = set()
-    for node in graph.graph.node:
-        names.update(node.output)
-    while name in names:
-        name += "."
-    return name

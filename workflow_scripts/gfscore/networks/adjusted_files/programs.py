@@ -55,14 +55,20 @@ def write_adjusted(
     position = output_position(network, settings, batch, path)
     with torch.no_grad():
         images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
-        outputs = list(tensors_in(taking_float32(network, images)(images)).values())
+        returned = taking_float32(network, images)(images)
+    outputs = list(tensors_in(returned).values())
     columns = outputs[position][0].numel()
     shift = torch.from_numpy(output_shift(offsets, settings, columns=columns, where=path)).float()
     operator = _Shifted(shift, probabilities=settings.get("allow_probabilities") == LOGARITHMS)
 
+    if kind == "script" and not isinstance(returned, Tensor):
+        raise InputError(
+            f"{path}: returns several tensors, of which TorchScript cannot replace one; save a program that returns "
+            "the logits alone, or export the network with torch.export or as ONNX"
+        )
+
     try:
         if kind == "script":
-            _require_one_tensor(network, images, path)
             torch.jit.script(nn.Sequential(network, operator).eval()).save(str(target))
         else:
             node = logits_node(network, position, settings.get("head"), where=path)
@@ -98,16 +104,6 @@ class _Shifted(nn.Module):
         if self.one_column:
             return raised / (1 - values + raised)
         return raised / raised.sum(1, keepdim=True)
-
-
-def _require_one_tensor(network: nn.Module, images: Tensor, path: Path | str) -> None:
-    with torch.no_grad():
-        value = taking_float32(network, images)(images)
-    if not isinstance(value, Tensor):
-        raise InputError(
-            f"{path}: returns several tensors, of which TorchScript cannot replace one; save a program that returns "
-            "the logits alone, or export the network with torch.export or as ONNX"
-        )
 
 
 def _exported_again(program: fx.GraphModule, node: fx.Node, operator: _Shifted) -> torch.export.ExportedProgram:

@@ -149,25 +149,25 @@ def last_bias(value: Tensor, network: nn.Module) -> str | None:
     if node is None or node.name() not in BIASES:
         return None
     bias = node.next_functions[BIASES[node.name()]][0]
-    variable = getattr(bias, "variable", None)
-    for name, parameter in network.named_parameters():
-        if parameter is variable and _uses(value, bias) == 1:
-            return name
-    return None
 
-
-def _uses(value: Tensor, leaf: Any) -> int:
-    # Number of operators behind a value that read a leaf of the graph.
+    # Number of operators behind the value that read the bias.
     uses = 0
     waiting: list[Any] = [value.grad_fn]
     visited = set(waiting)
     while waiting:
         for source, _ in waiting.pop().next_functions:
-            uses += source is leaf
+            uses += source is bias
             if source is not None and source not in visited:
                 visited.add(source)
                 waiting.append(source)
-    return uses
+    if uses > 1:
+        return None
+
+    variable = getattr(bias, "variable", None)
+    for name, parameter in network.named_parameters():
+        if parameter is variable:
+            return name
+    return None
 
 
 def _key_of(name: str, weights: Mapping[str, Tensor]) -> str | None:

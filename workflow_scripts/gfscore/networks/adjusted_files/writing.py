@@ -99,19 +99,21 @@ def write_adjusted(
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as staging:
+        staged = Path(staging, target.name)
         files = import_module(source.adjusted_by).write_adjusted(
-            _settings_of(manifest),
-            path,
-            offsets,
-            Path(staging, target.name),
-            image_shape=images.shape[1:],
-            classes=len(offsets),
+            _settings_of(manifest), path, offsets, staged, image_shape=images.shape[1:], classes=len(offsets)
         )
         difference = _checked(manifest, path, files, offsets, images)
-        staged = Path(staging, target.name)
         sha256 = sha256_of_file(staged)
         Path(f"{staged}.sha256").write_text(f"{sha256}  {target.name}\n", encoding="utf-8")
-        _move(staged, target, overwrite=overwrite)
+
+        others = [file for file in sorted(Path(staging).iterdir()) if file.is_file() and file != staged]
+        for file in others:
+            require_free(target.with_name(file.name), overwrite=overwrite)
+        for file in [*others, staged]:
+            # Temporary files may be for the owner only; results are shared like any other file.
+            file.chmod(0o666 & ~umask())
+            file.replace(target.with_name(file.name))
     code = target.with_name(files.code.name) if files.code else None
     return AdjustedModel(target, sha256, files.method, code, difference)
 
@@ -189,16 +191,3 @@ def _architectures_with(code: Path | None) -> Iterator[None]:
                 del os.environ[FOLDER_VARIABLE]
             else:
                 os.environ[FOLDER_VARIABLE] = named
-
-
-# Names
-
-
-def _move(staged: Path, target: Path, *, overwrite: bool) -> None:
-    others = [file for file in sorted(staged.parent.iterdir()) if file.is_file() and file != staged]
-    for file in others:
-        require_free(target.with_name(file.name), overwrite=overwrite)
-    for file in [*others, staged]:
-        # Temporary files may be for the owner only; results are shared like any other file.
-        file.chmod(0o666 & ~umask())
-        file.replace(target.with_name(file.name))
