@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
@@ -155,8 +155,19 @@ def _files_of(root: Path, module_path: ModuleParts) -> set[Path]:
 
 
 def _imported_modules(path: Path, root: Path) -> Iterator[ModuleParts]:
+    # Modules of the folder that imports in a file may mean.
+    text = _content(path)
+    try:
+        with warnings.catch_warnings():
+            # Ignore invalid escapes in docstrings.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, filename=str(path))
+    # Not valid Python: the step that builds the network reports it. Brackets nested too deep raise MemoryError.
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+
     package = path.relative_to(root).parent.parts
-    for node in _nodes(path):
+    for node in ast.walk(tree):
         level = 0
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -168,34 +179,20 @@ def _imported_modules(path: Path, root: Path) -> Iterator[ModuleParts]:
             names = [node.value]
         else:
             continue
-        for name in names:
-            yield from _candidates(tuple(name.split(".")), level, package)
 
-
-def _candidates(module_path: ModuleParts, level: int, package: ModuleParts) -> Iterator[ModuleParts]:
-    # Modules of the folder that an import in a package may mean; `level` is its number of leading dots.
-    if level:
         # More dots than parent packages leave the folder, which Python refuses at import.
-        if level <= len(package) + 1:
-            yield package[: len(package) + 1 - level] + module_path
-    elif module_path[0] == PACKAGE:
-        yield module_path[1:]
-    else:
-        # Without the folder's name, they may resolve if a file adds a folder to sys.path.
-        yield module_path
-        yield package + module_path
-
-
-def _nodes(path: Path) -> Iterable[ast.AST]:
-    text = _content(path)
-    try:
-        with warnings.catch_warnings():
-            # Ignore invalid escapes in docstrings.
-            warnings.simplefilter("ignore")
-            return ast.walk(ast.parse(text, filename=str(path)))
-    # Not valid Python: the step that builds the network reports it. Brackets nested too deep raise MemoryError.
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+        if level > len(package) + 1:
+            continue
+        for name in names:
+            module_path = tuple(name.split("."))
+            if level:
+                yield package[: len(package) + 1 - level] + module_path
+            elif module_path[0] == PACKAGE:
+                yield module_path[1:]
+            else:
+                # Without the folder's name, it may resolve if a file adds a folder to sys.path.
+                yield module_path
+                yield package + module_path
 
 
 def _content(path: Path) -> bytes:

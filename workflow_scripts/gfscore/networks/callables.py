@@ -11,7 +11,6 @@ import re
 import sys
 import types
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -98,7 +97,7 @@ def resolve(name: str) -> Builder:
         )
     module_name, attribute = name.split(":")
     if module_name.split(".")[0] == PACKAGE:
-        return _project_callable(module_name, attribute, name)
+        return _project_callable(name)
     target = _listed_callable(module_name, attribute)
     # `module_name` may be the module that defines the target, or any package above it.
     if target is None or not f"{target.__module__}.".startswith(f"{module_name}."):
@@ -113,21 +112,8 @@ def _not_allowed(name: str) -> InputError:
 # Project files
 
 
-def _project_callable(module_name: str, attribute: str, name: str) -> Builder:
-    target = getattr(_project_module(module_name, name), attribute, None)
-    if target is None:
-        file = source_file_of(name)
-        place = file.name if file else module_name
-        raise InputError(f"architecture {name}: {place} defines no {attribute}; {ALLOWED}")
-    # Only what the file defines itself, not what it imports, such as subprocess.
-    if not inspect.isclass(target) and not inspect.isfunction(target):
-        raise _not_allowed(name)
-    if target.__module__.split(".")[0] != PACKAGE:
-        raise _not_allowed(name)
-    return target
-
-
-def _project_module(module_name: str, name: str) -> ModuleType:
+def _project_callable(name: str) -> Builder:
+    module_name, attribute = name.split(":")
     file = source_file_of(name) if "." in module_name else None
     if file is None or not file.resolve().is_relative_to(folder().resolve()):
         raise InputError(
@@ -137,13 +123,23 @@ def _project_module(module_name: str, name: str) -> ModuleType:
     # Network code often imports torchvision, which may need mending for a CPU build of torch.
     mend_torchvision()
     try:
-        return importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     # Imported code may raise anything.
     except Exception as error:
         raise InputError(
             f"architecture {name}: {module_name} cannot be imported ({type(error).__name__}: {error}); install its "
             "dependencies, or correct the file or the name"
         ) from error
+
+    target = getattr(module, attribute, None)
+    if target is None:
+        raise InputError(f"architecture {name}: {file.name} defines no {attribute}; {ALLOWED}")
+    # Only what the file defines itself, not what it imports, such as subprocess.
+    if not inspect.isclass(target) and not inspect.isfunction(target):
+        raise _not_allowed(name)
+    if target.__module__.split(".")[0] != PACKAGE:
+        raise _not_allowed(name)
+    return target
 
 
 def _register_package() -> None:

@@ -195,7 +195,12 @@ def weights_of(content: Content, path: Path | str, *, which: str) -> dict[str, T
         Listing the keys of the content, if it holds no state dict, or the weights of two networks.
     """
     if which == "ema":
-        content = _averaged(content, path)
+        keys = [key for key in AVERAGED if isinstance(content, Mapping) and key in content]
+        if not keys:
+            raise InputError(
+                f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
+            )
+        content = content[keys[0]]
     for _ in range(DEPTH):
         content = _module_weights(content)
         if isinstance(content, list | tuple) and len(content) == 1:
@@ -211,16 +216,6 @@ def weights_of(content: Content, path: Path | str, *, which: str) -> dict[str, T
             "torch.save(model.state_dict(), ...), or under the key state_dict"
         )
     return dict(content)
-
-
-def _averaged(content: Content, path: Path | str) -> Content:
-    if isinstance(content, Mapping):
-        for key in AVERAGED:
-            if key in content:
-                return content[key]
-    raise InputError(
-        f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
-    )
 
 
 def _wrapper_key(content: Mapping[str, Content], path: Path | str) -> str | None:
@@ -267,7 +262,18 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     if COUNTER not in expected:
         weights = without(weights, [COUNTER])
     fitting = min(_without_prefixes(weights), key=lambda candidate: len(expected.keys() ^ candidate.keys()))
-    _require_names(fitting, expected, path)
+
+    # torch before 0.4.1 did not store num_batches_tracked, which evaluation does not use.
+    needed = [name for name in expected if not name.endswith("num_batches_tracked")]
+    missing = [name for name in needed if name not in fitting]
+    unexpected = [name for name in fitting if name not in expected]
+    if missing or unexpected:
+        raise InputError(
+            f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
+            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
+            f"{ARGUMENTS_OF_AN_AUDIT}"
+        )
+
     try:
         _require_shapes(fitting, expected, path)
         network.load_state_dict(fitting, strict=False)
@@ -282,19 +288,6 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
             "save them again as dense tensors of numbers, with torch.save(model.state_dict(), ...)"
         ) from error
     return network
-
-
-def _require_names(fitting: Weights, expected: Weights, path: Path | str) -> None:
-    # torch before 0.4.1 did not store num_batches_tracked, which evaluation does not use.
-    needed = [name for name in expected if not name.endswith("num_batches_tracked")]
-    missing = [name for name in needed if name not in fitting]
-    unexpected = [name for name in fitting if name not in expected]
-    if missing or unexpected:
-        raise InputError(
-            f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
-            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
-            f"{ARGUMENTS_OF_AN_AUDIT}"
-        )
 
 
 def _require_shapes(fitting: Weights, expected: Weights, path: Path | str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -136,20 +136,14 @@ def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
             selected.append(Gpu(index, None))
             continue
         if index.startswith("GPU-"):
-            index = _index_of(index, uuids)
+            # The beginning of a uuid names its GPU.
+            indices = [number for uuid, number in uuids.items() if uuid.startswith(index)]
+            index = indices[0] if indices else ""
         # CUDA ignores what stands behind a name that it does not know.
         if index not in gpus:
             break
         selected.append(gpus[index])
     return selected
-
-
-def _index_of(prefix: str, uuids: Mapping[str, str]) -> str:
-    # Index of the GPU whose uuid begins with the prefix; empty for none.
-    for uuid, index in uuids.items():
-        if uuid.startswith(prefix):
-            return index
-    return ""
 
 
 def torch_build() -> TorchBuild | None:
