@@ -93,61 +93,51 @@ def extract_logits(
             refuse_small_gpu(error, where=where)
             raise
         tolerances = tolerances_of(classifier.number_type) if precision == FULL else WIDER
-        extraction = _Extraction(classifier, device=device, tolerances=tolerances, where=where)
-        logits = extraction.run(images, size)
+        logits = _checked_logits(classifier, images, size, device=device, tolerances=tolerances, where=where)
     return images.sample_id, images.labels, logits
 
 
-class _Extraction:
-    """Logits of an image set in chunks, which are checked one by one, to fail early."""
+def _checked_logits(
+    classifier: Classifier, images: LabelledImages, size: int, *, device: str, tolerances: Tolerances, where: str
+) -> Logits:
+    # Logits (N, K) by `size` images at a time, in chunks, which are checked one by one, to fail early.
+    classes: int | None = None
 
-    def __init__(self, classifier: Classifier, *, device: str, tolerances: Tolerances, where: str) -> None:
-        self.classifier = classifier
-        self.device = device
-        self.tolerances = tolerances
-        self.where = where
-        self.classes: int | None = None
+    def logits_of(batch: Images | StoredPixels) -> Logits:
+        return classifier.logits(batch, device=device)
 
-    def run(self, images: LabelledImages, size: int) -> Logits:
-        """Logits (N, K) by `size` images at a time."""
-        repeated_rows = spread_over(len(images), SAMPLES)
-        batches_per_chunk = max(1, CHUNK_BYTES // (size * 4 * math.prod(images.image_shape)))
-        chunks = _chunks(images, size * batches_per_chunk, self.device)
-        logits = []
-        start = 0
-        for chunk in computed_ahead(chunks):
-            # A reduced batch size is kept for the next chunks.
-            try:
-                batches, size = in_batches(self._batch_logits, chunk, size)
-            except Exception as error:
-                refuse_small_gpu(error, where=self.where)
-                raise
-            chunk_logits = np.concatenate(batches)
-            inside = (repeated_rows >= start) & (repeated_rows < start + len(chunk))
-            require_invariant(
-                lambda image: self.classifier.logits(image, device=self.device),
-                chunk,
-                repeated_rows[inside] - start,
-                chunk_logits,
-                tolerances=self.tolerances,
-                where=self.where,
-            )
-            logits.append(chunk_logits)
-            start += len(chunk)
-        return np.concatenate(logits)
-
-    def _batch_logits(self, images: Images | StoredPixels) -> Logits:
-        logits = self.classifier.logits(images, device=self.device)
-        if self.classes is None and logits.ndim == 2:
-            self.classes = logits.shape[1]
-        if logits.shape != (len(images), self.classes):
-            classes = self.classes or "K"
+    def batch_logits(batch: Images | StoredPixels) -> Logits:
+        nonlocal classes
+        logits = logits_of(batch)
+        if classes is None and logits.ndim == 2:
+            classes = logits.shape[1]
+        if logits.shape != (len(batch), classes):
             raise InputError(
-                f"{self.where}: returns shape {logits.shape} for {len(images)} images, expected ({len(images)}, "
-                f"{classes}): one row of logits per image, also for a single image (squeeze() drops that row); correct "
-                "the architecture"
+                f"{where}: returns shape {logits.shape} for {len(batch)} images, expected ({len(batch)}, "
+                f"{classes or 'K'}): one row of logits per image, also for a single image (squeeze() drops that row); "
+                "correct the architecture"
             )
         return logits
+
+    repeated_rows = spread_over(len(images), SAMPLES)
+    batches_per_chunk = max(1, CHUNK_BYTES // (size * 4 * math.prod(images.image_shape)))
+    chunks = _chunks(images, size * batches_per_chunk, device)
+    logits = []
+    start = 0
+    for chunk in computed_ahead(chunks):
+        # A reduced batch size is kept for the next chunks.
+        try:
+            batches, size = in_batches(batch_logits, chunk, size)
+        except Exception as error:
+            refuse_small_gpu(error, where=where)
+            raise
+        chunk_logits = np.concatenate(batches)
+        inside = (repeated_rows >= start) & (repeated_rows < start + len(chunk))
+        rows = repeated_rows[inside] - start
+        require_invariant(logits_of, chunk, rows, chunk_logits, tolerances=tolerances, where=where)
+        logits.append(chunk_logits)
+        start += len(chunk)
+    return np.concatenate(logits)
 
 
 def _chunks(images: LabelledImages, size: int, device: str) -> Iterator[Images | StoredPixels]:

@@ -77,14 +77,27 @@ def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> On
     path = Path(path)
     if digests is not None:
         digests = {str(Path(file)): digest for file, digest in digests.items()}
-    content = _graph_bytes(path, digests)
+    try:
+        content = regular_bytes(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be read ({reason}); train or fetch this model first") from error
+    _require_digest(content, path, digests)
     graph = parsed(content, path)
 
     data: dict[str, bytes] = {}
     for tensor in tensors_of(graph):
         if not tensor.external_data and not is_external(tensor):
             continue
-        name = _file_name_of(tensor, path)
+        names = [entry.value for entry in tensor.external_data if entry.key == "location"]
+        if not is_external(tensor) or len(names) != 1:
+            files = ", ".join(names) or "unnamed"
+            raise InputError(
+                f"{path}: its tensor {tensor.name!r} is said to be stored in another file ({files}"
+                f"), but not in one place; load the model with the library that wrote it, and {AS_ONE_FILE}"
+            )
+        name = names[0]
+        require_plain_name(name, path)
         if name not in data:
             data[name] = _data_bytes(tensor, path.with_name(name), path, digests)
         _normalise_location(tensor, len(data[name]), path)
@@ -175,16 +188,6 @@ def is_external(tensor: onnx.TensorProto) -> bool:
 # Reading of the files
 
 
-def _graph_bytes(path: Path, digests: Mapping[str, str] | None) -> bytes:
-    try:
-        content = regular_bytes(path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{path}: cannot be read ({reason}); train or fetch this model first") from error
-    _require_digest(content, path, digests)
-    return content
-
-
 def _data_bytes(tensor: onnx.TensorProto, file: Path, path: Path, digests: Mapping[str, str] | None) -> bytes:
     if not file.exists() and not file.is_symlink():
         raise InputError(
@@ -220,18 +223,6 @@ def _require_digest(content: bytes, file: Path, digests: Mapping[str, str] | Non
 def _entries_of(tensor: onnx.TensorProto) -> dict[str, str]:
     # Location, offset and length by name.
     return {entry.key: entry.value for entry in tensor.external_data}
-
-
-def _file_name_of(tensor: onnx.TensorProto, path: Path) -> str:
-    names = [entry.value for entry in tensor.external_data if entry.key == "location"]
-    if not is_external(tensor) or len(names) != 1:
-        files = ", ".join(names) or "unnamed"
-        raise InputError(
-            f"{path}: its tensor {tensor.name!r} is said to be stored in another file ({files}"
-            f"), but not in one place; load the model with the library that wrote it, and {AS_ONE_FILE}"
-        )
-    require_plain_name(names[0], path)
-    return names[0]
 
 
 def _normalise_location(tensor: onnx.TensorProto, size: int, path: Path) -> None:

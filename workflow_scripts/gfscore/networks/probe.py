@@ -59,27 +59,23 @@ def open_classifier(
     del classes, threads
     backbone = open_backbone(settings, settings["path"], image_shape=image_shape)
     assert backbone.network is not None  # of timm
-    layer = _read_layer(path)
+    try:
+        weights = load_file(path)
+        outputs, features = weights["weight"].shape
+        layer = nn.Linear(features, outputs)
+        layer.load_state_dict(weights)
+    except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error
+
     classifier = from_network(
         nn.Sequential(backbone.network, layer),
         architecture=name_of(settings),
         image_shape=image_shape,
-        classes=layer.out_features,
+        classes=outputs,
         preprocessing=words_of(settings),
     )
     class_count(classifier.logits, image_shape, where=path)
     return classifier
-
-
-def _read_layer(path: Path | str) -> nn.Linear:
-    try:
-        weights = load_file(path)
-        classes, features = weights["weight"].shape
-        layer = nn.Linear(features, classes)
-        layer.load_state_dict(weights)
-    except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: is no head of a probe ({first_line(error)}); delete it and fit it again") from error
-    return layer
 
 
 def open_backbone(settings: Settings, path: Path | str, *, image_shape: Sequence[int]) -> Classifier:
@@ -118,20 +114,17 @@ def open_backbone(settings: Settings, path: Path | str, *, image_shape: Sequence
         if name.rpartition(".")[0] not in classifier_layers:
             backbone_weights[name] = value
     network = load_weights(network, backbone_weights, path).eval()
-    network = _resized(preprocessed(network, settings, where=path), (height, width))
+
+    # Resizing belongs to the classifier, so that attacks perturb the pixels of the data.
+    def forward(network: nn.Module, images: Tensor) -> Tensor:
+        if tuple(images.shape[-2:]) != (height, width):
+            images = nn.functional.interpolate(images, (height, width), mode="bilinear", antialias=True)
+        return network(images)
+
+    network = wrap(preprocessed(network, settings, where=path), forward)
     backbone = from_network(network, architecture=settings["architecture"])
     class_count(backbone.logits, image_shape, where=path)
     return backbone
-
-
-def _resized(network: nn.Module, size: tuple[int, int]) -> nn.Module:
-    # Resizing belongs to the classifier, so that attacks perturb the pixels of the data.
-    def forward(network: nn.Module, images: Tensor) -> Tensor:
-        if tuple(images.shape[-2:]) != size:
-            images = nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
-        return network(images)
-
-    return wrap(network, forward)
 
 
 def name_of(settings: Settings) -> str:

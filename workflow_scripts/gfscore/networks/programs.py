@@ -81,9 +81,27 @@ def open_classifier(
     del image_shape, classes, threads
     network, batch = opened(settings, path, any_number_type=True)
     architecture = KINDS[require_usable(path)]
-    if settings.get("head"):
-        return _before_head(network, settings, path, architecture=architecture, batch=batch)
-    return with_preprocessing(network, settings, path, architecture=architecture, batch=batch)
+    head_name = settings.get("head")
+    if not head_name:
+        return with_preprocessing(network, settings, path, architecture=architecture, batch=batch)
+
+    # The file is opened twice: with its head, and without.
+    settings_with_head = {**settings, "allow_probabilities": None}
+    with_head = with_preprocessing(network, settings_with_head, path, architecture="", batch=batch)
+    shortened, _ = opened(settings, path, any_number_type=True)
+    remove_head(shortened, output_position(network, settings, batch, path), head_name, where=path)
+    classifier = with_preprocessing(shortened, settings, path, architecture=architecture, batch=batch)
+
+    # Of one output z the logits are (0, z), and the head belongs to z alone.
+    columns = slice(1, None) if classifier.one_column else slice(None)
+
+    def logits_and_output(images: Images) -> tuple[Logits, Logits]:
+        return classifier.logits(images)[:, columns], with_head.logits(images)[:, columns]
+
+    head = Head(head_name, logits_and_output, classifier.number_type)
+    require_head(head, probe_images(settings["image_shape"]), where=path)
+    words = output_words(one_column=classifier.one_column, logarithms=False, head=head_name)
+    return replace(classifier, head=head, outputs=words)
 
 
 def open_program(settings: Settings, path: Path | str) -> nn.Module:
@@ -110,29 +128,6 @@ def output_position(network: nn.Module, settings: Settings, batch: int | None, p
     with torch.inference_mode():
         outputs = outputs_in(taking_float32(network, images)(images))
     return selected_output(outputs, settings.get("output"), where=path, images=len(images)).index
-
-
-def _before_head(
-    network: nn.Module, settings: Settings, path: Path | str, *, architecture: str, batch: int | None
-) -> Classifier:
-    # The file is opened twice: with its head, and without.
-    head_name = settings["head"]
-    settings_with_head = {**settings, "allow_probabilities": None}
-    with_head = with_preprocessing(network, settings_with_head, path, architecture="", batch=batch)
-    shortened, _ = opened(settings, path, any_number_type=True)
-    remove_head(shortened, output_position(network, settings, batch, path), head_name, where=path)
-    classifier = with_preprocessing(shortened, settings, path, architecture=architecture, batch=batch)
-
-    # Of one output z the logits are (0, z), and the head belongs to z alone.
-    columns = slice(1, None) if classifier.one_column else slice(None)
-
-    def logits_and_output(images: Images) -> tuple[Logits, Logits]:
-        return classifier.logits(images)[:, columns], with_head.logits(images)[:, columns]
-
-    head = Head(head_name, logits_and_output, classifier.number_type)
-    require_head(head, probe_images(settings["image_shape"]), where=path)
-    words = output_words(one_column=classifier.one_column, logarithms=False, head=head_name)
-    return replace(classifier, head=head, outputs=words)
 
 
 # Files
