@@ -26,7 +26,7 @@ LAST_STEPS = 200
 """Steps for parts in which nothing is left to split."""
 
 RATE = 0.1
-"""Size of these steps."""
+"""Step size of slopes; multipliers have half of it."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +134,11 @@ class OpenParts:
 
     def joined(self, other: OpenParts) -> OpenParts:
         """These parts and others."""
-        branches = Branches(
-            torch.cat([self.branches.slopes, other.branches.slopes], dim=1),
-            torch.cat([self.branches.signs, other.branches.signs], dim=1),
-            torch.cat([self.branches.multipliers, other.branches.multipliers], dim=1),
-        )
         return OpenParts(
             torch.cat([self.lower, other.lower]),
             torch.cat([self.functions, other.functions]),
             torch.cat([self.nodes, other.nodes]),
-            branches,
+            Branches.joined([self.branches, other.branches]),
             torch.cat([self.candidates, other.candidates], dim=1),
         )
 

@@ -100,7 +100,18 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
 
     steps = traced(forward, image.to(device))
     graph = Graph(tuple(nodes_of(steps, (1, *image_shape))))
-    _require_same(graph, network, image, device)
+
+    with torch.no_grad():
+        expected = network(image.to(device)).double().cpu().reshape(1, -1)
+        logits = graph.logits(image.double())
+    same = logits.shape == expected.shape and bool(
+        ((logits - expected).abs() <= TOLERANCE * (1 + expected.abs())).all()
+    )
+    if not same:
+        raise InputError(
+            "there are no bounds for this network: traced for one image, it answers otherwise; make it compute the "
+            "same function in eval mode every time"
+        )
     return graph
 
 
@@ -171,30 +182,11 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
     output = step.meta["val"]
     if isinstance(output, tuple | list):
         output = output[0]
-    call = Call(name, _bound(target, arguments, keywords), tuple(output.shape), target)
-    return READERS[target].read(builder, call)
-
-
-def _bound(target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
     # Every argument by its name, with the defaults of torch.
-    result = {}
+    arguments_by_name = {}
     for position, argument in enumerate(target._schema.arguments):
         if position < len(arguments):
-            result[argument.name] = arguments[position]
+            arguments_by_name[argument.name] = arguments[position]
         else:
-            result[argument.name] = keywords.get(argument.name, argument.default_value)
-    return result
-
-
-def _require_same(graph: Graph, network: nn.Module, image: Tensor, device: str) -> None:
-    with torch.no_grad():
-        expected = network(image.to(device)).double().cpu().reshape(1, -1)
-        logits = graph.logits(image.double())
-    same = logits.shape == expected.shape and bool(
-        ((logits - expected).abs() <= TOLERANCE * (1 + expected.abs())).all()
-    )
-    if not same:
-        raise InputError(
-            "there are no bounds for this network: traced for one image, it answers otherwise; make it compute the "
-            "same function in eval mode every time"
-        )
+            arguments_by_name[argument.name] = keywords.get(argument.name, argument.default_value)
+    return READERS[target].read(builder, Call(name, arguments_by_name, tuple(output.shape), target))

@@ -112,7 +112,7 @@ class AffineMap:
         )
 
     def combined(self, matrix: csr_array) -> AffineMap:
-        """The function whose values are linear combinations of these, as the rows of a matrix (S, size) say."""
+        """The function whose values are linear combinations of these, by the rows of a matrix (S, size)."""
         absolute = abs(matrix)
         return AffineMap(
             {source: csr_array(matrix @ weights) for source, weights in self.weights.items()},

@@ -16,7 +16,6 @@ from gfscore.proofs.branching import BranchAndBound, Tree
 from gfscore.proofs.certificates import Certificate, Claim, LayerProof, TreeProof, image_digest
 from gfscore.proofs.layers import IMAGE, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
-from gfscore.proofs.relaxation import Relaxation
 from gfscore.proofs.slopes import improved, rounded
 from gfscore.proofs.tightening import CPU, Tightening, as_branches, margins
 
@@ -27,7 +26,7 @@ MARGIN_STEPS = 40
 """Steps by which slopes for margins are optimised."""
 
 RATE = 0.2
-"""Size of these steps."""
+"""Step size of slopes; multipliers have half of it."""
 
 BATCHES = {"cpu": 128, "cuda": 4096}
 """Parts of a ball that are split at once, by kind of device."""
@@ -126,7 +125,7 @@ def prove_in(
     Parameters
     ----------
     network, images, labels, budget, device, cores
-        As of `prove`.
+        See `prove`.
     balls : list of Ball
         One around each image.
     """
@@ -144,7 +143,7 @@ def prove_in(
             yield from pool.map(proof_of, range(len(balls)))
         finally:
             pool.shutdown(cancel_futures=True)
-            # That of threads to come, which theirs replaced.
+            # The setting of the searches would also hold for threads that start later.
             torch.set_num_threads(threads)
 
 
@@ -213,10 +212,12 @@ class _Search:
     evaluations: int = 0
     counterexample: NDArray[np.float32] | None = None
 
+    def __post_init__(self) -> None:
+        self.rivals = _rivals(self.network, self.claim.label)
+
     def run(self, image: NDArray[np.float32], budget: int, device: str) -> Proof:
         with torch.no_grad():
             values = self.network.graph.logits(torch.from_numpy(image[None]).double())[0].numpy()
-        self.rivals = _rivals(self.network, self.claim.label)
         self.evaluations = len(self.rivals)
         if not (values[self.claim.label] > values[self.rivals]).all():
             return self._proof("prediction", None)
@@ -243,10 +244,9 @@ class _Search:
         for _ in self.network.layers:
             tightening.add_layer(LAYER_STEPS)
         self._bound_by_crown(tightening)
-        relaxation = tightening.relaxation
-        if not relaxation.units:
+        if not tightening.relaxation.units:
             return self._proof("crown" if not len(self._open()) else "", tightening)
-        return self._branch(tightening, relaxation, budget, device)
+        return self._branch(tightening, budget, device)
 
     def _open(self) -> NDArray[np.int64]:
         return np.flatnonzero(~(self.lower > 0))
@@ -259,10 +259,11 @@ class _Search:
         self.lower[places] = np.fmax(self.lower[places], bound.lower.numpy())
         self.evaluations += len(places)
 
-    def _branch(self, tightening: Tightening, relaxation: Relaxation, budget: int, device: str) -> Proof:
+    def _branch(self, tightening: Tightening, budget: int, device: str) -> Proof:
         places = self._open()
         if not len(places):
             return self._proof("alpha", tightening)
+        relaxation = tightening.relaxation
         functions = tightening.functions(margins(self.network, self.claim.label, self.rivals[places]))
         fast, fast_functions = relaxation.to(torch.float32, device), functions.to(torch.float32, device)
         search = improved(fast, fast_functions, fast.branches(len(places)), steps=MARGIN_STEPS, rate=RATE)
@@ -320,8 +321,17 @@ class _Search:
         for number, slopes in tightening.slopes.items():
             proofs[number] = LayerProof(slopes.places, slopes.lower.T, slopes.upper.T)
         trees = []
-        for place, rival in enumerate(self.rivals):
-            trees.append(_tree_proof(int(rival), self.trees.get(place)))
+        for place, rival in enumerate(self.rivals.tolist()):
+            tree = self.trees.get(place)
+            if tree is None:
+                # The slopes of CROWN, and no split.
+                leaf, nothing = np.array([-1]), np.zeros((1, 0), dtype=np.uint8)
+                trees.append(TreeProof(rival, leaf, leaf, nothing, np.zeros(0, dtype=np.float32)))
+                continue
+            leaves = [tree.leaves[node] for node in sorted(tree.leaves)]
+            leaf_slopes = np.stack([leaf.slopes for leaf in leaves])
+            multipliers = np.concatenate([leaf.multipliers for leaf in leaves])
+            trees.append(TreeProof(rival, np.array(tree.units), np.array(tree.children), leaf_slopes, multipliers))
         empty = np.zeros(0, dtype=np.int64)
         return Certificate(
             claim=self.claim,
@@ -332,14 +342,3 @@ class _Search:
             trees=tuple(trees),
             lower=float(self.lower.min()),
         )
-
-
-def _tree_proof(rival: int, tree: Tree | None) -> TreeProof:
-    # The slopes of CROWN, and no split, where there is no tree.
-    if tree is None:
-        leaf, nothing = np.array([-1]), np.zeros((1, 0), dtype=np.uint8)
-        return TreeProof(rival, leaf, leaf, nothing, np.zeros(0, dtype=np.float32))
-    leaves = [tree.leaves[node] for node in sorted(tree.leaves)]
-    slopes = np.stack([leaf.slopes for leaf in leaves])
-    multipliers = np.concatenate([leaf.multipliers for leaf in leaves])
-    return TreeProof(rival, np.array(tree.units), np.array(tree.children), slopes, multipliers)

@@ -7,6 +7,7 @@ follows carries the unstable units only.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -166,7 +167,7 @@ class Block:
     units : tuple of Matrix
         (m, m'): their inputs by the outputs of the units of each earlier block.
     constant, error : Tensor
-        (m, 1), as of Functions.
+        (m, 1), see Functions.
     lower_slope, lower_intercept, upper_slope, upper_intercept : Tensor
         (m, 1), the lines around their outputs.
     sizes : Tensor
@@ -218,6 +219,15 @@ class Branches:
     def columns(self, chosen: Tensor | slice) -> Branches:
         """Some of the parts."""
         return Branches(self.slopes[:, chosen], self.signs[:, chosen], self.multipliers[:, chosen])
+
+    @classmethod
+    def joined(cls, groups: Sequence[Branches]) -> Branches:
+        """The parts of several groups, one group after the other."""
+        return cls(
+            torch.cat([group.slopes for group in groups], dim=1),
+            torch.cat([group.signs for group in groups], dim=1),
+            torch.cat([group.multipliers for group in groups], dim=1),
+        )
 
 
 @dataclass(frozen=True)

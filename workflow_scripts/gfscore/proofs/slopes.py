@@ -56,9 +56,14 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
     if len(pieces) > 1:
         searches = []
         for columns in pieces:
-            part = functions.columns(columns), branches.columns(columns)
-            searches.append(improved(relaxation, *part, steps=steps, rate=rate))
-        return _joined(searches)
+            piece, piece_branches = functions.columns(columns), branches.columns(columns)
+            searches.append(improved(relaxation, piece, piece_branches, steps=steps, rate=rate))
+        return Improved(
+            torch.cat([search.lower for search in searches]),
+            Branches.joined([search.branches for search in searches]),
+            torch.cat([search.gains for search in searches], dim=1),
+            sum(search.evaluations for search in searches),
+        )
 
     slopes, multipliers = branches.slopes.clone(), branches.multipliers.clone()
     above = relaxation.lines_above(branches)
@@ -86,21 +91,6 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
         multipliers.clamp_(least_multipliers, largest_multipliers)
     evaluations = (step + 1) * n
     return Improved(best, Branches(best_slopes, branches.signs, best_multipliers), gradients.gains, evaluations)
-
-
-def _joined(searches: list[Improved]) -> Improved:
-    members = [search.branches for search in searches]
-    branches = Branches(
-        torch.cat([member.slopes for member in members], dim=1),
-        torch.cat([member.signs for member in members], dim=1),
-        torch.cat([member.multipliers for member in members], dim=1),
-    )
-    return Improved(
-        torch.cat([search.lower for search in searches]),
-        branches,
-        torch.cat([search.gains for search in searches], dim=1),
-        sum(search.evaluations for search in searches),
-    )
 
 
 def rounded(slopes: Tensor) -> Tensor:

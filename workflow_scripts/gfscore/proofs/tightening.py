@@ -83,7 +83,7 @@ class LayerSlopes:
 
 @dataclass
 class _Inputs:
-    # Bounds of an activation's inputs while they are narrowed; `splits` as of the activation.
+    # Bounds of an activation's inputs while they are narrowed; `splits` is that of the activation.
 
     low: Array
     high: Array
@@ -176,7 +176,10 @@ class Tightening:
             if number not in coefficients:
                 continue
             state = self.states[number]
-            outputs = _dense_if_full(coefficients.pop(number))
+            outputs = coefficients.pop(number)
+            # Products of matrices with few entries that are 0 are faster without their indices.
+            if isinstance(outputs, csr_array) and outputs.nnz > SPARSE * np.prod(outputs.shape):
+                outputs = outputs.toarray()
             units[number] = _columns(outputs[:, state.units])
             before = self.network.layers[number].before
             active = np.flatnonzero(state.active)
@@ -252,7 +255,7 @@ class Tightening:
         largest = torch.zeros(len(first), dtype=torch.float64)
         branches = self.relaxation.branches(len(first))
         if self.relaxation.units:
-            # Those of the pixels alone take as little as intervals, which are not counted either.
+            # Bounds by the pixels alone take as little time as intervals, which are not counted either.
             self.evaluations += 4 * len(first)
         for sign in (1, -1):
             sums = _sums(scaled.columns(first), scaled.columns(second), sign)
@@ -331,13 +334,6 @@ class Tightening:
             splits=layer.activation.splits,
             pairs=pairs,
         )
-
-
-def _dense_if_full(values: csr_array | Array) -> csr_array | Array:
-    # Products of matrices with few entries that are 0 are faster without their indices.
-    if isinstance(values, csr_array) and values.nnz > SPARSE * np.prod(values.shape):
-        return values.toarray()
-    return values
 
 
 def _columns(rows: csr_array | Array) -> Tensor:

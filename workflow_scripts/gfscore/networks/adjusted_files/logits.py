@@ -57,20 +57,25 @@ def write_adjusted_logits(
         raise InputError(f"{path}: of {len(classes)} classes, but the offsets are of {len(offsets)}; choose them anew")
     # Refuses what an audit would refuse.
     logits, _, _ = read_logits_file(path, classes=classes, member=member)
+    adjusted = _adjusted(logits, offsets, probabilities=probabilities)
+    names = _logit_names(path, classes, member)
+
+    with atomic(target) as temporary:
+        _write(path, temporary, names, adjusted)
+
+
+def _adjusted(
+    logits: NDArray[np.generic], offsets: NDArray[np.float64], *, probabilities: bool
+) -> NDArray[np.floating]:
     number_type = logits.dtype if logits.dtype.kind == "f" else np.dtype(np.float64)
     values = logits.astype(np.float64)
     one_column = is_one_column(values)
     shift = offsets[1:] - offsets[:1] if one_column else offsets
-    if probabilities:
-        raised = values * np.exp(shift)
-        total = 1 - values + raised if one_column else raised.sum(axis=1, keepdims=True)
-        adjusted = raised / total
-    else:
-        adjusted = values + shift
-    names = _logit_names(path, classes, member)
-
-    with atomic(target) as temporary:
-        _write(path, temporary, names, adjusted.astype(number_type))
+    if not probabilities:
+        return (values + shift).astype(number_type)
+    raised = values * np.exp(shift)
+    total = 1 - values + raised if one_column else raised.sum(axis=1, keepdims=True)
+    return (raised / total).astype(number_type)
 
 
 def _logit_names(path: Path, classes: Sequence[str], member: str | None) -> Sequence[str]:

@@ -35,12 +35,8 @@ def interval(kind: str, low: Array, high: Array, *, error: float) -> tuple[Array
 
 def lines(kind: str, low: Array, high: Array) -> Lines:
     """Two lines around an activation for inputs between two bounds."""
-    if kind == "relu":
-        return _relu_lines(low, high)
-    return _curve_lines(kind, low, high)
-
-
-def _relu_lines(low: Array, high: Array) -> Lines:
+    if kind != "relu":
+        return _curve_lines(kind, low, high)
     # Below slope 0 or 1, above the chord, on [low, high].
     unstable = (low < 0) & (high > 0)
     active = (low >= 0).astype(np.float64)

@@ -201,12 +201,12 @@ class Bounds(Intervals):
         pairs = self.certificate.pairs
         if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs < 0).any() or (pairs >= len(self.certificate.layers)).any():
             raise Refused("the certificate pairs units that it does not list")
-        here = self.certificate.layers[pairs] == self.activations.index(index)
-        if not here.any():
+        in_layer = self.certificate.layers[pairs] == self.activations.index(index)
+        if not in_layer.any():
             return
-        if (here[:, 0] != here[:, 1]).any() or self._is_curve(index):
+        if (in_layer[:, 0] != in_layer[:, 1]).any() or self._is_curve(index):
             raise Refused("the certificate pairs units that are not ReLUs of one layer")
-        first, second = self.certificate.places[pairs[here[:, 0]]].T
+        first, second = self.certificate.places[pairs[in_layer[:, 0]]].T
         if min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= low.size:
             raise Refused("the certificate names units that the network does not have")
         unstable = (low < 0) & (high > 0)

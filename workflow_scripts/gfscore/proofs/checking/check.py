@@ -50,7 +50,7 @@ def smallest_margin(
     Parameters
     ----------
     certificate, claim, network, image
-        Those of `check`.
+        See `check`.
     float32 : bool
         Whether the bound is about the network computed in float32, by sums of products in any order; else about the
         real function of its weights.

@@ -44,24 +44,13 @@ class Leaf:
 
 def leaves_of(tree: TreeProof, units: int) -> Iterator[Leaf]:
     """Parts that are not split, in the order of the nodes; Refused for a tree that is not whole or not of `units`."""
-    paths = list(_paths(tree, units))
-    multipliers = tree.multipliers.astype(np.float64)
-    ends = np.cumsum([len(path) for path, _ in paths])
-    if len(multipliers) != ends[-1] or tree.slopes.shape not in ((len(paths), units), (len(paths), 0)):
-        raise Refused("the certificate holds another number of slopes or multipliers than leaves and splits")
-    if not (multipliers >= 0).all() or not np.isfinite(multipliers).all():
-        raise Refused("the certificate holds multipliers that are negative or not finite")
-    for (path, signs), end, slopes in zip(paths, ends, tree.slopes, strict=True):
-        yield Leaf(tree.rival, path, signs, multipliers[end - len(path) : end], slopes)
-
-
-def _paths(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]:
-    # Units and signs on the way to each leaf, in the order of the nodes; every split must have both children.
     count = len(tree.units)
-    paths: list[tuple[list[int], list[int]] | None] = [None] * count
     if count == 0 or len(tree.children) != count:
         raise Refused("the certificate holds no tree for a class")
+    # Units and signs on the way to each node; every split must have both children.
+    paths: list[tuple[list[int], list[int]] | None] = [None] * count
     paths[0] = ([], [])
+    leaf_paths = []
     for node in range(count):
         path = paths[node]
         unit = int(tree.units[node])
@@ -69,6 +58,7 @@ def _paths(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]
         if path is None:
             raise Refused("the certificate holds a part that no split makes")
         if unit < 0:
+            leaf_paths.append(path)
             continue
         has_children = node < first < count - 1
         if not has_children or paths[first] is not None or paths[first + 1] is not None:
@@ -78,6 +68,13 @@ def _paths(tree: TreeProof, units: int) -> Iterator[tuple[list[int], list[int]]]
             raise Refused("the certificate splits a part by a unit that it does not list, or twice by the same unit")
         paths[first] = ([*split_units, unit], [*signs, 1])
         paths[first + 1] = ([*split_units, unit], [*signs, -1])
-    for node, path in enumerate(paths):
-        if tree.units[node] < 0 and path is not None:
-            yield path
+
+    leaves = len(leaf_paths)
+    multipliers = tree.multipliers.astype(np.float64)
+    ends = np.cumsum([len(leaf_units) for leaf_units, _ in leaf_paths])
+    if len(multipliers) != ends[-1] or tree.slopes.shape not in ((leaves, units), (leaves, 0)):
+        raise Refused("the certificate holds another number of slopes or multipliers than leaves and splits")
+    if not (multipliers >= 0).all() or not np.isfinite(multipliers).all():
+        raise Refused("the certificate holds multipliers that are negative or not finite")
+    for (leaf_units, signs), end, slopes in zip(leaf_paths, ends, tree.slopes, strict=True):
+        yield Leaf(tree.rival, leaf_units, signs, multipliers[end - len(leaf_units) : end], slopes)

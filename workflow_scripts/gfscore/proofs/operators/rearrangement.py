@@ -81,7 +81,7 @@ def numbered(values: Symbol) -> Tensor:
 
 
 def _moved(builder: Builder, call: Call) -> Symbol | list[Symbol]:
-    # What torch does with the places says what it does with the numbers.
+    # The operator is run on the places of the numbers, which shows where it moves them.
     values = call.symbol("self")
     arguments = dict(call.arguments)
     arguments["self"] = numbered(values)
