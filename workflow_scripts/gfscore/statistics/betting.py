@@ -175,7 +175,7 @@ def mean_bounds(
     Parameters
     ----------
     differences, bound, upper
-        Those of `one_sided_p_values`.
+        See `one_sided_p_values`.
     alpha : float
         Error probability of each interval.
 

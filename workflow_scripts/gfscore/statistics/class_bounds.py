@@ -244,22 +244,18 @@ def bounds_of(
     upper_samples = None
     if upper_values is not None:
         upper_samples = class_samples(upper_values, labels, classes, seed=seed)
+    # Share of samples with a wrong label, or a correct label and a wrong value.
+    wrong_shares = None
+    if label_error_rates is not None or measure.error_rate != 0:
+        wrong_labels = np.zeros(classes) if label_error_rates is None else np.asarray(label_error_rates, np.float64)
+        wrong_shares = 1 - (1 - wrong_labels) * (1 - measure.error_rate)
     return ClassBounds(
         samples=class_samples(values, labels, classes, seed=seed),
         value_range=measure.value_range,
         method=method,
-        label_error_rates=_wrong_shares(label_error_rates, measure.error_rate, classes),
+        label_error_rates=wrong_shares,
         upper_samples=upper_samples,
     )
-
-
-def _wrong_shares(label_error_rates, error_rate, classes):
-    # Share of samples with a wrong label, or a correct label and a wrong value.
-    if label_error_rates is None:
-        if error_rate == 0:
-            return None
-        label_error_rates = np.zeros(classes)
-    return 1 - (1 - np.asarray(label_error_rates, dtype=np.float64)) * (1 - error_rate)
 
 
 # ---- methods: lower bounds of the means of samples in [0, 1] ----

@@ -159,23 +159,19 @@ def sweep_class_scores(
     values = None
     for points in POINTS:
         temperatures = finest[:: (POINTS[-1] - 1) // (points - 1)]
-        values = _refined(values, temperatures, scores_at)
+        if values is None:
+            values = scores_at(temperatures)
+        else:
+            coarse = values
+            values = np.empty((points, classes))
+            values[::2] = coarse
+            values[1::2] = scores_at(temperatures[1::2])
         tail = np.abs(_coefficients(values[:, n > 0])[-points // 8 :])
         if tail.max() <= TOLERANCE:
             return ScoreCurves(temperatures=temperatures, values=values, n=n)
     raise InputError(
         f"class scores between T = {low:g} and {high:g} need more than {POINTS[-1]} points; narrow the range"
     )
-
-
-def _refined(coarse, temperatures, scores_at):
-    # Class scores at every temperature; `coarse` are those at every other one, None at first.
-    if coarse is None:
-        return scores_at(temperatures)
-    refined = np.empty((len(temperatures), coarse.shape[1]))
-    refined[::2] = coarse
-    refined[1::2] = scores_at(temperatures[1::2])
-    return refined
 
 
 def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64]:
@@ -237,7 +233,12 @@ def class_scores_by_temperature(logits: ArrayLike, labels: ArrayLike, classes: i
     true_logit = true_logit[rows]
     largest_other = largest_other[rows]
     label = labels[rows]
-    step = _rows_at_once(activation, logits.shape[1])
+    if activation == "sigmoid":
+        step = CHUNK_ELEMENTS
+    elif logits.shape[1] > FEW_CLASSES:
+        step = ROWS
+    else:
+        step = max(1, BLOCK_ELEMENTS // logits.shape[1])
 
     def scores_at(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
         for temperature in temperatures:
@@ -254,14 +255,6 @@ def class_scores_by_temperature(logits: ArrayLike, labels: ArrayLike, classes: i
         return ratio(SCALE * sums, n)
 
     return scores_at
-
-
-def _rows_at_once(activation, k):
-    if activation == "sigmoid":
-        return CHUNK_ELEMENTS
-    if k > FEW_CLASSES:
-        return ROWS
-    return max(1, BLOCK_ELEMENTS // k)
 
 
 def _margins(activation, z, true_logit, largest_other, temperatures):

@@ -83,9 +83,22 @@ class ExpectedBounds:
         return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance), alpha)
 
     def _together(self, atoms, alpha):
-        if self.n.sum() == 0:
+        n = self.n
+        total = n.sum()
+        if total == 0:
             return 0.0
-        return float(self._predicted(_PREDICTIONS_TOGETHER, _pooled(atoms, self.n, self.variance), alpha)[0])
+        # The samples of all classes as those of one class, whose quantile function gives its atoms.
+        weights = np.repeat(n / (total * ATOMS), ATOMS)
+        order = np.argsort(atoms, axis=None)
+        area = np.append(0, np.cumsum((atoms.ravel() * weights)[order]))
+        shares = np.append(0, np.cumsum(weights[order]))
+        pooled = np.diff(np.interp(np.linspace(0, 1, ATOMS + 1), shares, area)) * ATOMS
+
+        between = n * (atoms.mean(axis=1) - pooled.mean()) ** 2
+        squares = (np.maximum(n - 1, 0) * self.variance + between).sum()
+        variance = squares / max(total - 1, 1)
+        one_class = _Expected(pooled[None, :], np.array([total]), np.array([variance]))
+        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha)[0])
 
     def _predicted(self, predictions, expected, alpha):
         low = predictions[self.observed.method](expected, alpha, self.reserve)
@@ -160,20 +173,6 @@ class _Expected:
         return self.atoms.mean(axis=1) - reserve * error
 
 
-def _pooled(unit, n, variance):
-    # Pools the samples of all classes into one class, whose quantile function gives the atoms.
-    total = n.sum()
-    weights = np.repeat(n / (total * ATOMS), ATOMS)
-    order = np.argsort(unit, axis=None)
-    area = np.append(0, np.cumsum((unit.ravel() * weights)[order]))
-    shares = np.append(0, np.cumsum(weights[order]))
-    pooled = np.diff(np.interp(np.linspace(0, 1, ATOMS + 1), shares, area)) * ATOMS
-
-    between = n * (unit.mean(axis=1) - pooled.mean()) ** 2
-    squares = (np.maximum(n - 1, 0) * variance + between).sum()
-    return _Expected(pooled[None, :], np.array([total]), np.array([squares / max(total - 1, 1)]))
-
-
 def _hoeffding(expected, alpha, reserve):
     half_width = hoeffding_half_width(expected.n, classes=1, alpha=2 * alpha, width=1)
     return expected.mean(reserve) - half_width
@@ -209,7 +208,7 @@ def _betting(expected, alpha, reserve):
 
 
 def _constant_betting(expected, alpha, reserve):
-    # The same for one class and constant bets, whose wealths are averaged.
+    # As `_betting`, for one class and constant bets, whose wealths are averaged.
     values = expected.atoms[0]
     n = expected.n[0]
     target = np.log(1 / alpha)

@@ -330,32 +330,29 @@ def probabilities_in(values: NDArray[np.floating]) -> str | None:
 
 
 class ProbabilitiesGiven(InputError):
-    """Outputs that are no logits; `kind` says what, as probabilities_in names it, and `fault` what the values show."""
+    """Outputs that are no logits: `kind` is a result of probabilities_in, `fault` what the values show, in words."""
 
     def __init__(self, source: Path | str, kind: str) -> None:
         """Error that names the source of the outputs."""
         self.kind = kind
-        self.fault, remedy = _faults(kind)
+        if kind == ONE_SIGMOID:
+            self.fault = (
+                "every value lies in [0, 1], so these are probabilities of one class, the output of a sigmoid, not "
+                "logits"
+            )
+            remedy = "Give the values before the sigmoid, or take logarithms by allow_probabilities: logarithms"
+        elif kind == SIGMOIDS:
+            self.fault = (
+                "every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their scale, "
+                "not logits"
+            )
+            remedy = "Give the values before the sigmoid, or multiplied by the scale"
+        else:
+            total = next(total for total, words in TOTALS.items() if words == kind)
+            self.fault = f"every row is non-negative and sums to {total}, so these are {kind}, not logits"
+            remedy = "Give the values before the softmax"
+            if total == 1:
+                remedy += ", or take their logarithms by allow_probabilities: logarithms"
         super().__init__(
             f"{source}: {self.fault}. {remedy}; if they really are logits, say so with allow_probabilities"
         )
-
-
-def _faults(kind: str) -> tuple[str, str]:
-    # What the values show, and what to give in their place.
-    if kind == ONE_SIGMOID:
-        return (
-            "every value lies in [0, 1], so these are probabilities of one class, the output of a sigmoid, not logits",
-            "Give the values before the sigmoid, or take logarithms by allow_probabilities: logarithms",
-        )
-    if kind == SIGMOIDS:
-        return (
-            "every value lies in [0, 1], so these are outputs of a sigmoid, or similarities without their scale, not "
-            "logits",
-            "Give the values before the sigmoid, or multiplied by the scale",
-        )
-    total = next(total for total, words in TOTALS.items() if words == kind)
-    remedy = "Give the values before the softmax"
-    if total == 1:
-        remedy += ", or take their logarithms by allow_probabilities: logarithms"
-    return f"every row is non-negative and sums to {total}, so these are {kind}, not logits", remedy

@@ -57,9 +57,13 @@ def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature
     logits = real_logits(logits)
     labels = np.asarray(labels)
     result = np.zeros(len(labels))
-    if activation == "softmax" and logits.shape[1] <= FEW_CLASSES and _moderate(logits, temperature):
-        _softmax_without_shift(logits, labels, temperature, out=result)
-        return result
+    if activation == "softmax" and logits.shape[1] <= FEW_CLASSES:
+        # As Python floats: float32 would overflow at an extreme temperature.
+        lowest = float(logits.min(initial=0))
+        highest = float(logits.max(initial=0))
+        if -MODERATE * temperature <= lowest and highest <= MODERATE * temperature:
+            _softmax_without_shift(logits, labels, temperature, out=result)
+            return result
     # Quotients that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore"):
         for rows, z, true_logit, largest_other in _worth_scoring(logits, labels, activation):
@@ -80,13 +84,6 @@ def _worth_scoring(logits, labels, activation):
             correct = np.flatnonzero(true_logit > largest_other)
             chosen = rows.start + correct
             yield chosen, logits[chosen].T, true_logit[correct], largest_other[correct]
-
-
-def _moderate(logits, temperature):
-    # As Python floats: float32 would overflow at an extreme temperature.
-    lowest = float(logits.min(initial=0))
-    highest = float(logits.max(initial=0))
-    return -MODERATE * temperature <= lowest and highest <= MODERATE * temperature
 
 
 def _softmax_without_shift(logits, labels, temperature, *, out):
@@ -199,33 +196,28 @@ def _blocks(logits, labels, *, every_class=False, replacement=None):
     buffer = np.empty(step * k, np.float64 if every_class else logits.dtype)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        z, true_logit, largest_other = _split(logits[rows], labels[rows], buffer, every_class, replacement)
+        count = rows.stop - start
+        flat = buffer[: count * k]
+        if k > FEW_CLASSES:
+            z = flat.reshape(count, k).T
+            position = np.arange(0, count * k, k) + labels[rows]
+        else:
+            z = flat.reshape(k, count)
+            position = np.arange(count)
+            position += labels[rows] * np.intp(count)
+        z[...] = logits[rows].T
+        true_logit = flat.take(position)
+        # Excludes the true class from the maximum.
+        flat[position] = -np.inf if replacement is None else replacement
+        largest_other = z.max(axis=0)
+        if every_class and replacement is None:
+            flat[position] = true_logit
         yield (
             rows,
             z if every_class else None,
             true_logit.astype(np.float64, copy=False),
             largest_other.astype(np.float64, copy=False),
         )
-
-
-def _split(logits, labels, buffer, every_class, replacement):
-    n, k = logits.shape
-    flat = buffer[: n * k]
-    if k > FEW_CLASSES:
-        z = flat.reshape(n, k).T
-        position = np.arange(0, n * k, k) + labels
-    else:
-        z = flat.reshape(k, n)
-        position = np.arange(n)
-        position += labels * np.intp(n)
-    z[...] = logits.T
-    true_logit = flat.take(position)
-    # Excludes the true class from the maximum.
-    flat[position] = -np.inf if replacement is None else replacement
-    largest_other = z.max(axis=0)
-    if every_class and replacement is None:
-        flat[position] = true_logit
-    return z, true_logit, largest_other
 
 
 # ---- activations ----

@@ -5,13 +5,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.statistics.tolerances import LEVEL_TOLERANCE, SIGNIFICANT
+from gfscore.statistics.tolerances import LEVEL_TOLERANCE
 
 METHODS: tuple[Literal["bh"], Literal["by"]] = ("bh", "by")
 """Adjustments for the false discovery rate: Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001."""
 
 
-def is_significant(p_values: ArrayLike, *, level: ArrayLike = SIGNIFICANT) -> NDArray[np.bool_]:
+def is_significant(p_values: ArrayLike, *, level: ArrayLike) -> NDArray[np.bool_]:
     """Whether adjusted p-values are at most a level, up to LEVEL_TOLERANCE."""
     return np.asarray(p_values) <= np.asarray(level) + LEVEL_TOLERANCE
 
@@ -50,7 +50,7 @@ def false_discovery(p_values: ArrayLike, *, family: int, method: Literal["bh", "
     Parameters
     ----------
     p_values, family
-        Those of `holm`.
+        See `holm`.
     method : {"bh", "by"}
         "by" is valid under any dependence, "bh" proven for independent or positively dependent tests only.
 

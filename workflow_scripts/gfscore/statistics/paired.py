@@ -7,7 +7,7 @@ All statements are based on the differences of two models' values of the same sa
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -163,30 +163,23 @@ class _Pairing:
         self, function: TwoSided, rows: NDArray[np.integer], pairs: NDArray[np.integer], *, alpha: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         # Both arrays (P,) of a function of the paired differences, computed for a few pairs at a time.
-        bound = self.length + self.error_rate * self.length
-        firsts = []
-        seconds = []
-        for lower, upper in self._blocks(rows, pairs):
-            first, second = function(lower, bound=bound, alpha=alpha, upper=upper)
-            firsts.append(first)
-            seconds.append(second)
-        return np.concatenate(firsts), np.concatenate(seconds)
-
-    def _blocks(
-        self, rows: NDArray[np.integer], pairs: NDArray[np.integer]
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
-        # Least and largest possible differences (n, P') of a few pairs at a time; None for the largest of exact values.
         smallest = np.ascontiguousarray(self.values[:, rows].T)
         largest = smallest if self.exact else np.ascontiguousarray(self.upper_values[:, rows].T)
         # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.
         # So the true difference is certainly positive only if the difference of extremes exceeds e.
         shift = self.error_rate * self.length
         step = max(1, ELEMENTS_AT_ONCE // max(1, len(rows)))
+        firsts = []
+        seconds = []
         for start in range(0, len(pairs), step):
-            first, second = pairs[start : start + step].T
-            lower = smallest[:, first] - largest[:, second] - shift
-            upper = None if self.exact else largest[:, first] - smallest[:, second] + shift
-            yield lower, upper
+            # Least and largest possible differences (n, P'); None for the largest of exact values.
+            better, worse = pairs[start : start + step].T
+            lower = smallest[:, better] - largest[:, worse] - shift
+            upper = None if self.exact else largest[:, better] - smallest[:, worse] + shift
+            first, second = function(lower, bound=self.length + shift, alpha=alpha, upper=upper)
+            firsts.append(first)
+            seconds.append(second)
+        return np.concatenate(firsts), np.concatenate(seconds)
 
 
 @dataclass(frozen=True)

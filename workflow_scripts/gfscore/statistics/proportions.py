@@ -190,10 +190,10 @@ def lower_differences(
     low, high = _ends(successes, trials, side)
     other_low, other_high = _ends(np.array(other_successes), np.array(other_trials), side)
 
-    # p - p' is the same of failures, with the odds ratio as it is. It is at least what either proportion allows.
-    by_other = _least_difference(odds, other_low, other_high)
-    by_own = _least_difference(odds, 1 - high, 1 - low)
-    return np.maximum(np.maximum(by_other, by_own), low - other_high)
+    # p - p' is also the difference of the shares of failures, with the same odds ratio: either form is a bound.
+    within_other = _least_difference(odds, other_low, other_high)
+    within_first = _least_difference(odds, 1 - high, 1 - low)
+    return np.maximum(np.maximum(within_other, within_first), low - other_high)
 
 
 def _ends(successes, trials, side):
@@ -220,9 +220,9 @@ def _lower_odds_ratios(successes, trials, other_successes, other_trials, *, alph
     total = successes + other_successes
     counts = np.arange(trials.max(initial=0) + 1)
     possible = (counts >= (total - other_trials)[:, None]) & (counts <= np.minimum(trials, total)[:, None])
-    others = np.where(possible, total[:, None] - counts, 0)
-    own = np.where(possible, counts, 0)
-    weights = _log_binomial(trials[:, None], own) + _log_binomial(other_trials, others)
+    other_counts = np.where(possible, total[:, None] - counts, 0)
+    first_counts = np.where(possible, counts, 0)
+    weights = _log_binomial(trials[:, None], first_counts) + _log_binomial(other_trials, other_counts)
     weights = np.where(possible, weights, -np.inf)
     reached = possible & (counts >= successes[:, None])
 

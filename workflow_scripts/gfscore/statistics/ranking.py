@@ -100,7 +100,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64] | np.float64:
     if np.isnan(x).any() or np.isnan(y).any():
         if x.ndim != 1 or y.ndim != 1:
             raise InputError("rank correlation of several rows at once needs values without NaN")
-        x, y = _complete_pairs(x, y)
+        complete: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
+        x, y = x[complete], y[complete]
     if min(x.shape[-1], y.shape[-1]) < 2:
         return np.full(np.broadcast_shapes(x.shape[:-1], y.shape[:-1]), np.nan)[()]
 
@@ -117,11 +118,6 @@ def spearman_or_none(x: ArrayLike, y: ArrayLike) -> float | None:
     """Spearman rank correlation as a float, or None where it is undefined, for JSON."""
     rho = float(spearman(x, y))
     return None if math.isnan(rho) else rho
-
-
-def _complete_pairs(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    complete: NDArray[np.bool_] = ~(np.isnan(x) | np.isnan(y))
-    return x[complete], y[complete]
 
 
 def share_of_orders(x: NDArray[np.generic], y: NDArray[np.generic], orders: NDArray[np.integer], rho: float) -> float:

@@ -140,7 +140,7 @@ def boundaries(*, kappa: float, alpha: float, budget: int, test: str = "anytime"
     return Boundaries(robust, not_robust)
 
 
-def require_level(kappa: float, alpha: float, test: str = "anytime") -> None:
+def require_level(kappa: float, alpha: float, test: str) -> None:
     """Raise InputError unless kappa is in [0, 1], alpha in (0, 0.5), and the test is a key of TESTS."""
     if test not in TESTS:
         raise InputError(unknown_name("test", test, TESTS))
@@ -242,7 +242,7 @@ def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "any
     Parameters
     ----------
     kappa, alpha, budget, test
-        Those of `boundaries`.
+        See `boundaries`.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def class_distances(
     Parameters
     ----------
     values, censored, labels, classes
-        Those of `survival_curves`.
+        See `survival_curves`.
 
     Returns
     -------
