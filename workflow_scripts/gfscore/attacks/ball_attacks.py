@@ -135,7 +135,7 @@ def auto_pgd(
     Parameters
     ----------
     network, images, labels, ball, draws, steps
-        As of `pgd`.
+        See `pgd`.
     restarts : int
         Random starts, on the sphere.
     goal : Goal
@@ -224,7 +224,13 @@ def _ascend(
 ) -> None:
     # One run of Auto-PGD on the standing images.
     x, y = images[search.standing], aims[search.standing]
-    start = _on_sphere(x, draws[search.standing], ball=ball)
+    # Uniform in the ball, then pushed to its edge: the longer starts of the paper's own program.
+    start = random_in_ball(x, draws[search.standing], **ball)
+    order = {"linf": math.inf, "l2": 2}[ball["norm"]]
+    length = start.flatten(1).norm(p=order, dim=1)
+    stretch = per_image(ball["eps"] / length.clamp_min(SHORTEST), x)
+    start = project(x + start * stretch, x, **ball)
+
     climb = _Climb.begin(x, y, start, radius=ball["eps"])
     climb = climb.look(network, search)
     climb.best_loss = climb.judged_loss = climb.loss
@@ -325,12 +331,3 @@ class _Climb:
         self.just_halved = halve
         self.judged_loss = self.best_loss
         self.rises = torch.zeros_like(self.rises)
-
-
-def _on_sphere(images: Tensor, draws: Draws, *, ball: Ball) -> Tensor:
-    # Uniform in the ball, then pushed to its edge: the longer starts of the paper's own program.
-    start = random_in_ball(images, draws, **ball)
-    order = {"linf": math.inf, "l2": 2}[ball["norm"]]
-    length = start.flatten(1).norm(p=order, dim=1)
-    stretch = per_image(ball["eps"] / length.clamp_min(SHORTEST), images)
-    return project(images + start * stretch, images, **ball)

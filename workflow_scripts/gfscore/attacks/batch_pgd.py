@@ -113,7 +113,7 @@ def survivors(
     labels : ndarray
         (N,) int.
     norm, eps, step_size, steps : str, float, float, int
-        As of `batch_pgd`.
+        See `batch_pgd`.
     restarts : int
         Random starts of each sample.
     seed : int

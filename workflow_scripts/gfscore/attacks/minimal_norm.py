@@ -254,7 +254,8 @@ def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm
 
 
 def _gradient(logits: Tensor, points: Tensor, weights: Tensor, *, out: Tensor | None = None) -> Tensor:
-    # Gradient of the weighted sum of an image's logits, where it is a number; with `out` not the last of these logits.
+    # Gradient of a weighted sum of an image's logits, 0 in place of NaN and infinity. With `out`, where it is written,
+    # further gradients of the same logits can follow.
     gradient = gradient_of(logits, points, weights, retain_graph=out is not None)
     return torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0, out=out)
 

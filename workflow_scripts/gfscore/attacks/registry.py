@@ -91,7 +91,15 @@ def expand(attacks: Iterable[AttackSettings], classes: float) -> list[Member]:
     expanded: list[Member] = []
     for attack in attacks:
         for member in _members(attack, classes):
-            _require_classes(member["name"], classes)
+            name = member["name"]
+            needed = ATTACKS[name].fewest_classes
+            if classes < needed:
+                substitutes = _substitutes(name, classes)
+                remedy = f"use {' or '.join(reversed(substitutes))}" if substitutes else "leave it out"
+                raise InputError(
+                    f"attack {name!r} needs at least {needed} classes, and the data has {classes}: its loss compares "
+                    f"that many logits; {remedy}"
+                )
             if "targets" in member:
                 expanded.append({**member, "targets": min(member["targets"], classes - 1)})
             else:
@@ -112,18 +120,15 @@ def _members(attack: AttackSettings, classes: float) -> list[Member]:
             members.append(member)
             continue
         substitutes = _substitutes(member["name"], classes)
-        if substitutes and substitutes[0] not in names:
-            members.append(_replaced(member, substitutes[0]))
+        if not substitutes or substitutes[0] in names:
+            continue
+        # The substitute takes over the member's values of the settings that both attacks have.
+        entry = {"name": substitutes[0]}
+        for key in BALL_ATTACKS[substitutes[0]].settings.model_fields:
+            if key in member and key != "name":
+                entry[key] = member[key]
+        members.append(parse_attack(entry, BALL_ATTACKS).model_dump())
     return members
-
-
-def _replaced(member: Member, substitute: str) -> Member:
-    # The substitute takes over the member's values of the settings that both attacks have.
-    entry = {"name": substitute}
-    for key in BALL_ATTACKS[substitute].settings.model_fields:
-        if key in member and key != "name":
-            entry[key] = member[key]
-    return parse_attack(entry, BALL_ATTACKS).model_dump()
 
 
 def _substitutes(name: str, classes: float) -> list[str]:
@@ -135,20 +140,6 @@ def _substitutes(name: str, classes: float) -> list[str]:
             names.append(name)
         name = ATTACKS[name].with_fewer
     return names
-
-
-def _require_classes(name: str, classes: float) -> None:
-    needed = ATTACKS[name].fewest_classes
-    if classes >= needed:
-        return
-    substitutes = _substitutes(name, classes)
-    remedy = "leave it out"
-    if substitutes:
-        remedy = f"use {' or '.join(reversed(substitutes))}"
-    raise InputError(
-        f"attack {name!r} needs at least {needed} classes, and the data has {classes}: its loss compares that many "
-        f"logits; {remedy}"
-    )
 
 
 def modules_of(attacks: Sequence[AttackSettings], forms: Mapping[str, Form]) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def measure_batch(
     mapper : Mapper
         Its dimensions are moved.
     conditions : ndarray of shape (n, A), float32, or None
-        Those of a conditional mapper.
+        Conditions of a conditional mapper.
 
     Returns
     -------
@@ -233,10 +233,16 @@ def search_boundaries(
     lines = _Lines(predictor, latents, sigma=sigma, dimensions=dimensions, limits=limits)
     first_change = _scan(lines, steps)
     reached = np.flatnonzero(first_change)
+    # The prediction is unchanged at `low` and changed at `high`.
+    low = (first_change[reached] - 1) / steps
+    high = first_change[reached] / steps
+    for _ in range(bisections):
+        middle = (low + high) / 2
+        changed = lines.changed(reached, middle)
+        low = np.where(changed, low, middle)
+        high = np.where(changed, middle, high)
     moves = np.where(lines.possible, 1.0, np.nan)
-    unchanged = (first_change[reached] - 1) / steps
-    changed = first_change[reached] / steps
-    moves[reached] = _bisect(lines, reached, unchanged, changed, bisections)
+    moves[reached] = high
 
     up, down = moves.reshape(2, *shape)
     censored = lines.possible & (first_change == 0)
@@ -331,19 +337,3 @@ def _scan(lines: _Lines, steps: int) -> NDArray[np.int64]:
         active = active[~hit]
         done += block
     return first_change
-
-
-def _bisect(
-    lines: _Lines,
-    reached: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    bisections: int,
-) -> NDArray[np.float64]:
-    # Invariant: the prediction is unchanged at `low` and changed at `high`.
-    for _ in range(bisections):
-        middle = (low + high) / 2
-        changed = lines.changed(reached, middle)
-        low = np.where(changed, low, middle)
-        high = np.where(changed, middle, high)
-    return high

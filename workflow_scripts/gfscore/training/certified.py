@@ -57,7 +57,7 @@ class TracedNetwork:
     @classmethod
     def of(cls, network: Module, images: Tensor) -> TracedNetwork:
         """Trace a network for images of a shape; InputError where torch cannot."""
-        # On the processor, wherever the network is: the present weights take the place of these.
+        # On the CPU, wherever the network is: `graph` puts the present weights in the place of these.
         names = [name for name, _ in network.named_parameters()]
         weights = [weight.detach().cpu() for weight in network.parameters()]
         buffers = {name: buffer.cpu() for name, buffer in network.named_buffers()}

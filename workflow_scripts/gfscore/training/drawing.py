@@ -37,7 +37,7 @@ def draw(
     Parameters
     ----------
     settings : mapping
-        Those of NetworkGenerator, with the path of the generator.
+        Settings of the source generator_file (NetworkGenerator), with the path of the generator.
     dataset : str
         Name of the drawn dataset.
     classes : sequence of str
@@ -79,7 +79,7 @@ def draw_images(
     generator : Module
         From latents and classes to images.
     settings : NetworkGenerator
-        Those of the source generator_file.
+        Settings of the source generator_file.
     classes : int
         Number of classes K.
     where : path or str
@@ -113,13 +113,9 @@ def draw_images(
                 raise InputError(f"{where}: gives images of several shapes; make them all {batches[0].shape[1:]}")
             batches.append(images.cpu().numpy())
     drawn = np.concatenate(batches)[:count]
-    _require_range_used(drawn, settings, where)
-    return drawn, (np.arange(count) % classes).astype(np.int32)
 
-
-def _require_range_used(images: NDArray[np.float32], settings: NetworkGenerator, where: Path | str) -> None:
-    low = images.min()
-    high = images.max()
+    low = drawn.min()
+    high = drawn.max()
     if high - low <= LEAST_RANGE_USED:
         black, white = settings.output_range
         lowest = black + (white - black) * low
@@ -128,6 +124,7 @@ def _require_range_used(images: NDArray[np.float32], settings: NetworkGenerator,
             f"{where}: all values lie between {lowest:.3g} and {highest:.3g}, within half of output_range "
             f"{settings.output_range}; correct that, or the generator"
         )
+    return drawn, (np.arange(count) % classes).astype(np.int32)
 
 
 def _draw_batch(

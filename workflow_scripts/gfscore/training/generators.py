@@ -35,7 +35,7 @@ def draw(
     Parameters
     ----------
     settings : mapping
-        Those of Generator.
+        Settings of the source generated (Generator).
     dataset, classes
         Not used: the classes are those of the training data.
     path_to_train : path or str

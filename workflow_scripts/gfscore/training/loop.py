@@ -107,7 +107,7 @@ def fit(
     classes : int
         K.
     settings, attack : mapping
-        Those of the training, and of the PGD that measures robust accuracy on test images.
+        Settings of the training, and of the PGD that measures robust accuracy on test images.
     backbone, device
         Not used: the settings name the device.
     progress : TrainingProgress
@@ -119,7 +119,7 @@ def fit(
     metadata : dict
         The settings.
     manifest : dict
-        Those of `describe_training`.
+        See `describe_training`.
     """
     del backbone, device
     training = training_settings(settings)
@@ -258,7 +258,7 @@ def describe_training(
     train, test : ImageSet
         Images of the accuracies.
     settings : Training
-        Those of the training, whose device is used here too.
+        Settings of the training, whose device is used here too.
     attack : Attack
         PGD for robust accuracy on the test images, overall and per class in label order.
 

@@ -130,29 +130,23 @@ def augmentation(settings: Augmentation | None) -> Callable[[Tensor], Tensor]:
         return lambda images: images
 
     def augment(images: Tensor) -> Tensor:
-        height, width = images.shape[2:]
-        transform = _timm_transform(settings, (height, width))
-        return torch.stack([transform(image) for image in images]).clamp(0, 1)
+        # timm imports torchvision, which may need mending for a CPU build of torch.
+        import_torchvision()
+        from timm.data import create_transform
+
+        crop, colours, _ = create_transform(
+            tuple(images.shape[2:]),
+            is_training=True,
+            separate=True,
+            scale=tuple(settings.scale),
+            ratio=tuple(settings.ratio),
+            hflip=settings.flip,
+            color_jitter=settings.colour_jitter,
+            interpolation="random",
+        )
+        return torch.stack([colours(crop(image)) for image in images]).clamp(0, 1)
 
     return augment
-
-
-def _timm_transform(settings: Augmentation, size: tuple[int, int]) -> Callable[[Tensor], Tensor]:
-    # timm imports torchvision, which may need mending for a CPU build of torch.
-    import_torchvision()
-    from timm.data import create_transform
-
-    crop, colours, _ = create_transform(
-        size,
-        is_training=True,
-        separate=True,
-        scale=tuple(settings.scale),
-        ratio=tuple(settings.ratio),
-        hflip=settings.flip,
-        color_jitter=settings.colour_jitter,
-        interpolation="random",
-    )
-    return lambda image: colours(crop(image))
 
 
 @contextmanager

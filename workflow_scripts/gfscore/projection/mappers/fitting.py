@@ -91,7 +91,7 @@ def build_mapper(
     seed : int
         Seed of the weights.
     **arguments
-        Those of the kind.
+        Arguments of the kind.
 
     Returns
     -------

@@ -96,10 +96,17 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
 
         outcomes = end.held_out()
         by_class, _ = objectives.class_means(outcomes.robust.float(), outcomes.labels, classes=classes)
-        if by_class.min() >= coefficients.threshold:
-            decay = coefficients.decay if averaged_epochs.item() else 0.0
-            _move(average, end.network, decay=decay)
-            averaged_epochs.add_(1)
+        if by_class.min() < coefficients.threshold:
+            return
+        decay = coefficients.decay if averaged_epochs.item() else 0.0
+        for name, value in end.network.state_dict().items():
+            mean = average[f"average.{name}"]
+            if mean.is_floating_point():
+                mean.mul_(decay).add_(value, alpha=1 - decay)
+            else:
+                # Of buffers that count, such as those of batch normalisation, the last value is kept.
+                mean.copy_(value)
+        averaged_epochs.add_(1)
 
     def take_average(network: Module) -> None:
         if not averaged_epochs.item():
@@ -115,16 +122,6 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
         held_out=coefficients.held_out,
         finish=take_average,
     )
-
-
-def _move(average: dict[str, Tensor], network: Module, *, decay: float) -> None:
-    # Of buffers that count, such as those of batch normalisation, the last value is kept.
-    for name, value in network.state_dict().items():
-        mean = average[f"average.{name}"]
-        if mean.is_floating_point():
-            mean.mul_(decay).add_(value, alpha=1 - decay)
-        else:
-            mean.copy_(value)
 
 
 METHOD = TrainingMethod(

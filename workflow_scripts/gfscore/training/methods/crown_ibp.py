@@ -41,7 +41,7 @@ def crown_ibp(setup: Setup, coefficients: CrownIbpCoefficients) -> Objective:
     setup : Setup
         Its threat has the box's radius, in l_inf.
     coefficients : CrownIbpCoefficients
-        As of IBP; beta falls from 1 as the radius grows.
+        Those of IBP, and beta, which falls from 1 as the radius grows.
 
     References
     ----------

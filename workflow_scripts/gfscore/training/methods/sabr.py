@@ -47,7 +47,7 @@ def sabr(setup: Setup, coefficients: SabrCoefficients) -> Objective:
     setup : Setup
         Its threat, in l_inf, has the radius and the steps of PGD, which shrink with the region that is attacked.
     coefficients : SabrCoefficients
-        As of IBP, and lambda.
+        Those of IBP, and lambda.
 
     References
     ----------

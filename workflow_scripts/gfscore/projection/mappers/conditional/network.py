@@ -84,7 +84,7 @@ class ConditionalTrainer:
         ----------
         network : ConditionalNetwork
         learning_rate : float
-            That of both optimisers.
+            Learning rate of both optimisers.
         generator : Generator
             On the CPU; draws whose attributes a decoded image gets.
         """
