@@ -18,7 +18,7 @@ def open_generator(settings: Settings, path: Path | str) -> Module:
     Parameters
     ----------
     settings : mapping
-        Those of the source generator_file: `architecture` and `arguments` (None for a program), `device`, and the
+        Settings of the source generator_file: `architecture` and `arguments` (None for a program), `device`, and the
         settings of a model of the same format.
     path : Path or str
         The file, whose digest must have been compared before.

@@ -48,7 +48,7 @@ ACTIVATIONS = 60
 and 70-16 keep 36, 22, 36 and 53."""
 
 FORWARD_SHARE = 0.1
-"""Share of these that is in memory at a time without gradients."""
+"""Share of these activations that is in memory at a time without gradients."""
 
 
 class InferenceSettings(Closed):

@@ -272,7 +272,7 @@ def identity_of(
     device : str
         "cpu" or "cuda".
     preprocessing, number_type, outputs : str
-        As of the classifier, in words.
+        Attributes of the classifier, in words.
     """
     identity = {
         "dataset": dataset["dataset"],

@@ -114,7 +114,7 @@ def entry(dataset: str, threat: str, model: str, *, folder: Path | str) -> Setti
     Parameters
     ----------
     dataset, threat, model : str
-        As of `require_supported`, which may raise InputError.
+        See `require_supported`, which may raise InputError.
     folder : Path or str
         The folder of checkpoints.
     """

@@ -146,9 +146,7 @@ def confirmed(
 
 
 def with_search_in_float32(
-    network: nn.Module,
-    images: Tensor,
-    with_logits: Callable[[nn.Module], nn.Module] = lambda network: network,
+    network: nn.Module, images: Tensor, with_logits: Callable[[nn.Module], nn.Module]
 ) -> nn.Module:
     """Network of float32 images and logits for one whose weights may be of another number type.
 

@@ -84,7 +84,7 @@ def open_backbone(settings: Settings, path: Path | str, *, image_shape: Sequence
     Parameters
     ----------
     settings : mapping
-        Those of the source `timm`.
+        Settings of the source `timm`.
     path : Path or str
         File of the backbone's weights, whose digest was verified before; the weights of its classifier layer are
         ignored.
@@ -222,7 +222,7 @@ def fit_probe(
     classes : int
         K.
     penalty, iterations
-        As of `fit_head`.
+        See `fit_head`.
     threads : int
     device : str
         Of the backbone; "auto" for a GPU if there is one.

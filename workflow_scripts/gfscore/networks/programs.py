@@ -142,28 +142,24 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
         raise InputError(f"{path}: is code; if you trust it, set trust_pickle: true and give its sha256")
     kind = require_usable(path)
     try:
-        if kind == "export":
-            return _exported(path)
-        network = torch.jit.load(str(path), map_location="cpu")
-        network = in_float32_unless_other(network) if any_number_type else network.float()
-        return network.eval(), None
+        if kind == "script":
+            script = torch.jit.load(str(path), map_location="cpu")
+            script = in_float32_unless_other(script) if any_number_type else script.float()
+            return script.eval(), None
+        program = torch.export.load(str(path))
+        inputs = program.graph_signature.user_inputs
+        shapes = [node.meta["val"].shape for node in program.graph.nodes if node.name in inputs]
+        network = program.module()
+        # It has one mode, in which it was exported, and raises when another one is set.
+        network.train = lambda _mode=True: network  # type: ignore[method-assign,assignment]
+        batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
+        return network, batch if isinstance(batch, int) else None
     # Code of others may fail in any way.
     except Exception as error:
         raise InputError(
             f"{path}: this version of torch cannot open it as {KINDS[kind]} ({first_line(error)}); save it again for "
             "the CPU with a version that is no newer"
         ) from error
-
-
-def _exported(path: Path | str) -> tuple[nn.Module, int | None]:
-    program = torch.export.load(str(path))
-    inputs = program.graph_signature.user_inputs
-    shapes = [node.meta["val"].shape for node in program.graph.nodes if node.name in inputs]
-    network = program.module()
-    # It has one mode, in which it was exported, and raises when another one is set.
-    network.train = lambda _mode=True: network  # type: ignore[method-assign,assignment]
-    batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
-    return network, batch if isinstance(batch, int) else None
 
 
 def require_usable(path: str | Path) -> str:

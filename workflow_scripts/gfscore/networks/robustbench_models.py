@@ -89,7 +89,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
     folder : Path or str
         Holds the files of `leaderboard.checkpoint_files`.
     dataset, threat, model : str
-        As of `leaderboard.require_supported`.
+        See `leaderboard.require_supported`.
     read : callable
         Returns the content of one file.
 

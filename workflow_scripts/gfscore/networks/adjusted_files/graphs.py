@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from gfscore.core.errors import InputError
 from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.model_source import Settings
-from gfscore.networks.onnx_content import read_model, serialized
+from gfscore.networks.onnx_content import OnnxModel, read_model, serialized
 from gfscore.networks.onnx_graphs import WEIGHTS, in_float32, weights_type
 from gfscore.networks.onnx_models import session_in
 from gfscore.networks.onnx_sessions import INPUTS, GraphLogits, opened_session, session_for_logits
@@ -76,20 +76,9 @@ def write_adjusted(
     """
     del image_shape, classes
     model = read_model(path)
-    number_type = weights_type(model.graph)
-    session = session_in(number_type, model, 1)
-    if session is None:
-        # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
-        copy = in_float32(model.whole_graph())
-        session = opened_session(serialized(copy, path), 1, path)
-        graph_session, logits = session_for_logits(session, copy, settings, 1, path)
-    else:
-        graph_session, logits = session_for_logits(session, model.graph, settings, 1, path, data=model.data)
-        types = {output.name: output.type for output in graph_session.session.get_outputs()}
-        number_type = INPUTS[types[logits.tensor]]
-    (values,) = graph_session.values(probe_images(graph_session.image_shape), [logits.tensor])
-    tensor = LogitsTensor(logits, values.shape[1:], NUMBER_TYPES[number_type])
-    shift = output_shift(offsets, settings, columns=values[0].size, where=path)
+    tensor = _logits_tensor(model, settings)
+    columns = int(np.prod(tensor.shape))
+    shift = output_shift(offsets, settings, columns=columns, where=path)
 
     graph = onnx.ModelProto()
     graph.CopyFrom(model.whole_graph())
@@ -102,8 +91,27 @@ def write_adjusted(
         )
     else:
         target.write_bytes(serialized(graph, path))
-    place = f"before its {logits.head}" if logits.head else f"behind its output {logits.output}"
+    place = f"behind its output {tensor.logits.output}"
+    if tensor.logits.head:
+        place = f"before its {tensor.logits.head}"
     return AdjustedFiles({**settings, "path": str(target)}, f"an operator {place}")
+
+
+def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
+    # A function of its own, so that the session releases its copy of the weights before the graph is copied.
+    number_type = weights_type(model.graph)
+    session = session_in(number_type, model, 1)
+    if session is None:
+        # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
+        copy = in_float32(model.whole_graph())
+        session = opened_session(serialized(copy, model.path), 1, model.path)
+        graph, logits = session_for_logits(session, copy, settings, 1, model.path)
+    else:
+        graph, logits = session_for_logits(session, model.graph, settings, 1, model.path, data=model.data)
+        types = {output.name: output.type for output in graph.session.get_outputs()}
+        number_type = INPUTS[types[logits.tensor]]
+    (values,) = graph.values(probe_images(graph.image_shape), [logits.tensor])
+    return LogitsTensor(logits, values.shape[1:], NUMBER_TYPES[number_type])
 
 
 def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.float64], *, where: Path | str) -> None:

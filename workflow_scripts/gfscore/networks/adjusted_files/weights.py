@@ -86,7 +86,7 @@ def write_adjusted(
     Parameters
     ----------
     settings, path, offsets, target, image_shape, classes
-        As gfscore.networks.adjusted_files describes them.
+        See gfscore.networks.adjusted_files.
 
     Raises
     ------
