@@ -192,7 +192,8 @@ def test_weights_of_two_networks_are_not_chosen_between():
     ):
         weights_of(content, "w.pt", which="model")
     # What is no state dict is no other network.
-    assert same(weights_of({"model": WEIGHTS, "net": {"depth": 3}}, "w.pt", which="model"), WEIGHTS)
+    for options in ({"depth": 3}, [0.1, 0.9], ["resnet18"]):
+        assert same(weights_of({"model": WEIGHTS, "net": options}, "w.pt", which="model"), WEIGHTS)
 
 
 def test_content_without_weights_lists_what_there_is():

@@ -195,40 +195,31 @@ def weights_of(content: Content, path: Path | str, *, which: str) -> dict[str, T
         Listing the keys of the content, if it holds no state dict, or the weights of two networks.
     """
     if which == "ema":
-        keys = [key for key in AVERAGED if isinstance(content, Mapping) and key in content]
-        if not keys:
+        averaged_keys = [key for key in AVERAGED if isinstance(content, Mapping) and key in content]
+        if not averaged_keys:
             raise InputError(
                 f"{path}: no averaged weights under {', '.join(AVERAGED)}; it has {_keys(content)}; set weights: model"
             )
-        content = content[keys[0]]
+        content = content[averaged_keys[0]]
     for _ in range(DEPTH):
         content = _module_weights(content)
         if isinstance(content, list | tuple) and len(content) == 1:
             content = content[0]
         elif isinstance(content, Mapping) and not _is_state_dict(content):
-            key = _wrapper_key(content, path)
-            if key is None:
+            keys = [key for key in WRAPPERS if isinstance(content.get(key), Mapping | list | tuple | nn.Module)]
+            if not keys:
                 break
-            content = content[key]
-    if not isinstance(content, Mapping) or not _is_state_dict(content):
+            if len(keys) > 1 and all(_is_state_dict(_module_weights(content[key])) for key in keys[:2]):
+                raise InputError(
+                    f"{path}: holds weights under {keys[0]} and under {keys[1]}; save only those of one network"
+                )
+            content = content[keys[0]]
+    if not _is_state_dict(content):
         raise InputError(
             f"{path}: no state dict found; it has {_keys(content)}; save the weights with "
             "torch.save(model.state_dict(), ...), or under the key state_dict"
         )
     return dict(content)
-
-
-def _wrapper_key(content: Mapping[str, Content], path: Path | str) -> str | None:
-    # The key of WRAPPERS that leads to the weights.
-    keys = []
-    for key in WRAPPERS:
-        if isinstance(content.get(key), Mapping | list | tuple | nn.Module):
-            keys.append(key)
-    if not keys:
-        return None
-    if len(keys) > 1 and all(_is_state_dict(_module_weights(content[key])) for key in keys[:2]):
-        raise InputError(f"{path}: holds weights under {keys[0]} and under {keys[1]}; save only those of one network")
-    return keys[0]
 
 
 def _module_weights(value: Content) -> Content:
@@ -237,7 +228,9 @@ def _module_weights(value: Content) -> Content:
 
 
 def _is_state_dict(content: Content) -> bool:
-    return bool(content) and all(isinstance(value, Tensor) for value in content.values())
+    if not isinstance(content, Mapping) or not content:
+        return False
+    return all(isinstance(value, Tensor) for value in content.values())
 
 
 # Loading
@@ -303,7 +296,8 @@ def _require_shapes(fitting: Weights, expected: Weights, path: Path | str) -> No
 
 
 def _without_prefixes(weights: Weights) -> Iterator[Weights]:
-    # DataParallel (module.), torch.compile (_orig_mod.) and other wrappers prefix all names.
+    # DataParallel (module.), torch.compile (_orig_mod.) and other wrappers prefix all names. One at a time, since a
+    # hostile file may have a name of a million prefixes.
     yield weights
     while weights and all("." in str(name) for name in weights):
         prefixes = {str(name).partition(".")[0] for name in weights}
