@@ -12,7 +12,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -123,49 +122,30 @@ def direct_address(url: str) -> str:
     return f"https://drive.usercontent.google.com/download?id={identifier[1]}&export=download&confirm=t"
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """How an attempt ended: error of libcurl and HTTP status, 0 for none; the error in words."""
-
-    error: int
-    status: int
-    reason: str
-
-    @property
-    def complete(self) -> bool:
-        return not self.error and self.status != RANGE_NOT_SATISFIABLE
-
-    @property
-    def final(self) -> bool:
-        return self.error in FINAL or (self.status >= 400 and self.status not in RETRIED)
-
-    @property
-    def useless(self) -> bool:
-        """Whether what was received cannot be continued."""
-        return self.error in (0, pycurl.E_RANGE_ERROR, pycurl.E_FILESIZE_EXCEEDED)
-
-
 def _fetch(address: str, partial: Path, *, pinned: bool) -> None:
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
         # Without a pinned digest, pieces of two versions of the file might be joined unnoticed.
         if not pinned:
             partial.unlink(missing_ok=True)
-        outcome = _attempt(address, partial)
-        if outcome.complete:
+        error, status, reason = _attempt(address, partial)
+        if not error and status != RANGE_NOT_SATISFIABLE:
             return
-        if outcome.useless or not partial.stat().st_size:
+        # After these errors, and after none, a further attempt begins anew.
+        begins_anew = error in (0, pycurl.E_RANGE_ERROR, pycurl.E_FILESIZE_EXCEEDED)
+        if begins_anew or not partial.stat().st_size:
             partial.unlink()
-        if outcome.final:
-            raise InputError(f"{without_query(address)}: {outcome.reason}; {REMEDY}")
-        print(f"{partial}: attempt {attempt + 1} of {ATTEMPTS} failed: {outcome.reason}")
+        if error in FINAL or (status >= 400 and status not in RETRIED):
+            raise InputError(f"{without_query(address)}: {reason}; {REMEDY}")
+        print(f"{partial}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
     raise InputError(
-        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({outcome.reason}); run again "
-        f"later, or {REMEDY}"
+        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({reason}); run again later, or "
+        f"{REMEDY}"
     )
 
 
-def _attempt(address: str, partial: Path) -> _Outcome:
+def _attempt(address: str, partial: Path) -> tuple[int, int, str]:
+    # How it ended: error of libcurl and HTTP status, 0 for none; the error in words.
     curl = pycurl.Curl()
     error = 0
     reason = "range not satisfiable"
@@ -198,7 +178,7 @@ def _attempt(address: str, partial: Path) -> _Outcome:
         raise OSError(errno.EIO, reason, str(partial))
     if error == pycurl.E_FILESIZE_EXCEEDED:
         reason = f"more than {limit / 1e9:.2f} GB, half of the free disk space or the largest size"
-    return _Outcome(error, curl.getinfo(pycurl.RESPONSE_CODE), reason)
+    return error, curl.getinfo(pycurl.RESPONSE_CODE), reason
 
 
 def _install(partial: Path, path: Path, url: str, *, check: Callable[[Path, str], object], sha256: str | None) -> None:

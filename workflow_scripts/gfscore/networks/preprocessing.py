@@ -5,7 +5,6 @@ Attacks differentiate through it, so their distances refer to pixels in [0, 1].
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,26 +41,26 @@ def preprocessed(network: torch.nn.Module, settings: Settings, *, where: object)
 
     from gfscore.networks.wrappers import wrap
 
-    steps = _steps(settings, where)
+    flip, scale, means, deviations = _steps(settings, where)
 
     def forward(network: torch.nn.Module, images: torch.Tensor, mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
-        if steps.flip:
+        if flip:
             images = images.flip(1)
-        return network((images * steps.scale - mean) / std)
+        return network((images * scale - mean) / std)
 
-    mean = torch.tensor(steps.mean).reshape(-1, 1, 1)
-    std = torch.tensor(steps.std).reshape(-1, 1, 1)
+    mean = torch.tensor(means).reshape(-1, 1, 1)
+    std = torch.tensor(deviations).reshape(-1, 1, 1)
     return wrap(network, forward, mean=mean, std=std)
 
 
 def preprocess(images: Images, settings: Settings, *, where: object) -> Images:
     """Preprocessed images (n, C, H, W) float32, for classifiers without gradients; parameters as of `preprocessed`."""
-    steps = _steps(settings, where)
-    if steps.flip:
+    flip, scale, means, deviations = _steps(settings, where)
+    if flip:
         images = images[:, ::-1]
-    mean = np.array(steps.mean, dtype=np.float32).reshape(-1, 1, 1)
-    std = np.array(steps.std, dtype=np.float32).reshape(-1, 1, 1)
-    return np.ascontiguousarray((images * np.float32(steps.scale) - mean) / std)
+    mean = np.array(means, dtype=np.float32).reshape(-1, 1, 1)
+    std = np.array(deviations, dtype=np.float32).reshape(-1, 1, 1)
+    return np.ascontiguousarray((images * np.float32(scale) - mean) / std)
 
 
 def description(settings: Settings) -> str:
@@ -81,24 +80,15 @@ def image_shape_of(settings: Settings) -> tuple[int, int, int]:
     return channels, height, width
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Preprocessing of RGB images in [0, 1]: order of the channels, factor, and constants of each channel."""
-
-    flip: bool
-    scale: float
-    mean: list[float]
-    std: list[float]
-
-
-def _steps(settings: Settings, where: object) -> _Steps:
+def _steps(settings: Settings, where: object) -> tuple[bool, float, list[float], list[float]]:
+    # Whether the order of the channels is reversed, a factor, and means and standard deviations of the channels.
     channels, _, _ = image_shape_of(settings)
     flip = settings["channel_order"] == "bgr"
     if flip and channels != 3:
         raise InputError(f"{where}: channel_order bgr needs 3 channels, image_shape has {channels}; choose rgb")
     mean = _constants(settings, "mean", channels, where)
     std = _constants(settings, "std", channels, where)
-    return _Steps(flip, float(settings["value_range"]), mean, std)
+    return flip, float(settings["value_range"]), mean, std
 
 
 def _constants(settings: Settings, key: str, channels: int, where: object) -> list[float]:

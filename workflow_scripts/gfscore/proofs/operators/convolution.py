@@ -91,21 +91,23 @@ def _convolution(builder: Builder, call: Call) -> Symbol:
 # Averages
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Size, stride and padding of windows, each vertical and horizontal."""
+def average(
+    builder: Builder,
+    images: Symbol,
+    shape: Shape,
+    *,
+    size: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int] = (0, 0),
+) -> Symbol:
+    """Means of windows of images (1, C, H, W), padded with zeros that count.
 
-    size: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int] = (0, 0)
-
-
-def average(builder: Builder, images: Symbol, shape: Shape, windows: Windows) -> Symbol:
-    """Means of windows of images (1, C, H, W), padded with zeros that count."""
+    `size`, `stride` and `padding` of the windows are vertical and horizontal.
+    """
     channels = images.shape[1]
-    height, width = windows.size
+    height, width = size
     weight = torch.full((channels, 1, height, width), 1 / (height * width), dtype=torch.float64)
-    operator = Convolution(weight, None, windows.stride, windows.padding, (1, 1), channels, images.shape)
+    operator = Convolution(weight, None, stride, padding, (1, 1), channels, images.shape)
     return builder.add(operator, [images], shape)
 
 
@@ -116,15 +118,16 @@ def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
     call.require(plain, "windows at the edge of an image must not be smaller than others")
     kernel = call.pair("kernel_size")
     stride = call.pair("stride") if call.arguments["stride"] else kernel
-    return average(builder, call.symbol("self"), call.shape, Windows(kernel, stride, padding))
+    return average(builder, call.symbol("self"), call.shape, size=kernel, stride=stride, padding=padding)
 
 
 def _adaptive_avg_pool2d(builder: Builder, call: Call) -> Symbol:
     images = call.symbol("self")
-    rows, columns = images.shape[2] // call.shape[2], images.shape[3] // call.shape[3]
+    size = images.shape[2] // call.shape[2], images.shape[3] // call.shape[3]
+    rows, columns = size
     divides = rows * call.shape[2] == images.shape[2] and columns * call.shape[3] == images.shape[3]
     call.require(divides, f"windows of {images.shape[2:]} pixels for {call.shape[2:]} means differ in size")
-    return average(builder, images, call.shape, Windows((rows, columns), (rows, columns)))
+    return average(builder, images, call.shape, size=size, stride=size)
 
 
 def _mean(builder: Builder, call: Call) -> Symbol:
@@ -132,7 +135,7 @@ def _mean(builder: Builder, call: Call) -> Symbol:
     axes = sorted(axis % len(images.shape) for axis in call.arguments["dim"])
     call.require(len(images.shape) == 4 and axes == [2, 3], "the mean must be over height and width of images")
     size = (images.shape[2], images.shape[3])
-    means = average(builder, images, (*images.shape[:2], 1, 1), Windows(size, size))
+    means = average(builder, images, (*images.shape[:2], 1, 1), size=size, stride=size)
     return rearranged(builder, means, numbered(means).reshape(call.shape))
 
 
