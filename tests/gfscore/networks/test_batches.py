@@ -10,7 +10,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.images.image_set import from_arrays
 from gfscore.networks.architectures import build_network
-from gfscore.networks.batches import AHEAD, MOST, NEAR, computed_ahead, fitting_batch_size
+from gfscore.networks.batches import CACHE_BYTES, ITEMS_AHEAD, MOST_IMAGES, computed_ahead, fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import extract_logits
 
@@ -24,12 +24,12 @@ def test_the_largest_layer_of_a_batch_stays_near_the_processor():
     """Convolution of 3 to 64 channels at 224x224: 13.4 MB per image, so 2 images within 32 MiB."""
     per_image = (3 + 64) * 224 * 224 * 4
     assert fitting_batch_size(convolution(3, 64), (3, 224, 224), "cpu") == 2
-    assert 2 * per_image <= NEAR < 4 * per_image
+    assert 2 * per_image <= CACHE_BYTES < 4 * per_image
 
 
 def test_small_networks_take_the_most():
     network = build_network("small_convnet", in_channels=1, image_size=(8, 8), classes=10)
-    assert fitting_batch_size(from_network(network), (1, 8, 8), "cpu") == MOST["cpu"]
+    assert fitting_batch_size(from_network(network), (1, 8, 8), "cpu") == MOST_IMAGES["cpu"]
 
 
 def test_a_layer_beyond_all_room_is_given_one_image():
@@ -91,7 +91,7 @@ def test_no_more_is_made_ahead_than_memory_is_meant_for():
             yield number
 
     for number in computed_ahead(items()):
-        assert len(made) <= number + 1 + AHEAD
+        assert len(made) <= number + 1 + ITEMS_AHEAD
     assert made == list(range(10))
 
 

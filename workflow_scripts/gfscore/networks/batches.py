@@ -17,19 +17,19 @@ from gfscore.networks.devices import lift_limit, out_of_memory
 
 Item = TypeVar("Item")
 
-AHEAD = 2
+ITEMS_AHEAD = 2
 """Number of items that are computed in advance."""
 
-MOST = {"cpu": 256, "cuda": 1024}
+MOST_IMAGES = {"cpu": 256, "cuda": 1024}
 """Largest number of images per pass by device; more are not faster."""
 
-NEAR = 32 << 20
+CACHE_BYTES = 32 << 20
 """Bytes that the largest layer may read and write per pass on a CPU, so that they stay in its caches."""
 
-SHARE = 8
-"""The largest layer may take 1/SHARE of a GPU's memory, since several layers are in memory at the same time."""
+LAYERS_IN_MEMORY = 8
+"""Layers in a GPU's memory at the same time; the largest may take 1/LAYERS_IN_MEMORY of it."""
 
-TYPICAL = 10
+TYPICAL_LAYER = 10
 """Typical size of a network's largest layer relative to the image, used if there is no torch network."""
 
 
@@ -107,9 +107,9 @@ def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[
 
 
 def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items of an iterator, which another thread computes up to AHEAD items in advance."""
+    """Yield the items of an iterator, which another thread computes up to ITEMS_AHEAD items in advance."""
     with ThreadPoolExecutor(1) as pool:
-        pending = deque(pool.submit(next, items, None) for _ in range(AHEAD))
+        pending = deque(pool.submit(next, items, None) for _ in range(ITEMS_AHEAD))
         while (item := pending.popleft().result()) is not None:
             pending.append(pool.submit(next, items, None))
             yield item
@@ -119,7 +119,7 @@ def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
-    """Number of images per forward pass, chosen from the size of the network: a power of two from 1 to MOST[device].
+    """Number of images per forward pass, by the size of the network: a power of two from 1 to MOST_IMAGES[device].
 
     A grey image is classified to measure the sizes of the layers. On a CPU the result depends on the network alone, on
     a GPU also on its total memory; the free memory is not used, since it varies and the batch size changes rounding.
@@ -133,18 +133,18 @@ def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], dev
     device : str
         "cpu" or "cuda".
     """
-    available = NEAR
+    available = CACHE_BYTES
     if device != "cpu":
         _, total = torch.cuda.mem_get_info()
-        available = total // SHARE
+        available = total // LAYERS_IN_MEMORY
     images = available // _largest_layer(classifier, image_shape)
-    images = min(max(images, 1), MOST[device])
+    images = min(max(images, 1), MOST_IMAGES[device])
     return 1 << int(math.log2(images))
 
 
 def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
     # Bytes that the largest layer reads and writes per image.
-    typical = TYPICAL * 4 * math.prod(image_shape)
+    typical = TYPICAL_LAYER * 4 * math.prod(image_shape)
     if classifier.network is None:
         return typical
     sizes: list[int] = []
@@ -158,7 +158,7 @@ def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
 
     hooks = []
     for layer in classifier.network.modules():
-        # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL.
+        # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL_LAYER.
         is_leaf = next(layer.children(), None) is None
         if is_leaf and not isinstance(layer, torch.jit.ScriptModule):
             hooks.append(layer.register_forward_hook(record))

@@ -16,10 +16,10 @@ from pydantic import Field
 from gfscore.core.settings import Closed, ImagesAtOnce
 from gfscore.networks.model_source import Manifest
 
-SMALL = 4_000_000
+SMALL_CHECKPOINT = 4_000_000
 """Size of a checkpoint in bytes (a million float32 weights) up to which several threads slow down a network."""
 
-OF_LARGE = 4
+LARGE_NETWORK_THREADS = 4
 """Threads of a larger network."""
 
 WHOLE = 100
@@ -101,7 +101,7 @@ def threads_for_size(size: int) -> int:
     They depend on the size alone, so that values do not depend on the machine: the number of threads changes the order
     of sums.
     """
-    return 1 if size <= SMALL else OF_LARGE
+    return 1 if size <= SMALL_CHECKPOINT else LARGE_NETWORK_THREADS
 
 
 # Devices

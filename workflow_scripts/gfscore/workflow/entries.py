@@ -19,7 +19,7 @@ from gfscore.images.sources.generated import Generated
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.measures import NamedMeasure
 from gfscore.networks.architecture_files import describe_network, folder, network_files
-from gfscore.networks.device_choice import OF_LARGE, threads_for_size
+from gfscore.networks.device_choice import LARGE_NETWORK_THREADS, threads_for_size
 from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, ModelSettings, ModelSource, model_sources
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.onnx_files import data_files
@@ -240,7 +240,7 @@ class PlannedModel:
         if isinstance(settings, Trained) and settings.training.device == "cpu":
             return 1
         size = size_of(self.network.path)
-        return OF_LARGE if size is None else threads_for_size(size)
+        return LARGE_NETWORK_THREADS if size is None else threads_for_size(size)
 
     def logit_check(self, *, samples: str | None, on_failure: str) -> PlainSettings:
         """Settings of the check of the model's logits, as params.
