@@ -191,7 +191,15 @@ def prepare_checkpoint(
         advice = "; to download it again, move it away" if url else ""
         raise InputError(f"{error}{advice}") from error
     if not expected and record_digest:
-        _record_digest(path, digest)
+        record = _record_of(path)
+        try:
+            write_text(record, f"{digest}  {path.name}\n")
+        except OSError as error:
+            raise InputError(
+                f"{record}: cannot be written ({error.strerror}); make the folder writable, or copy the "
+                "checkpoint to one that is"
+            ) from error
+        print(f"{path}: sha256 {digest} recorded in {record.name}; it is enforced from now on")
     return digest
 
 
@@ -230,18 +238,6 @@ def _record_of(path: Path | str) -> Path:
     return Path(f"{path}.sha256")
 
 
-def _record_digest(path: Path, digest: str) -> None:
-    record = _record_of(path)
-    try:
-        write_text(record, f"{digest}  {path.name}\n")
-    except OSError as error:
-        raise InputError(
-            f"{record}: cannot be written ({error.strerror}); make the folder writable, or copy the "
-            "checkpoint to one that is"
-        ) from error
-    print(f"{path}: sha256 {digest} recorded in {record.name}; it is enforced from now on")
-
-
 # Content
 
 
@@ -263,11 +259,11 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
     path = Path(path)
     name = name or path
     head = first_bytes(path, name)
-    # Zip (torch.save): PK. Safetensors: 8 bytes of header length, then a JSON object. Pickle: PROTO, 0x80. ONNX, a
-    # protocol buffer: field 1, 0x08.
     if path.suffix == ".json" and head[:1] == b"{":
         # The configuration of a network next to its weights, which is read as text.
         return
+    # Zip (torch.save): PK. Safetensors: 8 bytes of header length, then a JSON object. Pickle: PROTO, 0x80. ONNX, a
+    # protocol buffer: field 1, 0x08.
     if head.startswith(b"PK\x03\x04"):
         _require_whole_zip(path, name)
     elif head[8:9] == b"{":

@@ -68,25 +68,17 @@ def open_classifier(
 def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
     """Network with its weights, from preprocessed images to what it returns; parameters as of `open_classifier`."""
     del classes
-
-    def forward(network: nn.Module, images: Tensor) -> Any:
-        outputs = network(pixel_values=images)
-        return outputs.logits if settings.get("output") is None else outputs
-
-    return wrap(_network_in(Path(path)), forward)
-
-
-def _network_in(path: Path) -> nn.Module:
+    path = Path(path)
     if path.name != WEIGHTS:
         raise InputError(
             f"{path}: transformers' weights are read from a file {WEIGHTS}; save them as such, in one file"
         )
     configuration = path.with_name(CONFIGURATION)
     try:
-        settings = json.loads(configuration.read_text(encoding="utf-8"))
+        configured = json.loads(configuration.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{configuration}: cannot be read as JSON ({error}); download or copy it again") from error
-    require_plain_code(settings, where=configuration)
+    require_plain_code(configured, where=configuration)
     os.environ[KERNELS] = "NO"
     # transformers imports torchvision, which may need mending for a CPU build of torch.
     import_torchvision()
@@ -121,7 +113,12 @@ def _network_in(path: Path) -> nn.Module:
             f"{path}: the weights do not fit the network in {CONFIGURATION}: {len(unfitting)} are missing or "
             f"unexpected, such as {min(unfitting)}; save both together again"
         )
-    return in_float32_unless_other(network).eval()
+
+    def forward(network: nn.Module, images: Tensor) -> Any:
+        outputs = network(pixel_values=images)
+        return outputs.logits if settings.get("output") is None else outputs
+
+    return wrap(in_float32_unless_other(network).eval(), forward)
 
 
 # Configuration
