@@ -24,7 +24,9 @@ class CfaCoefficients(Closed):
     radius: Positive = Field(
         0.5, description="Radius of a class without robust images, relative to the threat's; 1 more if all are robust."
     )
-    regularisation: Positive = Field(0.5, description="The same of beta.")
+    regularisation: Positive = Field(
+        0.5, description="Weight of a class without robust images, relative to beta; 1 more if all are robust."
+    )
     warmup: Share = Field(0.05, description="Share of the epochs in which all classes have radius and beta as given.")
     threshold: Share = Field(
         0.24, description="Robust accuracy that each class must have on held-out images for weights to be averaged."
