@@ -90,7 +90,7 @@ class ComparedAudit:
         )
 
     def side(self) -> Side:
-        """What the page says of it."""
+        """Its title, verdict and the digest of its bundle's statement, which the page shows."""
         statement = self.root / STATEMENT
         digest = sha256_of_file(statement) if statement.is_file() else None
         return Side(self.audit.title, self.verdict, digest)
@@ -124,12 +124,22 @@ def compare(options: argparse.Namespace) -> int:
 
     classes = _classes(earlier, later, required=options.page is not None)
     _print_classes(classes)
-    if options.page and classes.empty:
-        raise InputError(
-            "no measure has the same settings in both audits; measure both with the same, and compare then"
-        )
     if options.page:
-        write_text(options.page, _page(earlier, later, changes, classes))
+        if classes.empty:
+            raise InputError(
+                "no measure has the same settings in both audits; measure both with the same, and compare then"
+            )
+        models = same_models(later.values.included, earlier.values.included)
+        page = render_comparison(
+            earlier.side(),
+            later.side(),
+            classes=classes,
+            statistics=changes,
+            models={model.label: earlier_model.label for model, earlier_model in models.items()},
+            measures=later.audit.measures,
+            confidence=later.audit.run.settings.intervals.confidence,
+        )
+        write_text(options.page, page)
 
     verdicts = {*changes["verdict"].dropna(), *classes["verdict"]}
     if not {BETTER, WORSE, UNDECIDED} & verdicts:
@@ -150,39 +160,20 @@ def _classes(earlier: ComparedAudit, later: ComparedAudit, *, required: bool) ->
             print(f"{message} were not compared; {REMEDY}")
             return pd.DataFrame(columns=COLUMNS)
 
+    same_measures = []
+    for name, measure in later.audit.measures.items():
+        before = earlier.audit.measures.get(name)
+        if before and not different_settings(before.entry(), measure.entry(), irrelevant=IRRELEVANT):
+            same_measures.append(name)
     manifest = read_json(later.root / name_of(later.audit.dataset.manifest))
     return class_changes(
         earlier.values,
         later.values,
         manifest["classes"],
         pairs=same_models(later.values.included, earlier.values.included),
-        measures=_same_measures(earlier.audit, later.audit),
+        measures=same_measures,
         intervals=later.audit.run.settings.intervals,
         label_error_rates=later.label_error_rates(),
-    )
-
-
-def _same_measures(earlier: PlannedAudit, later: PlannedAudit) -> list[str]:
-    names = []
-    for name, measure in later.measures.items():
-        before = earlier.measures.get(name)
-        if before and not different_settings(before.entry(), measure.entry(), irrelevant=IRRELEVANT):
-            names.append(name)
-    return names
-
-
-def _page(earlier: ComparedAudit, later: ComparedAudit, changes: pd.DataFrame, classes: pd.DataFrame) -> str:
-    names = {}
-    for model, earlier_model in same_models(later.values.included, earlier.values.included).items():
-        names[model.label] = earlier_model.label
-    return render_comparison(
-        earlier.side(),
-        later.side(),
-        classes=classes,
-        statistics=changes,
-        models=names,
-        measures=later.audit.measures,
-        confidence=later.audit.run.settings.intervals.confidence,
     )
 
 

@@ -14,10 +14,8 @@ from gfscore.core.files import read_json
 from gfscore.core.names import shell_word, without_queries
 from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import describe_network
-from gfscore.networks.model_source import Manifest
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow.configuration import SHIPPED, configured
-from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
 from gfscore.workflow.resolved_file import origins, resolved_audit
@@ -146,17 +144,13 @@ def _require_supplied_values(audit: PlannedAudit, verdict: Verdict) -> None:
         if model.source.name == "logits":
             digest = scored.get(model.label, {}).get("checkpoint_sha256")
         elif model.source.name == "samples":
-            digest = _digest_of_samples(verdict, model)
+            end = f"/{model.name.path}.parquet"
+            tables = [file for file in verdict.made_from if file.startswith(SAMPLES) and file.endswith(end)]
+            if tables:
+                digest = str(read_identity(tables[0])["checkpoint_sha256"])
         # Excluded models have no values.
         if digest is not None:
             _require_digest(str(model.path), digest, audit)
-
-
-def _digest_of_samples(verdict: Verdict, model: PlannedModel) -> str | None:
-    for file in verdict.made_from:
-        if file.startswith(SAMPLES) and file.endswith(f"/{model.name.path}.parquet"):
-            return str(read_identity(file)["checkpoint_sha256"])
-    return None
 
 
 def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
@@ -169,23 +163,18 @@ def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
             remedy = f"download it again by adding -R {manifest} to the command"
         for file in checkpoint["files"]:
             _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {remedy}")
-        _require_code(checkpoint, audit)
+
+        recorded = _code_digests(checkpoint)
+        present = _code_digests(describe_network(checkpoint["architecture"])) if recorded else {}
+        for path in sorted(recorded.keys() | present.keys()):
+            if recorded.get(path) != present.get(path):
+                raise InputError(f"{path}: not the code that {audit.name} was judged on; {judge_anew(audit.name)}")
 
     for model in audit.models:
         judged = verdict.models.get(model.label)
         if judged and isinstance(model.weights, str):
             remedy = f"delete it and {judge_anew(audit.name)}"
             _require_digest(model.weights, str(judged.checkpoint_sha256), audit, remedy=remedy)
-
-
-def _require_code(manifest: Manifest, audit: PlannedAudit) -> None:
-    recorded = _code_digests(manifest)
-    if not recorded:
-        return
-    digests = _code_digests(describe_network(manifest["architecture"]))
-    for path in sorted(recorded.keys() | digests.keys()):
-        if recorded.get(path) != digests.get(path):
-            raise InputError(f"{path}: not the code that {audit.name} was judged on; {judge_anew(audit.name)}")
 
 
 def _code_digests(description: Mapping[str, Any]) -> dict[str, str]:

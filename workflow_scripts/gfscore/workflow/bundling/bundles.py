@@ -382,8 +382,10 @@ class _ContentCheck:
 
         expected = {*needed, *cost_files(self.audit), STATEMENT, SIGNATURE}
         expected |= evidence_files(self.audit)
-        parts = [set(logit_files(self.audit)), set(image_file(self.audit)), self._network_names() - needed]
-        for part in parts:
+        network_names: set[str] = set()
+        for network in self._networks.values():
+            network_names |= {name_of(network.manifest), *network.files}
+        for part in (set(logit_files(self.audit)), set(image_file(self.audit)), network_names - needed):
             expected |= part
             if part & present:
                 for name in sorted(part - present):
@@ -412,13 +414,6 @@ class _ContentCheck:
             return network_files(self.audit, self.bundle.json)
         except (InputError, LookupError, TypeError, AttributeError):
             return {}
-
-    def _network_names(self) -> set[str]:
-        names: set[str] = set()
-        for network in self._networks.values():
-            names.add(name_of(network.manifest))
-            names.update(network.files)
-        return names
 
     def _check_networks(self) -> None:
         present = self.bundle.digests

@@ -327,9 +327,9 @@ def sign(statement: Path, key: Path | str) -> None:
     InputError
         Where the key cannot sign.
     """
-    done = _ssh_keygen("sign", "-q", "-f", str(key), str(statement))
-    if done.returncode:
-        raise InputError(f"{key}: ssh-keygen did not sign with it ({_reason(done)}); name a private key of SSH")
+    process = _ssh_keygen("sign", "-q", "-f", str(key), str(statement))
+    if process.returncode:
+        raise InputError(f"{key}: ssh-keygen did not sign with it ({_reason(process)}); name a private key of SSH")
 
 
 def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | str, identity: str) -> None:
@@ -345,17 +345,17 @@ def require_signed(statement: Path, signature: Path, *, allowed_signers: Path | 
         Principal in that file who must have signed.
     """
     arguments = ["-f", str(allowed_signers), "-I", identity, "-s", str(signature)]
-    done = _ssh_keygen("verify", *arguments, content=statement.read_bytes())
-    if done.returncode:
-        raise InputError(f"{signature.name}: no signature of {identity} on {statement.name} ({_reason(done)})")
+    process = _ssh_keygen("verify", *arguments, content=statement.read_bytes())
+    if process.returncode:
+        raise InputError(f"{signature.name}: no signature of {identity} on {statement.name} ({_reason(process)})")
 
 
 def signing_key(statement: Path, signature: Path) -> str:
     """Words of ssh-keygen on the key that signed a statement, trusted or not; InputError without a signature."""
-    done = _ssh_keygen("check-novalidate", "-s", str(signature), content=statement.read_bytes())
-    if done.returncode:
-        raise InputError(f"{signature.name}: no signature on {statement.name} ({_reason(done)})")
-    return harmless(done.stdout.decode(errors="replace").strip())
+    process = _ssh_keygen("check-novalidate", "-s", str(signature), content=statement.read_bytes())
+    if process.returncode:
+        raise InputError(f"{signature.name}: no signature on {statement.name} ({_reason(process)})")
+    return harmless(process.stdout.decode(errors="replace").strip())
 
 
 def _ssh_keygen(action: str, *arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -367,6 +367,6 @@ def _ssh_keygen(action: str, *arguments: str, content: bytes | None = None) -> s
         raise InputError("ssh-keygen: no such program; install OpenSSH 8.2 or newer, which has it") from error
 
 
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
+def _reason(process: subprocess.CompletedProcess[bytes]) -> str:
+    lines = process.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
     return harmless(lines[-1])

@@ -456,19 +456,15 @@ def _first_difference(stored: object, expected: object) -> list[str] | None:
         keys: list[Any] = list(expected)
     elif isinstance(stored, list) and isinstance(expected, list) and len(stored) == len(expected):
         keys = list(range(len(expected)))
+    elif _is_number(stored) and _is_number(expected):
+        return None if math.isclose(stored, expected, rel_tol=RELATIVE, abs_tol=ABSOLUTE) else []
     else:
-        return None if _same(stored, expected) else []
+        return None if type(stored) is type(expected) and stored == expected else []
     for key in keys:
         key_path = _first_difference(stored[key], expected[key])
         if key_path is not None:
             return [str(key), *key_path]
     return None
-
-
-def _same(stored: object, expected: object) -> bool:
-    if _is_number(stored) and _is_number(expected):
-        return math.isclose(stored, expected, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-    return type(stored) is type(expected) and stored == expected
 
 
 def _is_number(value: object) -> TypeGuard[float]:

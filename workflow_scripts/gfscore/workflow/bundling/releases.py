@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,8 +81,18 @@ def values_for(
             f"{manifest['digest']} and {len(manifest['classes'])} classes, these have {dataset_digest} and "
             f"{len(classes)}; audit the last release on the present data, and bundle that"
         )
+
+    remedy = "audit the last release with the present settings, and bundle that"
     for measure in measures:
-        _require_same_measure(audit.measures, measure, where=where)
+        if measure.name not in audit.measures:
+            raise InputError(f"{where}: holds no {measure.name}, but {', '.join(audit.measures)}; {remedy}")
+        before, after = audit.measures[measure.name].entry(), measure.entry()
+        different = different_settings(before, after, irrelevant=IRRELEVANT)
+        if different:
+            key = different[0]
+            fault = f"{measure.name} has {key} {before.get(key)!r} in it, and {after.get(key)!r} here"
+            raise InputError(f"{where}: {fault}; {remedy}")
+
     values = values_below(bundle.folder, audit)
     pairs = compared_models(models, values.included, model=model, where=where)
 
@@ -133,18 +143,6 @@ def same_models(models: Sequence[ModelName], earlier: Sequence[ModelName]) -> di
         return {models[0]: earlier[0]}
     by_label = {model.label: model for model in earlier}
     return {model: by_label[model.label] for model in models if model.label in by_label}
-
-
-def _require_same_measure(measures: Mapping[str, NamedMeasure], measure: NamedMeasure, *, where: str) -> None:
-    remedy = "audit the last release with the present settings, and bundle that"
-    if measure.name not in measures:
-        raise InputError(f"{where}: holds no {measure.name}, but {', '.join(measures)}; {remedy}")
-    earlier = measures[measure.name]
-    different = different_settings(earlier.entry(), measure.entry(), irrelevant=IRRELEVANT)
-    if different:
-        key = different[0]
-        before, after = earlier.entry().get(key), measure.entry().get(key)
-        raise InputError(f"{where}: {measure.name} has {key} {before!r} in it, and {after!r} here; {remedy}")
 
 
 def _remedy(folder: Path | str) -> str:
