@@ -167,7 +167,11 @@ def explicit_audit(
     if groups:
         groups["attributes"] = groups["attributes"] or attributes
 
-    rules = settings.gate or _default_rules(measures)
+    rules = settings.gate
+    clean = [measure for measure, entry in measures.items() if entry["kind"] == "clean"]
+    if not rules and clean:
+        rules = [RuleSettings(measure=clean[0], at_least=DEFAULT_CLEAN_ACCURACY)]
+
     explicit = settings.model_dump()
     explicit["title"] = settings.title or title_of(name)
     explicit["models"] = models
@@ -203,10 +207,3 @@ def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, PlainS
         if not has_distances:
             explicit["objectives"].remove(ATTACK_DISTANCE)
     return explicit
-
-
-def _default_rules(measures: Mapping[str, PlainSettings]) -> list[RuleSettings]:
-    for name, entry in measures.items():
-        if entry["kind"] == "clean":
-            return [RuleSettings(measure=name, at_least=DEFAULT_CLEAN_ACCURACY)]
-    return []

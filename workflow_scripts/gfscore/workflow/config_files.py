@@ -119,8 +119,15 @@ def read_file(path: Path | str) -> Marked:
 
 def parsed(text: str, name: str) -> Marked:
     """Content of a text that stands, or will stand, in a file of this name; InputError as read_configuration."""
+    # libyaml, unless the text is nested so deeply that it would crash.
+    depth = deepest = 0
+    for bracket in re.finditer(r"[][{}]", text):
+        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    is_deep = deepest >= MAX_DEPTH or re.search(rf"([-?]\s+){{{MAX_DEPTH}}}", text)
+
     try:
-        loader = _loader(text)
+        loader: Any = _Loader(text) if is_deep else _FastLoader(text)
         loader.file = name
         data = loader.get_single_data()
     except RecursionError:
@@ -318,13 +325,3 @@ class _FastLoader(_Constructor, getattr(yaml, "CSafeLoader", yaml.SafeLoader)): 
 for _loader_class in (_Loader, _FastLoader):
     _loader_class.add_constructor("tag:yaml.org,2002:map", _Constructor.mapping)
     _loader_class.add_constructor("tag:yaml.org,2002:seq", _Constructor.sequence)
-
-
-def _loader(text: str) -> Any:
-    # libyaml, unless the text is nested so deeply that it would crash.
-    depth = deepest = 0
-    for bracket in re.finditer(r"[][{}]", text):
-        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
-        deepest = max(deepest, depth)
-    is_harmless = deepest < MAX_DEPTH and not re.search(rf"([-?]\s+){{{MAX_DEPTH}}}", text)
-    return _FastLoader(text) if is_harmless else _Loader(text)

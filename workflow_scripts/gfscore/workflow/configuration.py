@@ -17,7 +17,7 @@ from gfscore.networks.model_source import Gives
 from gfscore.workflow.config_files import KeyPath, read_configuration, shown_path
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, serves
 from gfscore.workflow.mistakes import ConfigMistake, message_of
-from gfscore.workflow.plan import PlannedAudit, Run
+from gfscore.workflow.plan import PlannedAudit, Run, model_entries
 from gfscore.workflow.resolution import Resolution
 from gfscore.workflow.resolving import resolve
 
@@ -59,7 +59,7 @@ def configured(paths: Iterable[Path | str], overrides: PlainSettings, *, thoroug
     return resolution
 
 
-def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None:
+def require_consistent(resolution: Resolution, *, thorough: bool) -> None:
     """Raise InputError unless the names in a resolved configuration exist and its entries are consistent.
 
     Parameters
@@ -70,34 +70,30 @@ def require_consistent(resolution: Resolution, *, thorough: bool = True) -> None
         Whether to include the slowest check, of sequential tests.
     """
     run = Run(resolution.config)
-    mistakes = list(_mistakes(run))
+    mistakes: list[ConfigMistake] = []
+    for zoo, threat, name, entry in model_entries(run.config["models"]):
+        key_path = ("models", zoo, threat, name)
+        mistakes += path_mistakes(key_path, entry)
+        mistakes += _dataset_names(run, key_path, entry, "train_on", "evaluate_on")
+    for dataset in run.datasets.values():
+        mistakes += _dataset_mistakes(run, dataset)
+    for measure in run.measures.values():
+        mistakes += _measure_mistakes(measure)
+    for mapper in run.mappers.values():
+        mistakes += _mapper_mistakes(run, mapper)
+    for audit in run.audits.values():
+        mistakes += _audit_mistakes(audit)
+    mistakes += _text_mistakes(run)
+    mistakes += case_mistakes(run)
+
     if thorough and not mistakes:
-        mistakes = list(_test_mistakes(run))
+        measures: dict[str, NamedMeasure] = {}
+        for audit in run.selected:
+            measures.update(audit.measures)
+        for measure in measures.values():
+            mistakes += _measure_mistakes(measure, thorough=True)
     if mistakes:
         raise InputError(message_of(mistakes, resolution.written))
-
-
-def _mistakes(run: Run) -> Iterator[ConfigMistake]:
-    for key_path, entry in _model_entries(run):
-        yield from path_mistakes(key_path, entry)
-        yield from _dataset_names(run, key_path, entry, "train_on", "evaluate_on")
-    for dataset in run.datasets.values():
-        yield from _dataset_mistakes(run, dataset)
-    for measure in run.measures.values():
-        yield from _measure_mistakes(measure)
-    for mapper in run.mappers.values():
-        yield from _mapper_mistakes(run, mapper)
-    for audit in run.audits.values():
-        yield from _audit_mistakes(audit)
-    yield from _text_mistakes(run)
-    yield from case_mistakes(run)
-
-
-def _model_entries(run: Run) -> Iterator[tuple[KeyPath, PlainSettings]]:
-    for zoo, threats in run.config["models"].items():
-        for threat, models in threats.items():
-            for name, entry in models.items():
-                yield ("models", zoo, threat, name), entry
 
 
 # ---- paths, names and texts ----
@@ -169,8 +165,8 @@ def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
     texts: dict[KeyPath, str | None] = {}
     for audit in run.audits.values():
         texts["audits", audit.name, "title"] = audit.title
-    for key_path, entry in _model_entries(run):
-        texts[*key_path, "architecture"] = entry.get("architecture")
+    for zoo, threat, name, entry in model_entries(run.config["models"]):
+        texts["models", zoo, threat, name, "architecture"] = entry.get("architecture")
     for key_path, text in texts.items():
         for end in ENDS:
             if end in (text or ""):
@@ -204,14 +200,6 @@ def _measure_mistakes(measure: NamedMeasure, *, thorough: bool = False) -> Itera
         yield ConfigMistake(("measures", measure.name, *mistake.key), mistake.words)
 
 
-def _test_mistakes(run: Run) -> Iterator[ConfigMistake]:
-    measures: dict[str, NamedMeasure] = {}
-    for audit in run.selected:
-        measures.update(audit.measures)
-    for measure in measures.values():
-        yield from _measure_mistakes(measure, thorough=True)
-
-
 def _mapper_mistakes(run: Run, mapper: PlannedMapper) -> Iterator[ConfigMistake]:
     key_path = ("mappers", mapper.name)
     yield from _dataset_names(run, key_path, mapper.entry, "train_on", "evaluate_on")
@@ -241,9 +229,7 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
     key_path = ("audits", audit.name)
     for position, measure in enumerate(audit.measures.values()):
         path_of_measure = (*key_path, "measures", position)
-        yield from _unsupported_measure(audit, measure, path_of_measure)
-        yield from _needs_logits(audit, measure, path_of_measure)
-        yield from _class_mistakes(audit, measure, path_of_measure)
+        yield from _unsuitable_measure(audit, measure, path_of_measure)
     for number, rule in enumerate(audit.rules):
         yield from _rule_mistakes(audit, rule, (*key_path, "gate", number))
     if audit.settings.last_release and not audit.release_measures():
@@ -261,7 +247,7 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
     yield from _calibration_mistakes(audit, (*key_path, "calibration"))
 
 
-def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
+def _unsuitable_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # The first model of each source stands for all of them.
     models: dict[tuple[str, Gives], PlannedModel] = {}
     for model in audit.models:
@@ -282,14 +268,11 @@ def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: K
             f"{remedy}",
         )
 
-
-def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    # Scores that logarithms of probabilities do not tell.
+    # Logarithms of probabilities do not tell every score.
     activation = getattr(measure.settings, "activation", None)
-    if activation not in NEED_LOGITS:
-        return
     for model in audit.models:
-        if getattr(model.network.settings, "allow_probabilities", None) == LOGARITHMS:
+        probabilities = getattr(model.network.settings, "allow_probabilities", None)
+        if activation in NEED_LOGITS and probabilities == LOGARITHMS:
             yield ConfigMistake(
                 key_path,
                 f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
@@ -297,9 +280,7 @@ def _needs_logits(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath)
                 "out, or take great-softmax",
             )
 
-
-def _class_mistakes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    # Settings of a measure that do not fit the number of classes.
+    # Settings may not fit the number of classes.
     classes = audit.dataset.settings.classes
     if not classes:
         return
@@ -378,7 +359,17 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
         yield ConfigMistake((*key_path, rule.direction), f"{message}; give a threshold within")
 
     if rule.statistic == FALSIFICATION:
-        yield from _falsification_mistakes(audit, rule, key_path)
+        distances = len(audit.distance_measures)
+        if audit.measures[rule.measure].kind.name != "great":
+            message = f"{FALSIFICATION}: {rule.measure!r} is no attack-free score; name a measure of kind great"
+            yield ConfigMistake((*key_path, "measure"), message)
+        if distances != 1:
+            message = f"{FALSIFICATION} needs one measure of kind minimal with norm l2 in the audit, and there are"
+            yield ConfigMistake((*key_path, "statistic"), f"{message} {distances}")
+        if audit.dataset.settings.label_error_rate is not None:
+            dataset = audit.dataset.name
+            message = f"{FALSIFICATION} assumes correct labels, but dataset {dataset!r} has a label_error_rate; drop it"
+            yield ConfigMistake((*key_path, "statistic"), message)
     if rule.statistic == DECLINE and audit.settings.last_release is None:
         message = f"{DECLINE} compares with an earlier release; name its bundle as `last_release` of the audit"
         yield ConfigMistake((*key_path, "statistic"), message)
@@ -389,24 +380,11 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
             yield ConfigMistake((*key_path, "attribute"), message)
 
 
-def _falsification_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    distances = len(audit.distance_measures)
-    if audit.measures[rule.measure].kind.name != "great":
-        message = f"{FALSIFICATION}: {rule.measure!r} is no attack-free score; name a measure of kind great"
-        yield ConfigMistake((*key_path, "measure"), message)
-    if distances != 1:
-        message = f"{FALSIFICATION} needs one measure of kind minimal with norm l2 in the audit, and there are"
-        yield ConfigMistake((*key_path, "statistic"), f"{message} {distances}")
-    if audit.dataset.settings.label_error_rate is not None:
-        message = f"{FALSIFICATION} assumes correct labels, but dataset {audit.dataset.name!r} has a label_error_rate"
-        yield ConfigMistake((*key_path, "statistic"), f"{message}; drop it")
-
-
 # ---- tasks, groups and projections ----
 
 
 def _task_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    names = audit.settings.tasks
+    run, names = audit.run, audit.settings.tasks
     if names and not audit.mapper_names:
         yield ConfigMistake(key_path, "tasks are compared by projections; name a mapper in `projection`, or drop them")
 
@@ -419,27 +397,23 @@ def _task_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMis
                 yield ConfigMistake(("audits", audit.name, "groups", "positive"), unknown_name("task", task, tasks))
 
     for position, name in enumerate(names):
-        for message in _messages_of_task(audit, name):
-            yield ConfigMistake((*key_path, position), message)
-
-
-def _messages_of_task(audit: PlannedAudit, name: str) -> Iterator[str]:
-    run = audit.run
-    if name not in run.datasets:
-        yield unknown_name("dataset", name, run.datasets)
-        return
-    if name == audit.dataset.name:
-        yield f"{name!r} is the dataset of the audit; name other ones"
-        return
-    zoo = run.datasets[name].zoo
-    if zoo is None:
-        yield f"{name!r} names no models_of, so no model is evaluated on it; name a zoo there"
-        return
-    for model in audit.models:
-        threat = model.name.threat
-        models = run.zoo_models(zoo, threat)
-        if model.name.classifier not in models:
-            yield f"{zoo}/{threat}: {unknown_name('model', model.name.classifier, models)}"
+        path_of_task = (*key_path, position)
+        if name not in run.datasets:
+            yield ConfigMistake(path_of_task, unknown_name("dataset", name, run.datasets))
+            continue
+        if name == audit.dataset.name:
+            yield ConfigMistake(path_of_task, f"{name!r} is the dataset of the audit; name other ones")
+            continue
+        zoo = run.datasets[name].zoo
+        if zoo is None:
+            message = f"{name!r} names no models_of, so no model is evaluated on it; name a zoo there"
+            yield ConfigMistake(path_of_task, message)
+            continue
+        for model in audit.models:
+            threat, classifier = model.name.threat, model.name.classifier
+            models = run.zoo_models(zoo, threat)
+            if classifier not in models:
+                yield ConfigMistake(path_of_task, f"{zoo}/{threat}: {unknown_name('model', classifier, models)}")
 
 
 def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath) -> Iterator[ConfigMistake]:

@@ -27,7 +27,7 @@ from gfscore.core.settings import Half, PlainSettings
 from gfscore.measures import NamedMeasure, entries_of, named_measures, names_of_kind
 from gfscore.measures.robust import PROVEN
 from gfscore.networks import leaderboard
-from gfscore.networks.sources.adjusted import Adjusted
+from gfscore.networks.sources import adjusted
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings
 from gfscore.workflow.entries import (
     CHECKPOINTS,
@@ -41,9 +41,6 @@ from gfscore.workflow.entries import (
 )
 from gfscore.workflow.remedies import PlannedRemedy, adjusted_name, half_name
 from gfscore.workflow.user_files import STATEMENT, OptionalFile, digest, present
-
-ADJUSTED = "adjusted"
-"""Source of models with class offsets."""
 
 NOTHING = "(?!)"
 """Regular expression that matches nothing."""
@@ -86,6 +83,14 @@ def zoo_models(models: Mapping[str, Mapping[str, Mapping[str, PlainSettings]]], 
         if listing.supported and listing.model not in names:
             names.append(listing.model)
     return names
+
+
+def model_entries(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[tuple[str, str, str, Any]]:
+    """Zoo, threat model, name and entry of each model in the section `models` of the configuration."""
+    for zoo, threats in models.items():
+        for threat, entries in threats.items():
+            for name, entry in entries.items():
+                yield zoo, threat, name, entry
 
 
 class Run:
@@ -159,8 +164,8 @@ class Run:
             if entry is None:
                 entry = leaderboard.entry(zoo, threat, model, folder=CHECKPOINTS)
             offsets = None
-            if entry["source"] == ADJUSTED:
-                settings = Adjusted.model_validate(entry)
+            if entry["source"] == adjusted.SOURCE.name:
+                settings = adjusted.Adjusted.model_validate(entry)
                 original_threat, _, original = settings.of.partition("/")
                 offsets = PlannedOffsets(
                     model=self._model(settings.choose_on, zoo, original_threat, original),
@@ -174,7 +179,7 @@ class Run:
     def offset_choices(self) -> dict[str, PlannedOffsets]:
         """Offsets of one of the models of each choice (objective and attacks), by the name of the choice."""
         choices = {}
-        for model in self._entries_from(ADJUSTED):
+        for model in self._entries_from(adjusted.SOURCE.name):
             if model.offsets:
                 choices[model.offsets.choice] = model.offsets
         return choices
@@ -198,11 +203,9 @@ class Run:
         return files
 
     def _entries_from(self, source: str) -> Iterator[PlannedModel]:
-        for zoo, threats in self.config["models"].items():
-            for threat, entries in threats.items():
-                for model, entry in entries.items():
-                    if entry["source"] == source:
-                        yield self.zoo_model(zoo, threat, model)
+        for zoo, threat, name, entry in model_entries(self.config["models"]):
+            if entry["source"] == source:
+                yield self.zoo_model(zoo, threat, name)
 
     # ---- names that a wildcard may have, as regular expressions ----
 
@@ -367,10 +370,11 @@ class PlannedAudit:
         remedies = []
         for name in settings.models:
             _, threat, model = name.split("/")
-            adjusted = {}
+            by_strength = {}
             for strength in settings.strengths:
-                adjusted[float(strength)] = self.run.model(judging.name, threat, adjusted_name(model, choice, strength))
-            remedies.append(PlannedRemedy(self.run.model(judging.name, threat, model), adjusted, measure, judging))
+                name_with_offsets = adjusted_name(model, choice, strength)
+                by_strength[float(strength)] = self.run.model(judging.name, threat, name_with_offsets)
+            remedies.append(PlannedRemedy(self.run.model(judging.name, threat, model), by_strength, measure, judging))
         return remedies
 
     @property
@@ -835,18 +839,15 @@ class PlannedAudit:
                 path = f"project_attributes/{mapper.name}/{model.name.path}"
                 records.append(_job_record("project_attributes", model, path))
         for remedy in self.remedies:
-            records += _job_records_of(remedy)
+            name, offsets = remedy.measure.name, remedy.planned_offsets
+            choosing = f"choose_offsets/{offsets.path}"
+            records.append(_job_record("choose_offsets", offsets.model, choosing, measure=name))
+            for model in (remedy.original, remedy.judged):
+                records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+            for model in remedy.models:
+                path = f"measure_model/{name}/{model.name.path}"
+                records.append(_job_record("measure_model", model, path, measure=name))
         return records
-
-
-def _job_records_of(remedy: PlannedRemedy) -> list[JobRecord]:
-    name, offsets = remedy.measure.name, remedy.planned_offsets
-    records = [_job_record("choose_offsets", offsets.model, f"choose_offsets/{offsets.path}", measure=name)]
-    for model in (remedy.original, remedy.judged):
-        records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
-    for model in remedy.models:
-        records.append(_job_record("measure_model", model, f"measure_model/{name}/{model.name.path}", measure=name))
-    return records
 
 
 def _job_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> JobRecord:

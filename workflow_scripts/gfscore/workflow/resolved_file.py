@@ -143,7 +143,10 @@ def resolved_audit(path: Path, audit: str) -> PlannedAudit:
         raise InputError(f"{path}: larger than {LARGEST:,} bytes; no configuration is")
     require_checksum(path)
     written = read_configuration([path], {})
-    if not _names_entries(written, audit):
+    is_of_audit = written.get("run") == [audit] and list(written.get("audits", {})) == [audit]
+    # Names of files, or patterns, in place of entries would be looked for.
+    models = written["audits"][audit]["models"] if is_of_audit else []
+    if not is_of_audit or not all(_has_entry(written["models"], name) for name in models):
         raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; ask for both again")
 
     # Resolving changes what it is handed.
@@ -153,14 +156,6 @@ def resolved_audit(path: Path, audit: str) -> PlannedAudit:
     if configuration_of(planned) != written:
         raise InputError(f"{path}: not every value of the audit stands there, or more than these; ask for it again")
     return planned
-
-
-def _names_entries(written: PlainSettings, audit: str) -> bool:
-    # Whether a configuration is of one audit, whose models all have entries: names of files, or patterns, in place of
-    # models would be looked for.
-    if written.get("run") != [audit] or list(written.get("audits", {})) != [audit]:
-        return False
-    return all(_has_entry(written["models"], name) for name in written["audits"][audit]["models"])
 
 
 def _has_entry(models: object, name: str) -> bool:

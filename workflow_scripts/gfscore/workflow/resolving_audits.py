@@ -10,7 +10,7 @@ from gfscore.measures.names import entry_named, name_of
 from gfscore.networks.model_source import Gives, model_sources
 from gfscore.networks.sources import adjusted
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
-from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList
+from gfscore.workflow.config_files import Marked, MarkedList
 from gfscore.workflow.entries import PlannedDataset, choice_name
 from gfscore.workflow.plan import zoo_models
 from gfscore.workflow.remedies import KIND, RemedySettings, adjusted_entry, adjusted_name, half_entry, half_name
@@ -40,24 +40,23 @@ def resolve_audits(draft: Draft) -> None:
         if settings is None:
             continue
         models = _models(draft, name, settings)
-        if models and len(draft.mistakes) == earlier_mistakes:
-            draft.config["audits"][name] = _audit(draft, name, settings, models)
+        if not models or len(draft.mistakes) > earlier_mistakes:
+            continue
 
-
-def _audit(draft: Draft, name: str, settings: AuditSettings, models: list[str]) -> PlainSettings:
-    names = settings.measures or _default_measures(draft, models)
-    names = _with_derived_measures(draft, name, names)
-    measures = only(draft.config["measures"], names)
-    dataset = PlannedDataset(settings.dataset, draft.config["datasets"][settings.dataset])
-    explicit = dict(explicit_audit(name, settings, models, measures, dataset.attribute_names))
-    if settings.remedy:
-        explicit["remedy"] = _remedy(draft, name, settings.remedy, dataset=dataset, models=models, measures=measures)
-    if not explicit["gate"]:
-        message = "is missing, and there is no default without a measure of kind clean; write its rules"
-        draft.add_mistake(message, "audits", name, "gate")
-    if explicit["groups"] and not explicit["groups"]["attributes"]:
-        draft.add_mistake("is missing, and the dataset lists none; name some", "audits", name, "groups", "attributes")
-    return explicit
+        names = settings.measures or _default_measures(draft, models)
+        names = _with_derived_measures(draft, name, names)
+        measures = only(draft.config["measures"], names)
+        dataset = PlannedDataset(settings.dataset, draft.config["datasets"][settings.dataset])
+        audit = dict(explicit_audit(name, settings, models, measures, dataset.attribute_names))
+        if settings.remedy:
+            audit["remedy"] = _remedy(draft, name, settings.remedy, dataset=dataset, models=models, measures=measures)
+        if not audit["gate"]:
+            message = "is missing, and there is no default without a measure of kind clean; write its rules"
+            draft.add_mistake(message, "audits", name, "gate")
+        if audit["groups"] and not audit["groups"]["attributes"]:
+            message = "is missing, and the dataset lists none; name some"
+            draft.add_mistake(message, "audits", name, "groups", "attributes")
+        draft.config["audits"][name] = audit
 
 
 def _remedy(
@@ -149,20 +148,16 @@ def _name_measures(draft: Draft, audit: str, entry: Marked) -> None:
     measures = entry["measures"] = MarkedList(measures, measures.marks)
     for position, measure in enumerate(measures):
         key_path = ("audits", audit, "measures", position)
+        mark = measures.marks[position]
         if isinstance(measure, Marked):
-            measures[position] = _name_settings(draft, measure, key_path, measures.marks[position])
+            explicit = measure_settings(draft, measure, key_path)
+            # Any name for settings with mistakes: these are listed once, with those of the audit.
+            name = f"measure-{position}" if explicit is None else name_of(explicit)
+            measures[position] = name
+            if explicit is not None:
+                add_measure(draft, name, explicit, measure, mark)
         elif isinstance(measure, str) and measure not in draft.config["measures"]:
-            add_named_measure(draft, measure, key_path, measures.marks[position])
-
-
-def _name_settings(draft: Draft, settings: Marked, key_path: KeyPath, mark: Mark) -> str:
-    explicit = measure_settings(draft, settings, key_path)
-    if explicit is None:
-        # Any name: the mistakes of the settings are listed once, those of the audit with them.
-        return f"measure-{key_path[-1]}"
-    name = name_of(explicit)
-    add_measure(draft, name, explicit, settings, mark)
-    return name
+            add_named_measure(draft, measure, key_path, mark)
 
 
 def _with_derived_measures(draft: Draft, audit: str, names: list[str]) -> list[str]:
@@ -215,11 +210,18 @@ def _models(draft: Draft, audit: str, settings: AuditSettings) -> list[str]:
         message = f"{settings.dataset!r} names no models_of, so no model is evaluated on it; name a zoo there"
         draft.add_mistake(message, "audits", audit, "dataset")
         return []
+
+    models: list[str] = []
     if not settings.models:
-        return _every_entry(draft, audit, zoo)
+        threats = draft.config["models"].get(zoo, {})
+        for threat in THREATS:
+            models += _without_offsets(draft, [f"{zoo}/{threat}/{name}" for name in threats.get(threat, {})])
+        if not models:
+            message = f"is missing, and zoo {zoo!r} has no entries under `models`; name some"
+            draft.add_mistake(message, "audits", audit, "models")
+        return models
 
     choice = _choice_of_models(draft, zoo)
-    models: list[str] = []
     for position, model in enumerate(settings.models):
         if model in choice:
             models += choice[model]
@@ -227,17 +229,6 @@ def _models(draft: Draft, audit: str, settings: AuditSettings) -> list[str]:
             message = _message_for_unknown(draft, settings.dataset, zoo, model, list(choice))
             draft.add_mistake(message, "audits", audit, "models", position)
     return list(dict.fromkeys(models))
-
-
-def _every_entry(draft: Draft, audit: str, zoo: str) -> list[str]:
-    threats = draft.config["models"].get(zoo, {})
-    models: list[str] = []
-    for threat in THREATS:
-        models += _without_offsets(draft, [f"{zoo}/{threat}/{name}" for name in threats.get(threat, {})])
-    if not models:
-        message = f"is missing, and zoo {zoo!r} has no entries under `models`; name some"
-        draft.add_mistake(message, "audits", audit, "models")
-    return models
 
 
 def _choice_of_models(draft: Draft, zoo: str) -> dict[str, list[str]]:

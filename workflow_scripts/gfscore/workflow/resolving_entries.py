@@ -15,7 +15,7 @@ from gfscore.networks.model_source import model_sources
 from gfscore.networks.sources import adjusted, robustbench
 from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, mark_of, marked, merge, shown
 from gfscore.workflow.entries import CHECKPOINTS
-from gfscore.workflow.plan import zoo_models
+from gfscore.workflow.plan import model_entries, zoo_models
 from gfscore.workflow.remedies import KIND
 from gfscore.workflow.resolution import Draft
 
@@ -43,38 +43,33 @@ def resolve_datasets(draft: Draft) -> None:
 
     datasets = draft.config["datasets"]
     for name, entry in draft.entries("datasets"):
-        explicit = _dataset(draft, name, entry, zoos)
-        if explicit is not None:
-            datasets[name] = explicit
+        key_path = ("datasets", name)
+        source = draft.choose("source", entry, dataset_sources(), key_path)
+        if source is None:
+            continue
+        settings = draft.parsed(source.settings, {**entry, "source": source.name}, key_path)
+        if settings is None:
+            continue
+
+        explicit = settings.explicit()
+        if explicit["classes"] is None:
+            explicit["classes"] = source.class_names(settings)
+        if explicit["attributes"] is not None:
+            path_of_attributes = (*key_path, "attributes")
+            draft.require_mapping(*path_of_attributes)
+            written = draft.written["datasets"][name]["attributes"]
+            explicit["attributes"] = draft.explicit("source", written, attribute_sources(), path_of_attributes)
+        if "models_of" not in settings.model_fields_set:
+            explicit["models_of"] = name if name in zoos else None
+        elif explicit["models_of"] not in (None, *zoos):
+            draft.add_mistake(unknown_name("zoo", explicit["models_of"], zoos), *key_path, "models_of")
+            continue
+        datasets[name] = explicit
+
     for explicit in datasets.values():
         if explicit["source"] == "generated" and explicit["classes"] is None:
             # A generator has the classes of the dataset that it is fitted on.
             explicit["classes"] = datasets.get(explicit["fitted_on"], {}).get("classes")
-
-
-def _dataset(draft: Draft, name: str, entry: Marked, zoos: list[str]) -> PlainSettings | None:
-    key_path = ("datasets", name)
-    source = draft.choose("source", entry, dataset_sources(), key_path)
-    if source is None:
-        return None
-    settings = draft.parsed(source.settings, {**entry, "source": source.name}, key_path)
-    if settings is None:
-        return None
-
-    explicit = settings.explicit()
-    if explicit["classes"] is None:
-        explicit["classes"] = source.class_names(settings)
-    if explicit["attributes"] is not None:
-        path_of_attributes = (*key_path, "attributes")
-        draft.require_mapping(*path_of_attributes)
-        written = draft.written["datasets"][name]["attributes"]
-        explicit["attributes"] = draft.explicit("source", written, attribute_sources(), path_of_attributes)
-    if "models_of" not in settings.model_fields_set:
-        explicit["models_of"] = name if name in zoos else None
-    elif explicit["models_of"] not in (None, *zoos):
-        draft.add_mistake(unknown_name("zoo", explicit["models_of"], zoos), *key_path, "models_of")
-        return None
-    return explicit
 
 
 # ---- models ----
@@ -180,44 +175,40 @@ def _model(draft: Draft, entry: Marked, zoo: str, threat: str, name: str) -> Pla
 
 def require_adjustable(draft: Draft) -> None:
     """Add mistakes in the models with offsets: all other entries must be resolved."""
-    for zoo, threats in draft.config["models"].items():
-        for threat, entries in threats.items():
-            for name, entry in entries.items():
-                # None has mistakes of its own.
-                if entry is not None and entry["source"] == adjusted.SOURCE.name:
-                    _require_adjustable(draft, entry, zoo, ("models", zoo, threat, name))
+    for zoo, threat, name, entry in model_entries(draft.config["models"]):
+        # None has mistakes of its own.
+        if entry is None or entry["source"] != adjusted.SOURCE.name:
+            continue
+        key_path = ("models", zoo, threat, name)
+        original_threat, _, original = entry["of"].partition("/")
+        names = zoo_models(draft.config["models"], zoo, original_threat)
+        if original not in names:
+            draft.add_mistake(unknown_name(f"model of {zoo}/{original_threat}", original, names), *key_path, "of")
+        else:
+            reason = no_gradients(draft, f"{zoo}/{original_threat}/{original}")
+            if reason:
+                draft.add_mistake(f"{entry['of']}: {reason}", *key_path, "of")
 
+        datasets = draft.config["datasets"]
+        dataset = datasets.get(entry["choose_on"])
+        if dataset is None:
+            draft.add_mistake(unknown_name("dataset", entry["choose_on"], datasets), *key_path, "choose_on")
+        elif dataset["models_of"] != zoo:
+            message = f"{entry['choose_on']!r} has models_of: {dataset['models_of']}; name data with models_of: {zoo}"
+            draft.add_mistake(message, *key_path, "choose_on")
+        else:
+            message = wrong_weights(entry["class_weights"], dataset["classes"])
+            if message:
+                draft.add_mistake(message, *key_path, "class_weights")
 
-def _require_adjustable(draft: Draft, entry: PlainSettings, zoo: str, key_path: KeyPath) -> None:
-    threat, _, name = entry["of"].partition("/")
-    names = zoo_models(draft.config["models"], zoo, threat)
-    if name not in names:
-        draft.add_mistake(unknown_name(f"model of {zoo}/{threat}", name, names), *key_path, "of")
-    else:
-        reason = no_gradients(draft, f"{zoo}/{threat}/{name}")
-        if reason:
-            draft.add_mistake(f"{entry['of']}: {reason}", *key_path, "of")
-
-    datasets = draft.config["datasets"]
-    dataset = datasets.get(entry["choose_on"])
-    if dataset is None:
-        draft.add_mistake(unknown_name("dataset", entry["choose_on"], datasets), *key_path, "choose_on")
-    elif dataset["models_of"] != zoo:
-        message = f"{entry['choose_on']!r} has models_of: {dataset['models_of']}; name data with models_of: {zoo}"
-        draft.add_mistake(message, *key_path, "choose_on")
-    else:
-        message = wrong_weights(entry["class_weights"], dataset["classes"])
-        if message:
-            draft.add_mistake(message, *key_path, "class_weights")
-
-    if entry["measure"] not in draft.config["measures"]:
-        mark = mark_of(draft.written, (*key_path, "measure"))
-        assert mark is not None  # somebody wrote the entry
-        add_named_measure(draft, entry["measure"], (*key_path, "measure"), mark)
-    measure = draft.config["measures"].get(entry["measure"])
-    if measure is not None and measure["kind"] != KIND:
-        message = f"{entry['measure']!r} is of kind {measure['kind']}; offsets are chosen under one of kind {KIND}"
-        draft.add_mistake(message, *key_path, "measure")
+        if entry["measure"] not in draft.config["measures"]:
+            mark = mark_of(draft.written, (*key_path, "measure"))
+            assert mark is not None  # somebody wrote the entry
+            add_named_measure(draft, entry["measure"], (*key_path, "measure"), mark)
+        measure = draft.config["measures"].get(entry["measure"])
+        if measure is not None and measure["kind"] != KIND:
+            message = f"{entry['measure']!r} is of kind {measure['kind']}; offsets are chosen under one of kind {KIND}"
+            draft.add_mistake(message, *key_path, "measure")
 
 
 def model_entry(draft: Draft, model: str) -> PlainSettings:
