@@ -144,6 +144,7 @@ def test_pixels_and_arrays_are_as_the_user_says(saved):
         ({"x": PIXELS * 1.0, "y": LABELS}, {"value_range": "1"}, r"outside 0\.\.1.*--value-range"),
         ({"x": PIXELS, "y": np.eye(3)[LABELS] * 0.9}, {}, r"y: shape \(6, 3\), and row 0 is not a single 1"),
         ({"x": PIXELS[:, :2], "y": LABELS}, {}, r"x: shape \(6, 2, 9, 8\), of which no axis"),
+        ({"x": PIXELS.reshape(6, -1), "y": LABELS}, {"arrays": "x,y"}, r"x: shape \(6, 216\), of which no axis"),
         ({"x": PIXELS[:, :, :, :3], "y": LABELS}, {}, r"x: shape \(6, 3, 9, 3\), of which two axes"),
         ({"x": PIXELS, "y": LABELS + 1}, {}, r"no sample of class '0'.*subtract 1"),
         ({"x": PIXELS, "y": LABELS}, {"image_folder": "images"}, r"--image-folder images: .*no use"),

@@ -86,7 +86,14 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
         settings["label"] = label.name
     if scale != (255 if x.dtype == np.uint8 else 1):
         settings["value_range"] = scale
-    _require_image_shape(x, where)
+
+    axes = [axis for axis in (1, 3) if x.ndim == 4 and x.shape[axis] in (1, 3)]
+    if x.ndim != 3 and len(axes) != 1:
+        fault = "two axes may be the channels" if axes else "no axis has 1 or 3 channels"
+        raise InputError(
+            f"{where}: shape {x.shape}, of which {fault}; save grey images as (N, H, W), colour ones as (N, H, W, 3) "
+            "or (N, 3, H, W), or as PNG files in class folders"
+        )
     return settings, f"arrays {image.name} and {label.name}{words}, {range_words}"
 
 
@@ -103,10 +110,25 @@ def _named_pair(option: str, declared: Sequence[DeclaredArray], path: Path) -> P
 
 
 def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, str]:
-    # Images with their labels, and other data of the file in words: by their names, else by their shapes alone.
-    candidates = _candidates(declared)
-    pairs, words = _pairs_by_name(candidates)
-    if not pairs:
+    # Images with their labels, and in words how they were told from other arrays: by their names, those of the test set
+    # where there are several splits, else by their shapes alone.
+    candidates = []
+    for image in filter(_holds_images, declared):
+        for label in declared:
+            if len(label.shape) in (1, 2) and label.shape[0] == image.shape[0]:
+                candidates.append(Pair(image, label))
+
+    by_split: dict[str, list[Pair]] = {}
+    for pair in candidates:
+        image_word, split = _word_and_split(pair.image.name)
+        label_word, label_split = _word_and_split(pair.label.name)
+        if image_word in IMAGE_NAMES and label_word in LABEL_NAMES and split == label_split:
+            by_split.setdefault(split, []).append(pair)
+    pairs, words = list(chain.from_iterable(by_split.values())), ""
+    if "test" in by_split and len(by_split) > 1:
+        names = [split or "unnamed" for split in sorted(by_split) if split != "test"]
+        pairs, words = by_split["test"], f", the test set beside {' and '.join(names)} data"
+    elif not pairs:
         pairs = [pair for pair in candidates if not _holds_images(pair.label)]
         words = ", by their shapes"
     if len(pairs) == 1:
@@ -128,40 +150,6 @@ def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, 
     )
 
 
-def _candidates(declared: Sequence[DeclaredArray]) -> list[Pair]:
-    # Arrays of images, each with every array that may be its labels.
-    pairs = []
-    for image in declared:
-        if not _holds_images(image):
-            continue
-        for label in declared:
-            if _one_label_each(image, label):
-                pairs.append(Pair(image, label))
-    return pairs
-
-
-def _pairs_by_name(candidates: Sequence[Pair]) -> tuple[list[Pair], str]:
-    # Those of the test set where there are several splits.
-    by_split: dict[str, list[Pair]] = {}
-    for pair in candidates:
-        split = _split_of(pair)
-        if split is not None:
-            by_split.setdefault(split, []).append(pair)
-    if "test" in by_split and len(by_split) > 1:
-        names = [split or "unnamed" for split in sorted(by_split) if split != "test"]
-        return by_split["test"], f", the test set beside {' and '.join(names)} data"
-    return list(chain.from_iterable(by_split.values())), ""
-
-
-def _split_of(pair: Pair) -> str | None:
-    # Split that two arrays are of by their names, empty where these name none; None for other names.
-    image_word, image_split = _word_and_split(pair.image.name)
-    label_word, label_split = _word_and_split(pair.label.name)
-    if image_word in IMAGE_NAMES and label_word in LABEL_NAMES and image_split == label_split:
-        return image_split
-    return None
-
-
 def _word_and_split(name: str) -> tuple[str, str]:
     # Name of an array without the word for its split, and the split: x_test is x of test, trainX x of train.
     words = re.split(r"[\W_]+", name.casefold())
@@ -179,12 +167,6 @@ def _word_and_split(name: str) -> tuple[str, str]:
 
 def _holds_images(array: DeclaredArray) -> bool:
     return len(array.shape) in (3, 4) and array.dtype.kind in "fiu"
-
-
-def _one_label_each(image: DeclaredArray, label: DeclaredArray) -> bool:
-    rows = image.shape[0]
-    is_column = label.shape in ((rows,), (rows, 1))
-    return is_column or (len(label.shape) == 2 and label.shape[0] == rows)
 
 
 def _range(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
@@ -214,16 +196,3 @@ def _range(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
         f"{where}: pixels from {spread}, which are normalised, or no pixels; save them before the normalisation, from "
         "0 to 1 or 0 to 255 (what the network needs is found, or told by --preprocessing)"
     )
-
-
-def _require_image_shape(x: NDArray[np.generic], where: str) -> None:
-    # Arrays (N, ...) of which no axis, or more than one, may be that of the channels, are refused.
-    if x.ndim == 3:
-        return
-    axes = [axis for axis in (1, 3) if x.shape[axis] in (1, 3)]
-    if len(axes) != 1:
-        fault = "two axes may be the channels" if axes else "no axis has 1 or 3 channels"
-        raise InputError(
-            f"{where}: shape {x.shape}, of which {fault}; save grey images as (N, H, W), colour ones as (N, H, W, 3) "
-            "or (N, 3, H, W), or as PNG files in class folders"
-        )

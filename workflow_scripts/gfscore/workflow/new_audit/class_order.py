@@ -96,18 +96,15 @@ def _position_words(labels: Sequence[str] | None, classes: Sequence[str], output
     # Why the outputs are in the order of the classes; empty where they have names.
     if option == POSITION:
         return "by position, as asked"
-    if option or labels is not None or _are_of_imagenet(classes, outputs):
+    if option or labels is not None:
         return ""
+    if outputs == len(imagenet_names()):
+        spellings: set[str] = set()
+        for wnid in imagenet_names():
+            spellings.update(_spellings(wnid))
+        if all(spellings.intersection(_spellings(name)) for name in classes):
+            return ""
     return "by position: the model names none"
-
-
-def _are_of_imagenet(classes: Sequence[str], outputs: int) -> bool:
-    if outputs != len(imagenet_names()):
-        return False
-    spellings: set[str] = set()
-    for wnid in imagenet_names():
-        spellings.update(_spellings(wnid))
-    return all(spellings.intersection(_spellings(name)) for name in classes)
 
 
 def _readings(labels: Sequence[str] | None, option: str | None) -> list[OutputNames]:
@@ -176,16 +173,6 @@ class _NamedOutputs:
 
     def output_of(self, name: str) -> int | None:
         # Output of this class, None where none has its name; InputError where several have it.
-        outputs = self._outputs_of(name)
-        if len(outputs) > 1:
-            first, second = outputs[:2]
-            raise InputError(
-                f"{self.where}: class {name!r} of the data may be output {first} ({self.labels[first]!r}) or "
-                f"{second} ({self.labels[second]!r}); give each output a name of its own by --labels (make: LABELS=)"
-            )
-        return outputs[0] if outputs else None
-
-    def _outputs_of(self, name: str) -> list[int]:
         wnid = _wnid_of(name)
         outputs: list[int] = []
         if wnid:
@@ -197,12 +184,19 @@ class _NamedOutputs:
             for spelling in _spellings(name):
                 indices.update(self.by_any_name.get(spelling, []))
             outputs = sorted(indices)
+
         if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
             # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
             position = list(imagenet_names()).index(wnid)
             if position in outputs:
-                return [position]
-        return outputs
+                return position
+        if len(outputs) > 1:
+            first, second = outputs[:2]
+            raise InputError(
+                f"{self.where}: class {name!r} of the data may be output {first} ({self.labels[first]!r}) or "
+                f"{second} ({self.labels[second]!r}); give each output a name of its own by --labels (make: LABELS=)"
+            )
+        return outputs[0] if outputs else None
 
 
 def _wnid_of(name: str) -> str:

@@ -149,22 +149,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={path}'])}")
         return 0
+
     status = run_workflow(["--configfile", str(path)], cores=arguments.cores)
-    if status == 0:
-        _print_what_may_help(path, arguments)
-    return status
-
-
-def _print_what_may_help(path: Path, arguments: argparse.Namespace) -> None:
+    if status:
+        return status
     # After FAIL, the command that looks for a remedy, where the audit has attacks and no remedy yet.
     from gfscore.audit.verdicts.verdict import read_verdict
 
     sections = read_file(path)
     for name in audit_file.attacked_audits(sections):
-        if "remedy" in sections["audits"][name]:
-            continue
-        if read_verdict(f"results/audits/{name}/verdict.json").verdict == "FAIL":
+        has_remedy = "remedy" in sections["audits"][name]
+        if not has_remedy and read_verdict(f"results/audits/{name}/verdict.json").verdict == "FAIL":
             print(f"\nWhat would help? .venv/bin/{' '.join(typed_command(arguments, name='adjust'))}")
+    return status
 
 
 def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
@@ -326,40 +323,33 @@ def _write(inspection: Inspection, command: str, *, force: bool) -> Path:
             "that their names hold letters, digits and . _ + - alone"
         )
     if path.is_file() and not force:
-        _require_no_change(path, text)
-    for target, file in inspection.copies.items():
-        _copy(Path(file), Path(target), force=force)
+        old = path.read_text(encoding="utf-8", errors="replace")
+        if _without_comments(old) != _without_comments(text):
+            before, after = old.splitlines(), text.splitlines()
+            lines = difflib.unified_diff(before, after, str(path), "as it would be", lineterm="", n=0)
+            print(harmless("\n".join(lines)))
+            raise InputError(
+                f"{path}: stands already, and would change as shown; make audit CONFIG={shell_word(str(path))} runs it "
+                "as it stands, gfscore audit --force (make: FORCE=1) replaces it, and --name gives another name"
+            )
+
+    for new_path, file in inspection.copies.items():
+        target = Path(new_path)
+        content = Path(file).read_bytes()
+        if target.is_file() and target.read_bytes() == content:
+            continue
+        if target.is_file() and not force:
+            raise InputError(
+                f"{target}: another file of this name stands there; rename {file}, or add --force (make: FORCE=1)"
+            )
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, target)
+        print(f"{printable(target)}: copied from {printable(file)}, which may be edited without effect from now on")
     FOLDER.mkdir(exist_ok=True)
     write_text(path, text)
     print(f"{printable(path)}: written; edit it to change what is measured and judged", flush=True)
     return path
 
 
-def _require_no_change(path: Path, text: str) -> None:
-    # But for comments; the differences are printed.
-    old = path.read_text(encoding="utf-8", errors="replace")
-    if _without_comments(old) == _without_comments(text):
-        return
-    lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), "as it would be", lineterm="", n=0)
-    print(harmless("\n".join(lines)))
-    raise InputError(
-        f"{path}: stands already, and would change as shown; make audit CONFIG={shell_word(str(path))} runs it as it "
-        "stands, gfscore audit --force (make: FORCE=1) replaces it, and --name gives another name"
-    )
-
-
 def _without_comments(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.strip().startswith("#")]
-
-
-def _copy(file: Path, target: Path, *, force: bool) -> None:
-    content = file.read_bytes()
-    same = target.is_file() and target.read_bytes() == content
-    if target.is_file() and not same and not force:
-        raise InputError(
-            f"{target}: another file of this name stands there; rename {file}, or add --force (make: FORCE=1)"
-        )
-    target.parent.mkdir(exist_ok=True)
-    if not same:
-        shutil.copyfile(file, target)
-        print(f"{printable(target)}: copied from {printable(file)}, which may be edited without effect from now on")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +131,7 @@ def find_data(file: str, request: Request) -> NewData:
 
 
 def labels_of(file: str, classes: Sequence[str]) -> NewData:
-    """Labels without images in a file, which may be that of the logits, of classes of these names."""
+    """Data of labels without images, from a file that may hold the logits too; `classes` names all classes."""
     entry = {"source": "labels", "path": file, "classes": list(classes)}
     return _open(entry, "labels without images", file)
 
@@ -274,67 +274,31 @@ def _entry_of(path: Path, request: Request) -> tuple[PlainSettings, str]:
     raise InputError(f"{path}: no kind of data; data are {KINDS}")
 
 
-@dataclass
-class _FolderContents:
-    """What a folder of data holds, sorted by name.
-
-    Parameters
-    ----------
-    names : set of str
-        All names, but those that programs leave behind.
-    tables, arrays, shards, folders : list of Path
-        CSV files, .npy files, Parquet files, and folders.
-    """
-
-    names: set[str] = field(default_factory=set)
-    tables: list[Path] = field(default_factory=list)
-    arrays: list[Path] = field(default_factory=list)
-    shards: list[Path] = field(default_factory=list)
-    folders: list[Path] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, folder: Path) -> _FolderContents:
-        contents = cls()
-        for entry in sorted(folder.iterdir()):
-            if left_behind(entry.name):
-                continue
-            contents.names.add(entry.name)
-            if entry.suffix in TABLE_ENDINGS:
-                contents.tables.append(entry)
-            elif entry.suffix == ".npy":
-                contents.arrays.append(entry)
-            elif entry.suffix == ".parquet":
-                contents.shards.append(entry)
-            if entry.is_dir():
-                contents.folders.append(entry)
-        return contents
-
-    @property
-    def has_images(self) -> bool:
-        """Whether images lie in the folder itself."""
-        return any(map(is_image, self.names))
-
-
 def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
-    contents = _FolderContents.of(path)
+    entries = [entry for entry in sorted(path.iterdir()) if not left_behind(entry.name)]
+    names = {entry.name for entry in entries}
     for variant, files in CIFAR_FILES.items():
-        if contents.names & files:
+        if names & files:
             return {"source": "cifar", "path": str(path), "variant": variant}, f"{variant}, its test images"
 
-    tables, folders = contents.tables, contents.folders
-    if contents.shards:
-        return _parquet(path, contents.shards[0])
-    if contents.arrays and not folders and not contents.has_images:
+    folders = [entry for entry in entries if entry.is_dir()]
+    tables = [entry for entry in entries if entry.suffix in TABLE_ENDINGS]
+    arrays = [entry for entry in entries if entry.suffix == ".npy"]
+    shards = [entry for entry in entries if entry.suffix == ".parquet"]
+    has_images = any(map(is_image, names))
+    if shards:
+        return _parquet(path, shards[0])
+    if arrays and not folders and not has_images:
         return array_settings(path, arrays=request.arrays, value_range=request.value_range)
     if len(tables) > 1:
         raise InputError(
             f"{path}: holds {len(tables)} CSV files ({few([table.name for table in tables])}); give the one with labels"
         )
     if tables:
-        listed = _listed_in(tables[0], folders, request, beside_images=contents.has_images)
+        listed = _listed_in(tables[0], folders, request, beside_images=has_images)
         if listed:
             return listed
-    return _class_folders(path, folders, alone=len(contents.names) == 1)
+    return _class_folders(path, folders, alone=len(entries) == 1)
 
 
 def _class_folders(path: Path, folders: Sequence[Path], *, alone: bool) -> tuple[PlainSettings, str]:

@@ -137,12 +137,16 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
 def _in_size(
     data: NewData, rows: NDArray[np.int64], models: Sequence[NewModel], request: Request
 ) -> tuple[NewData, NDArray[np.int64]]:
+    sides = {model.input.shape[1:] for model in models if model.input.shape}
+    if len(sides) > 1:
+        names = [f"{width}x{height}" for height, width in sorted(sides)]
+        raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
+
     _, height, width = data.images.image_shape
-    model_size = _size_of(models)
     if request.size:
         size = (request.size, request.size)
-    elif model_size is not None:
-        size = model_size
+    elif sides:
+        (size,) = sides
     elif data.uniform:
         size = (height, width)
     else:
@@ -160,18 +164,6 @@ def _in_size(
                 resize = model.input.resize
                 break
     return resized(data, resize), rows
-
-
-def _size_of(models: Sequence[NewModel]) -> tuple[int, int] | None:
-    # Height and width of the images that the models take; None where no model states them.
-    sides = set()
-    for model in models:
-        if model.input.shape:
-            sides.add(model.input.shape[1:])
-    if len(sides) > 1:
-        names = [f"{width}x{height}" for height, width in sorted(sides)]
-        raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
-    return next(iter(sides), None)
 
 
 def _data_words(data: NewData, counts: Sequence[int]) -> str:
@@ -338,7 +330,19 @@ def main(reply: Path) -> None:
     request = Request.of_text(sys.stdin.read())
     # Records of digests and copied architectures belong to the audit, and it does not exist yet.
     with tempfile.TemporaryDirectory() as folder:
-        os.environ[FOLDER_VARIABLE] = _architectures(request, Path(folder))
+        # The file of --architecture stands beside those of the project, as it will after the copy.
+        package = Path(folder, PACKAGE)
+        package.mkdir()
+        for file in Path(PACKAGE).glob("*.py"):
+            (package / file.name).symlink_to(file.resolve())
+        library, _, _ = (request.architecture or "").rpartition(":")
+        file = Path(library)
+        if library.endswith(".py") and file.is_file():
+            target = package / f"{module_name(file)}.py"
+            target.unlink(missing_ok=True)
+            target.write_bytes(file.read_bytes())
+        os.environ[FOLDER_VARIABLE] = str(package)
+
         warnings.simplefilter("ignore")
         try:
             values = asdict(inspect(request, lambda line: print(line, flush=True)))
@@ -359,21 +363,6 @@ def words_of(error: BaseException, request: Request) -> str:
         f"{files}: one of these cannot be audited ({type(error).__name__}: {first_line(error)}); write it again by "
         "another tool, or describe it by hand (docs/add-a-model.md, docs/add-a-dataset.md)"
     )
-
-
-def _architectures(request: Request, folder: Path) -> str:
-    # Folder in which the file of --architecture stands beside those of the project, as it will after the copy.
-    package = folder / PACKAGE
-    package.mkdir()
-    for file in Path(PACKAGE).glob("*.py"):
-        (package / file.name).symlink_to(file.resolve())
-    library, _, _ = (request.architecture or "").rpartition(":")
-    file = Path(library)
-    if library.endswith(".py") and file.is_file():
-        target = package / f"{module_name(file)}.py"
-        target.unlink(missing_ok=True)
-        target.write_bytes(file.read_bytes())
-    return str(package)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,15 @@ def find_logits(path: Path) -> list[NewModel]:
         .npz, .npy, .csv, .csv.gz or .parquet.
     """
     entry = {"source": "logits", "path": str(path)}
-    members = _members(path)
+    # Arrays or list columns of logits; none where each column is a class.
+    members: list[str] = []
+    if path.suffix == ".npz":
+        with _archive(path) as file:
+            arrays = [name for name in file.files if name not in OTHER_COLUMNS]
+            members = [name for name in arrays if len(declared_array(file, name)[0]) == 2]
+    elif path.suffix == ".parquet":
+        members = [field.name for field in _schema(path) if is_list(field.type)]
+
     if len(members) > 1:
         words = f"logits, one of {len(members)} models in {path.name}"
         return [NewModel(name_from(member), {**entry, "member": member}, words) for member in members]
@@ -110,7 +118,10 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
     classes = f"{len(data.classes)} classes ({few(list(data.classes))})"
     lines.append(f"labels    {data.words}, {len(labels):,} samples, {classes}")
     lines += audit_file.lines_without_attacks("what attacks leave, logits cannot tell")
-    name = request.name or _name_of(models)
+    # Of several files, the name of their folder.
+    paths = list(dict.fromkeys(Path(model.path) for model in models))
+    name_source = paths[0].name.split(".")[0] if len(paths) == 1 else paths[0].resolve().parent.name
+    name = request.name or name_from(name_source)
     audit = audit_file.NewAudit(name=name, data=data.entry, models=entries, measures={}, norm=request.norm)
     return audit.inspection(lines)
 
@@ -129,14 +140,6 @@ def _require_logits_alone(models: Sequence[NewModel], request: Request) -> None:
                 f"--{option.replace('_', '-')}: logits have no use for it; leave it out, and order rows and columns as "
                 "the labels"
             )
-
-
-def _name_of(models: Sequence[NewModel]) -> str:
-    # Of several files, that of their folder.
-    paths = list(dict.fromkeys(Path(model.path) for model in models))
-    if len(paths) == 1:
-        return name_from(paths[0].name.split(".")[0])
-    return name_from(paths[0].resolve().parent.name)
 
 
 def _as_logits(model: NewModel, values: NDArray[Any], request: Request) -> tuple[NDArray[Any], Mapping[str, Any], str]:
@@ -238,19 +241,6 @@ def _columns(path: Path) -> list[str]:
             return next(csv.reader([file.readline(1 << 20)]), [])
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read as CSV ({error}); write it again as UTF-8") from error
-
-
-def _members(path: Path) -> list[str]:
-    # Arrays or list columns of logits in a file; none where each column is a class.
-    members = []
-    if path.suffix == ".npz":
-        with _archive(path) as file:
-            for name in file.files:
-                if name not in OTHER_COLUMNS and len(declared_array(file, name)[0]) == 2:
-                    members.append(name)
-    elif path.suffix == ".parquet":
-        members = [field.name for field in _schema(path) if is_list(field.type)]
-    return members
 
 
 def _holds_images(path: Path) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -22,6 +22,7 @@ from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.logit_files import find_logits
 from gfscore.workflow.new_audit.new_model import (
@@ -37,13 +38,8 @@ from gfscore.workflow.new_audit.new_model import (
 from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
 from gfscore.workflow.new_audit.request import Request, module_name, name_from
 
-if TYPE_CHECKING:
-    import onnx
-
 PROGRAMS = (".pt2", ".torchscript")
 ENDINGS = (*CHECKPOINTS, *PROGRAMS, ".onnx")
-HUB = "config.json"
-WEIGHTS = "model.safetensors"
 FORMS = "timm:NAME, torchvision:NAME, or FILE.py:FUNCTION"
 
 
@@ -80,7 +76,7 @@ def find_models(request: Request) -> list[NewModel]:
 def _expanded(name: str) -> Iterator[str]:
     # The models of a folder, or the name itself.
     path = Path(name)
-    if not path.is_dir() or (path / HUB).is_file():
+    if not path.is_dir() or (path / CONFIGURATION).is_file():
         yield name
         return
     # Weights of an ONNX file may have any name, also one that other models have.
@@ -92,12 +88,12 @@ def _expanded(name: str) -> Iterator[str]:
     for entry in path.iterdir():
         if entry.name.endswith((*ENDINGS, ".npz")) and entry not in weights:
             files.append(str(entry))
-        if (entry / HUB).is_file():
+        if (entry / CONFIGURATION).is_file():
             hubs.append(str(entry))
     if not files and not hubs:
         raise InputError(
-            f"{path}: a folder without models; a model is a file ({' '.join(ENDINGS)}), a folder with {HUB}, or a file "
-            f"of logits ({' '.join(FORMATS)})"
+            f"{path}: a folder without models; a model is a file ({' '.join(ENDINGS)}), a folder with {CONFIGURATION}, "
+            f"or a file of logits ({' '.join(FORMATS)})"
         )
     yield from sorted(files)
     yield from sorted(hubs)
@@ -127,7 +123,7 @@ def _models_of(name: str, request: Request) -> list[NewModel]:
 
 
 def _onnx(path: Path) -> NewModel:
-    # Draws in onnx, which few models need.
+    # Imported late: few models need onnx.
     from gfscore.networks.onnx_content import inputs_of, read_model
 
     model = read_model(path)
@@ -135,28 +131,26 @@ def _onnx(path: Path) -> NewModel:
     words = "ONNX graph"
     if model.data:
         words += f", weights in {few(sorted(model.data))}"
+
+    # Shape (C, H, W) of the images, where the graph states it: a side that is not stated is 0.
+    shape = None
+    inputs = inputs_of(graph)
+    sizes = []
+    if len(inputs) == 1:
+        sizes = [int(dimension.dim_value) for dimension in inputs[0].type.tensor_type.shape.dim][1:]
+    if len(sizes) == 3 and 0 not in sizes:
+        first, second, third = sizes
+        channels_last = first not in (1, 3) and third in (1, 3)
+        shape = (third, first, second) if channels_last else (first, second, third)
+
     metadata = {entry.key: entry.value for entry in graph.metadata_props}
     return NewModel(
         name=name_from(path.stem),
         entry={"source": "onnx", "path": str(path)},
         words=words,
-        input=StatedInput(_input_shape(inputs_of(graph)), pixels_of_graph(graph)),
+        input=StatedInput(shape, pixels_of_graph(graph)),
         labels=names_in_metadata(metadata),
     )
-
-
-def _input_shape(inputs: Sequence[onnx.ValueInfoProto]) -> tuple[int, int, int] | None:
-    # Shape (C, H, W) of the images that a graph takes; None where it does not state it.
-    if len(inputs) != 1:
-        return None
-    sizes = [int(dimension.dim_value) for dimension in inputs[0].type.tensor_type.shape.dim][1:]
-    # A side that is not stated is 0.
-    if len(sizes) != 3 or 0 in sizes:
-        return None
-    first, second, third = sizes
-    if first not in (1, 3) and third in (1, 3):
-        return third, first, second
-    return first, second, third
 
 
 def _program(path: Path, request: Request) -> NewModel:
@@ -173,7 +167,7 @@ def _program(path: Path, request: Request) -> NewModel:
 def _weights(path: Path, request: Request) -> NewModel:
     name = name_from(path.stem)
     if request.architecture is None:
-        if path.name == WEIGHTS and path.with_name(HUB).is_file():
+        if path.name == WEIGHTS and path.with_name(CONFIGURATION).is_file():
             return _hub(path.parent)
         raise InputError(
             f"{path}: holds weights, not the network that they belong to; add --architecture (make: ARCHITECTURE=), "
@@ -181,8 +175,15 @@ def _weights(path: Path, request: Request) -> NewModel:
         )
     library, _, network = request.architecture.rpartition(":")
     if library == "timm":
+        import_torchvision()
+        import timm
+
+        pretrained: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
+        stated = StatedInput()
+        if pretrained:
+            stated = input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
         entry = {"path": str(path), "source": "timm", "architecture": network}
-        return NewModel(name=name, entry=entry, words=f"timm's {network}", input=_input_stated_by_timm(network))
+        return NewModel(name=name, entry=entry, words=f"timm's {network}", input=stated)
     if library == "torchvision":
         entry = {"path": str(path), "source": "torch", "architecture": f"torchvision.models:{network}"}
         return NewModel(name=name, entry=entry, words=f"torchvision's {network}")
@@ -200,21 +201,13 @@ def _weights(path: Path, request: Request) -> NewModel:
     return NewModel(name=name, entry=entry, words=f"{network} in {file}", copies=copies)
 
 
-def _input_stated_by_timm(network: str) -> StatedInput:
-    import_torchvision()
-    import timm
-
-    pretrained: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
-    if not pretrained:
-        return StatedInput()
-    return input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
-
-
 def _hub(folder: Path) -> NewModel:
-    config = read_json_file(folder / HUB)
+    config = read_json_file(folder / CONFIGURATION)
     path = folder / WEIGHTS
     if not path.is_file():
-        raise InputError(f"{folder}: has {HUB} but no {WEIGHTS}; save the model with safetensors, in one file")
+        raise InputError(
+            f"{folder}: has {CONFIGURATION} but no {WEIGHTS}; save the model with safetensors, in one file"
+        )
     name = name_from(folder.resolve().name)
     architecture = config.get("architecture")
     pretrained = config.get("pretrained_cfg")
@@ -223,19 +216,19 @@ def _hub(folder: Path) -> NewModel:
             name=name,
             entry={"source": "timm", "path": str(path), "architecture": architecture},
             words=f"timm's {architecture}",
-            input=input_of_timm(pretrained, f"pretrained_cfg in {HUB}"),
+            input=input_of_timm(pretrained, f"pretrained_cfg in {CONFIGURATION}"),
             labels=config.get("label_names") or pretrained.get("label_names"),
         )
     if "model_type" not in config:
         raise InputError(
-            f"{folder / HUB}: names neither timm's architecture nor transformers' model_type; save it again"
+            f"{folder / CONFIGURATION}: names neither timm's architecture nor transformers' model_type; save it again"
         )
     return NewModel(
         name=name,
         entry={"source": "transformers", "path": str(path)},
         words=f"transformers' {config['model_type']}",
         input=input_of_transformers(folder / "preprocessor_config.json"),
-        labels=_transformers_labels(config, folder / HUB),
+        labels=_transformers_labels(config, folder / CONFIGURATION),
     )
 
 
@@ -313,33 +306,30 @@ def _of_torchvision(name: str) -> NewModel:
     models = import_torchvision().models
     for weights in models.get_model_weights(name):
         path = _downloaded(weights.url)
-        if path is not None:
-            return _with_weights(name, weights, path)
+        if path is None:
+            continue
+        transforms = weights.transforms()
+        size = transforms.crop_size[0]
+        labels = weights.meta["categories"]
+        return NewModel(
+            name=name,
+            entry={
+                "source": "torch",
+                "path": path,
+                "architecture": f"torchvision.models:{name}",
+                "arguments": {"num_classes": len(labels)},
+            },
+            words=f"torchvision's {name}, weights {weights}",
+            input=StatedInput(
+                shape=(3, size, size),
+                pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
+                resize=Resize("center_crop", size, transforms.resize_size[0]),
+            ),
+            labels=labels,
+        )
     raise InputError(
         f'{name}: its weights are not on this machine; with a network: .venv/bin/python -c "import torchvision; '
         f"torchvision.models.get_model('{name}', weights='DEFAULT')\""
-    )
-
-
-def _with_weights(name: str, weights: Any, path: str) -> NewModel:
-    transforms = weights.transforms()
-    size = transforms.crop_size[0]
-    labels = weights.meta["categories"]
-    return NewModel(
-        name=name,
-        entry={
-            "source": "torch",
-            "path": path,
-            "architecture": f"torchvision.models:{name}",
-            "arguments": {"num_classes": len(labels)},
-        },
-        words=f"torchvision's {name}, weights {weights}",
-        input=StatedInput(
-            shape=(3, size, size),
-            pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
-            resize=Resize("center_crop", size, transforms.resize_size[0]),
-        ),
-        labels=labels,
     )
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.core.settings import WHITE
 from gfscore.networks.model_source import Settings
 from gfscore.networks.onnx_graphs import constant_of, input_type
-from gfscore.workflow.new_audit.preprocessing import WHITE, Numbers, Preprocessing
+from gfscore.workflow.new_audit.preprocessing import Numbers, Preprocessing
 
 if TYPE_CHECKING:
     import onnx
@@ -199,8 +200,8 @@ def input_of_transformers(path: Path) -> StatedInput:
 
 
 def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
-    known = "bicubic" if interpolation == "bicubic" else "bilinear"
-    return Resize("center_crop", size, max(resize, size), known)
+    method = "bicubic" if interpolation == "bicubic" else "bilinear"
+    return Resize("center_crop", size, max(resize, size), method)
 
 
 def _square_side(size: object) -> int | None:
@@ -221,7 +222,18 @@ def _square_side(size: object) -> int | None:
 
 def pixels_of_graph(model: onnx.ModelProto) -> StatedPixels | None:
     """Preprocessing that the first operators of an ONNX graph leave to do, None where they normalise nothing."""
-    constants = _constants(model)
+    # onnx is imported by graphs alone.
+    from onnx import numpy_helper
+
+    constants = {}
+    for tensor in model.graph.initializer:
+        if len(tensor.dims) < 5:
+            constants[tensor.name] = numpy_helper.to_array(tensor)
+    for node in model.graph.node:
+        constant = constant_of(node)
+        if constant is not None:
+            constants[node.output[0]] = numpy_helper.to_array(constant)
+
     inputs = [value.name for value in model.graph.input if value.name not in constants]
     if len(inputs) != 1:
         return None
@@ -259,18 +271,3 @@ def _first_constants(
         elif node.op_type not in VALUE_KEEPING:
             return offset, scale
         value = node.output[0]
-
-
-def _constants(model: onnx.ModelProto) -> dict[str, NDArray[np.generic]]:
-    # onnx is drawn in by graphs alone.
-    from onnx import numpy_helper
-
-    constants = {}
-    for tensor in model.graph.initializer:
-        if len(tensor.dims) < 5:
-            constants[tensor.name] = numpy_helper.to_array(tensor)
-    for node in model.graph.node:
-        constant = constant_of(node)
-        if constant is not None:
-            constants[node.output[0]] = numpy_helper.to_array(constant)
-    return constants

@@ -66,7 +66,9 @@ def in_better_orientation(
     InputError
         Where one model surely fits the images as stored, and another the turned ones.
     """
-    rows = _turned_rows(data)
+    if data.images.orientations is None:
+        return data, []
+    rows = np.flatnonzero(np.array(list(data.images.orientations())) > 1)
     if not rows.size:
         return data, []
     counted = f"EXIF      {len(rows):,} of {len(data.images):,} images have an orientation"
@@ -87,13 +89,6 @@ def in_better_orientation(
     if reading == EXIF:
         data, _ = with_rows_to_show(turned_data)
     return data, [f"{counted}: {READING_WORDS[reading]}{words}"]
-
-
-def _turned_rows(data: NewData) -> NDArray[np.int64]:
-    # Rows (n,) of the images that have an orientation other than that of their stored pixels.
-    if data.images.orientations is None:
-        return np.arange(0)
-    return np.flatnonzero(np.array(list(data.images.orientations())) > 1)
 
 
 def _both_readings(data: NewData, turned_data: NewData, rows: NDArray[np.int64]) -> dict[str, Images] | None:
@@ -148,9 +143,16 @@ def _better_reading(
 def _trials_of_readings(
     model: NewModel, data: NewData, readings: Mapping[str, Images], labels: Labels, *, request: Request
 ) -> dict[str, list[Trial]]:
-    # For each reading of the same images a trial of every preprocessing that comes into question. For networks that
-    # take long, on fewer images.
-    ways = _ways(model, data.images.image_shape[0], request)
+    # For each reading of the same images a trial of every preprocessing that comes into question: that of the option or
+    # of the model's files, else all candidates. For networks that take long, on fewer images.
+    channels = data.images.image_shape[0]
+    if request.preprocessing:
+        ways = {request.preprocessing: Preprocessing.named(request.preprocessing, channels=channels)}
+    elif model.input.pixels is not None:
+        ways = {"stated": model.input.pixels.preprocessing}
+    else:
+        ways = {name: Preprocessing.named(name, channels=channels) for name in candidates(channels)}
+
     with arithmetic_of(model) as threads:
         stored_images = readings[STORED]
         opened = open_model(model, data, stored_images, request=request, threads=threads)
@@ -161,15 +163,6 @@ def _trials_of_readings(
             shown = LabelledPixels(network.logits, images[rows], labels[rows])
             trials[reading] = [shown.trial(name, way, where=model.path) for name, way in ways.items()]
     return trials
-
-
-def _ways(model: NewModel, channels: int, request: Request) -> dict[str, Preprocessing]:
-    # The preprocessing of the option or of the model's files, else all candidates.
-    if request.preprocessing:
-        return {request.preprocessing: Preprocessing.named(request.preprocessing, channels=channels)}
-    if model.input.pixels is not None:
-        return {"stated": model.input.pixels.preprocessing}
-    return {name: Preprocessing.named(name, channels=channels) for name in candidates(channels)}
 
 
 def _accuracy(trial: Trial) -> float:

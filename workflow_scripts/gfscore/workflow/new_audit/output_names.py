@@ -106,17 +106,6 @@ def names_in_file(path: Path) -> list[OutputNames]:
     InputError
         Naming the file and the remedy, for a file that cannot be read or holds no names.
     """
-    text = _text_of(path)
-    if path.suffix == ".json":
-        return names_in_structure(_json(text, path), path)
-    if path.suffix in (".yaml", ".yml") or text.lstrip().startswith(("{", "[")):
-        return names_in_structure(_yaml(text, path), path)
-    if path.suffix in (".csv", ".tsv"):
-        return _names_in_table(text, path)
-    return _names_in_lines(text, path)
-
-
-def _text_of(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT:
             raise InputError(f"{path}: too large for a file of names; give one with a name in each line")
@@ -126,7 +115,14 @@ def _text_of(path: Path) -> str:
         raise InputError(f"{path}: cannot be read ({error}); write one name in a line, as UTF-8") from error
     if not text.strip():
         raise InputError(f"{path}: is empty; write the name of each output in a line")
-    return text
+
+    if path.suffix == ".json":
+        return names_in_structure(_json(text, path), path)
+    if path.suffix in (".yaml", ".yml") or text.lstrip().startswith(("{", "[")):
+        return names_in_structure(_yaml(text, path), path)
+    if path.suffix in (".csv", ".tsv"):
+        return _names_in_table(text, path)
+    return _names_in_lines(text, path)
 
 
 # ---- JSON and YAML ----
@@ -303,7 +299,11 @@ def _names_in_table(text: str, path: Path) -> list[OutputNames]:
     # tell which one numbers the outputs.
     columns = _columns_of(text, path)
     if len(columns) == 1:
-        return _names_in_column(columns[0])
+        (cells,) = columns
+        readings = [OutputNames(tuple(cells), "a name in each line")]
+        if cells[0].casefold() in NAME_COLUMNS:
+            readings.insert(0, OutputNames(tuple(cells[1:]), "a name in each line below the header"))
+        return readings
 
     headers = [column[0].casefold() for column in columns]
     number_columns = []
@@ -337,13 +337,6 @@ def _columns_of(text: str, path: Path) -> list[list[str]]:
     if any(len(row) != len(rows[0]) for row in rows):
         raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _names_in_column(names: Sequence[str]) -> list[OutputNames]:
-    readings = [OutputNames(tuple(names), "a name in each line")]
-    if names[0].casefold() in NAME_COLUMNS:
-        readings.insert(0, OutputNames(tuple(names[1:]), "a name in each line below the header"))
-    return readings
 
 
 def _name_column(

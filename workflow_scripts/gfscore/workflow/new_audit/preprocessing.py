@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
+from gfscore.core.settings import WHITE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-WHITE = 255
-"""Value of white in images of 8 bits."""
 
 Numbers = tuple[float, ...]
 """One number for each channel."""

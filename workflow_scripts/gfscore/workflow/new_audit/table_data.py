@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from pandas import DataFrame
@@ -49,9 +48,12 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]
     frame = _table(path, separator)
     columns = list(map(str, frame.columns))
     words = ""
-    if _counts_rows(frame):
-        columns = columns[1:]
-        words = ", without the first one, which counts the rows"
+    # pandas writes its index as a column without a name, which counts the rows, from 0 or 1.
+    if len(columns) > 2 and ROW_NAMES.match(columns[0]):
+        numbers = [str(number) for number in range(len(frame) + 1)]
+        if frame.iloc[:, 0].astype(str).tolist() in (numbers[:-1], numbers[1:]):
+            columns = columns[1:]
+            words = ", without the first one, which counts the rows"
     image, label = _columns(columns, path)
     root, root_words = _image_folder(frame[image].tolist(), path, folder)
 
@@ -113,14 +115,6 @@ def _table(path: Path, separator: str) -> DataFrame:
         raise unreadable(path, path.suffix, error) from error
 
 
-def _counts_rows(frame: DataFrame) -> bool:
-    # Whether the first column has no name and counts the rows, from 0 or 1, as pandas writes its index.
-    if frame.shape[1] < 3 or not ROW_NAMES.match(str(frame.columns[0])):
-        return False
-    numbers = [str(number) for number in range(len(frame) + 1)]
-    return frame.iloc[:, 0].astype(str).tolist() in (numbers[:-1], numbers[1:])
-
-
 def _columns(columns: Sequence[str], path: Path) -> tuple[str, str]:
     # Columns of the images and of the labels; of two columns one is enough to tell the other.
     image = _first_of(columns, IMAGE_COLUMNS)
@@ -156,8 +150,13 @@ def _image_folder(names: Sequence[str], path: Path, option: str | None) -> tuple
     if missing is None:
         return None, ""
 
+    # Folders beside the table, then those in these, in the order of their names.
+    subfolders = _folders_in(path.parent)
+    folders = list(subfolders)
+    for folder in subfolders:
+        folders += _folders_in(folder)[:MOST_FOLDERS]
     fitting = []
-    for folder in _folders_below(path.parent):
+    for folder in folders[:MOST_FOLDERS]:
         if NamedImages(folder).first_missing(names) is None:
             fitting.append(folder)
     if len(fitting) == 1:
@@ -172,15 +171,6 @@ def _image_folder(names: Sequence[str], path: Path, option: str | None) -> tuple
         f"{path}: row {missing} names {names[missing]!r}, and no folder beside it has an image of that name and of all "
         "others; complete the images, or add --image-folder (make: IMAGE_FOLDER=), the folder that the names count from"
     )
-
-
-def _folders_below(folder: Path) -> list[Path]:
-    # Folders in a folder and in these, in the order of their names.
-    folders = _folders_in(folder)
-    deeper = []
-    for inside in folders:
-        deeper += list(islice(_folders_in(inside), MOST_FOLDERS))
-    return [*folders, *deeper][:MOST_FOLDERS]
 
 
 def _folders_in(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from gfscore.attacks.declaration import ball_words
 from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven, forward_passes
 from gfscore.networks.batch_invariance import spread_over
-from gfscore.proofs.graph import Graph, graph_of
+from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.operators.declaration import Activation
 from gfscore.proofs.proving import prove
@@ -77,7 +77,7 @@ def try_proofs(
     rows = rows[spread_over(len(rows), TRIED)]
     try:
         graph = graph_of(network, images.shape[1:])
-        activations = _activations(graph)
+        activations = sum(int(np.prod(node.shape)) for node in graph.nodes if isinstance(node.operator, Activation))
         if activations > MOST_ACTIVATIONS:
             return TriedProofs(obstacle=f"{activations:,} inputs of activations; up to {MOST_ACTIVATIONS:,} are tried")
         layers = layered(graph)
@@ -106,11 +106,3 @@ def try_proofs(
         ball = ball_words(settings.norm, settings.eps)
         obstacle = f"none of {tried} images was proven within {ball}; with a smaller --eps some may be"
     return TriedProofs(tried, proven, float(seconds + attack), obstacle)
-
-
-def _activations(graph: Graph) -> int:
-    count = 0
-    for node in graph.nodes:
-        if isinstance(node.operator, Activation):
-            count += int(np.prod(node.shape))
-    return count
