@@ -25,9 +25,7 @@ from gfscore.workflow.remedies import RemedySettings
 from gfscore.workflow.running import run_workflow
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
 
     from gfscore.networks.adjusted_files.writing import AdjustedModel
 
@@ -100,12 +98,16 @@ def run(arguments: argparse.Namespace) -> int:
     remedy = remedy_of(arguments)
     if arguments.offsets is not None:
         return _adjust_logits(arguments)
+
     path = new_audit.written_audit(arguments, force=False)
     audit = path.stem
-    targets = targets_of(read_file(path), audit, arguments.to)
+    sections = read_file(path)
+    targets = targets_of(sections, audit, arguments.to)
     for target in targets.values():
         require_free(target, overwrite=arguments.force)
-    _write_remedy(path, audit, remedy)
+    if sections["audits"][audit].get(REMEDY) != remedy:
+        write_text(path, with_remedy(path.read_text(encoding="utf-8"), audit, remedy, where=path))
+        print(f"{printable(path)}: {REMEDY} written")
     if arguments.dry_run:
         print(f"Run it with: {shlex.join(['make', 'audit', f'CONFIG={path}'])}")
         return 0
@@ -113,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = run_workflow(["--configfile", str(path)], cores=arguments.cores)
     if status:
         return status
+
     written = 0
     for remedied in remedied_models(audit, strength=arguments.strength):
         remedied.print_changes()
@@ -121,7 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         model = remedied.write(targets[remedied.label], overwrite=arguments.force)
         written += 1
-        _print_network(model, arguments)
+        print(f"  network         {printable(model.path)}, sha256 {model.sha256}")
+        print(f"                  the offsets are {printable(model.method)}")
+        if model.code:
+            print(f"                  its architecture is in {printable(model.code)}")
+        print(f"  audit it        {' '.join(audit_command(model.path, model.code, arguments))}")
+        print("                  best on images that no offsets were chosen on")
     return 0 if written else NO_REMEDY
 
 
@@ -194,14 +202,6 @@ def _target_of(model: str, path: Path, audit: str, to: Path | None) -> Path:
     return to
 
 
-def _write_remedy(path: Path, audit: str, remedy: Mapping[str, Any]) -> None:
-    if read_file(path)["audits"][audit].get(REMEDY) == remedy:
-        return
-    text = path.read_text(encoding="utf-8")
-    write_text(path, with_remedy(text, audit, remedy, where=path))
-    print(f"{printable(path)}: {REMEDY} written")
-
-
 # The result
 
 
@@ -220,7 +220,7 @@ class RemediedModel:
     changes : Series
         Row of the table remedy_models, on the whole offsets.
     classes : DataFrame
-        Rows of the table remedy_classes, likewise, in label order.
+        Rows of the table remedy_classes, on the whole offsets, in label order.
     curve : DataFrame
         Rows of the table remedy_curve, by strength.
     """
@@ -329,15 +329,6 @@ def remedied_models(audit: str, *, strength: float) -> list[RemediedModel]:
     return remedied
 
 
-def _print_network(model: AdjustedModel, arguments: argparse.Namespace) -> None:
-    print(f"  network         {printable(model.path)}, sha256 {model.sha256}")
-    print(f"                  the offsets are {printable(model.method)}")
-    if model.code:
-        print(f"                  its architecture is in {printable(model.code)}")
-    print(f"  audit it        {' '.join(audit_command(model.path, model.code, arguments))}")
-    print("                  best on images that no offsets were chosen on")
-
-
 def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) -> Sequence[str]:
     """Words of the command that audits a written network on the same data, for a shell."""
     options = copy.copy(arguments)
@@ -353,6 +344,8 @@ def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) 
 
 
 def _adjust_logits(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
     from gfscore.networks.adjusted_files.logits import write_adjusted_logits
     from gfscore.tables.logit_files import FORMATS, format_of
 
@@ -363,28 +356,23 @@ def _adjust_logits(arguments: argparse.Namespace) -> int:
             f"--offsets {arguments.offsets}: is for files of logits ({', '.join(FORMATS)}); leave it out, and offsets "
             "are chosen for the network"
         )
-    offsets, classes = _chosen_before(arguments.offsets)
+    # Offsets at strength 1, as the step choose_offsets wrote them.
+    chosen = read_json(arguments.offsets)
+    if not {"offsets", "classes"} <= chosen.keys():
+        raise InputError(f"{arguments.offsets}: holds no offsets of classes; name a file of results/offsets/")
+
     target = arguments.to or RESULTS / f"{path.name.removesuffix(suffix)}-adjusted{suffix}"
     if not target.name.endswith(suffix):
         raise InputError(f"--to {target}: {path.name} is written as a file that ends in {suffix}; name one")
+
     write_adjusted_logits(
         path,
-        arguments.strength * offsets,
+        arguments.strength * np.array(chosen["offsets"], dtype=np.float64),
         target,
-        classes=classes,
+        classes=list(chosen["classes"]),
         member=arguments.output,
         probabilities=arguments.probabilities,
         overwrite=arguments.force,
     )
     print(f"{printable(target)}: written, sha256 {sha256_of_file(target)}")
     return 0
-
-
-def _chosen_before(path: Path) -> tuple[NDArray[np.float64], list[str]]:
-    # Offsets at strength 1 and names of the classes, as the step choose_offsets wrote them.
-    import numpy as np
-
-    content = read_json(path)
-    if not {"offsets", "classes"} <= content.keys():
-        raise InputError(f"{path}: holds no offsets of classes; name a file of results/offsets/")
-    return np.array(content["offsets"], dtype=np.float64), list(content["classes"])

@@ -37,12 +37,16 @@ def with_remedy(text: str, audit: str, remedy: Mapping[str, Any], *, where: Path
     expected = parsed(text, str(where))
     expected["audits"][audit][REMEDY] = dict(remedy)
 
-    entry = _entry_of(text, audit)
+    node: yaml.Node | None = yaml.compose(text)
+    for name in ("audits", audit):
+        members = node.value if isinstance(node, yaml.MappingNode) else []
+        node = next((value for key, value in members if key.value == name), None)
+
     lines = text.splitlines(keepends=True)
-    if entry is not None and not entry.flow_style and entry.value:
-        first_key, _ = entry.value[0]
+    if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        first_key, _ = node.value[0]
         line, column = first_key.start_mark.line, first_key.start_mark.column
-        for key, value in entry.value:
+        for key, value in node.value:
             if key.value == REMEDY:
                 line = key.start_mark.line
                 # The mark behind a block is where the next key begins.
@@ -54,11 +58,3 @@ def with_remedy(text: str, audit: str, remedy: Mapping[str, Any], *, where: Path
     if parsed(changed, str(where)) != expected:
         raise InputError(f"{where}: write under audits, {audit}, by hand: {REMEDY}: {flow(remedy)}")
     return changed
-
-
-def _entry_of(text: str, audit: str) -> yaml.MappingNode | None:
-    node: yaml.Node | None = yaml.compose(text)
-    for name in ("audits", audit):
-        members = node.value if isinstance(node, yaml.MappingNode) else []
-        node = next((value for key, value in members if key.value == name), None)
-    return node if isinstance(node, yaml.MappingNode) else None
