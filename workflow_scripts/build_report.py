@@ -23,7 +23,7 @@ def build_report(
     sweeps: Path | str | None = None,
     pictures: Iterable[Path | str] = (),
 ) -> None:
-    """Write report.html from an audit's tables and verdict, as drawn_page takes them.
+    """Write report.html from an audit's tables and verdict, its table of sweeps and the pictures of its mappers.
 
     Raises InputError for a verdict on other files than there are now.
     """

@@ -32,17 +32,22 @@ def train_mapper(
     its search. `outputs` maps weights, manifest and pictures to paths. Training goes on from `path_to_progress`.
     """
     training = mapper_settings(settings)
-    tables = files["train_attributes"] or None, files["test_attributes"] or None
-    categories = chosen_categories(tables[0], settings["attributes"]) if tables[0] else None
-    images, conditions, train = conditioned_images(files["train"], tables[0], categories)
+    train_attributes = files["train_attributes"] or None
+    test_attributes = files["test_attributes"] or None
+    categories = chosen_categories(train_attributes, settings["attributes"]) if train_attributes else None
+    images, conditions, train = conditioned_images(files["train"], train_attributes, categories)
     test_images, test_conditions, test = conditioned_images(
-        files["test"], tables[1], categories, most=MOST_DESCRIBED, seed=training.seed
+        files["test"], test_attributes, categories, most=MOST_DESCRIBED, seed=training.seed
     )
     require_same_shape(train, test, source=f"mappers: {name}")
-    progress = f"{path_to_progress}/epoch.pt"
-    names = condition_names(categories) if categories is not None else None
+
     network, losses = fit_mapper(
-        images, training, path_to_progress=progress, version=version, conditions=conditions, names=names
+        images,
+        training,
+        path_to_progress=f"{path_to_progress}/epoch.pt",
+        version=version,
+        conditions=conditions,
+        names=condition_names(categories) if categories is not None else None,
     )
     # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
     with reproducible_arithmetic():
@@ -50,9 +55,20 @@ def train_mapper(
         sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
         described = describe_mapper(mapper, (images, conditions), (test_images, test_conditions))
         write_pictures(outputs["pictures"], mapper, test_images, test_conditions, of_images=training.pictures)
-    manifest = {"mapper": name, "kind": training.kind, "sha256": sha256, "image_shape": train["image_shape"]}
-    manifest |= {"trained_on": train["dataset"], "evaluated_on": test["dataset"], "categories": categories, **described}
-    write_json(outputs["manifest"], manifest | {"losses": losses, "settings": settings})
+
+    manifest = {
+        "mapper": name,
+        "kind": training.kind,
+        "sha256": sha256,
+        "image_shape": train["image_shape"],
+        "trained_on": train["dataset"],
+        "evaluated_on": test["dataset"],
+        "categories": categories,
+        **described,
+        "losses": losses,
+        "settings": settings,
+    }
+    write_json(outputs["manifest"], manifest)
     forget(path_to_progress)
 
 

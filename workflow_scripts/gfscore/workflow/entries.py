@@ -142,8 +142,9 @@ class PlannedModel:
         changed = training_methods()[model.settings.training.method].changes
         if self.settings.training.method != changed or self.settings.train_on != model.settings.train_on:
             return False
-        own = {"method", "coefficients"}
-        return self.settings.training.model_dump(exclude=own) == model.settings.training.model_dump(exclude=own)
+        method = ["method", "coefficients"]
+        training, other_training = self.settings.training.model_dump(), model.settings.training.model_dump()
+        return without(training, method) == without(other_training, method)
 
     def description(self) -> TrainedModel:
         """The model and how the workflow trained it."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from gfscore.networks.installed_gpus import NO_GPU, InstalledGpus
 from gfscore.networks.sources.trained import Trained
 from gfscore.projection.mappers.declared import MapperSettings
 from gfscore.workflow.entries import PlannedOffsets
-from gfscore.workflow.plan import PlannedAudit, Run
+from gfscore.workflow.plan import Run
 
 FEEDING_CORES = 2
 """Cores of a job on a GPU: one that prepares images, one that launches."""
@@ -211,26 +210,22 @@ def gpu_mistakes(run: Run, installed: InstalledGpus) -> list[str]:
     remedies: dict[str, str] = {}
     if device == "cuda":
         remedies["inference"] = "set device: auto or cpu (gfscore audit: --device), or run it on a machine with a GPU"
+    # Training that is not finished yet.
+    remedy = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
     for audit in run.selected:
-        for key_path in _trained_on_cuda(audit):
-            remedies[key_path] = "set device: cpu there, which is much slower, or run it on a machine with a GPU"
+        for model in audit.task_models:
+            settings = model.settings
+            if isinstance(settings, Trained) and settings.training.device == "cuda" and _is_missing(model.manifest):
+                remedies[f"models: {model.zoo_path}: training"] = remedy
+        for mapper in audit.mappers:
+            if mapper.settings.device == "cuda" and _is_missing(mapper.manifest):
+                remedies[f"mappers: {mapper.name}"] = remedy
+        for dataset in audit.datasets:
+            generator = dataset.generator
+            if generator and generator.device == "cuda" and _is_missing(str(dataset.generator_manifest)):
+                remedies[f"datasets: {dataset.name}: generator"] = remedy
     reason = installed.reason or NO_GPU
     return [f"{key_path}: device is cuda, but {reason}; {remedy}" for key_path, remedy in remedies.items()]
-
-
-def _trained_on_cuda(audit: PlannedAudit) -> Iterator[str]:
-    # Places of the configuration whose step needs a GPU and is not finished yet.
-    for model in audit.task_models:
-        settings = model.settings
-        if isinstance(settings, Trained) and settings.training.device == "cuda" and _is_missing(model.manifest):
-            yield f"models: {model.zoo_path}: training"
-    for mapper in audit.mappers:
-        if mapper.settings.device == "cuda" and _is_missing(mapper.manifest):
-            yield f"mappers: {mapper.name}"
-    for dataset in audit.datasets:
-        generator = dataset.generator
-        if generator and generator.device == "cuda" and _is_missing(str(dataset.generator_manifest)):
-            yield f"datasets: {dataset.name}: generator"
 
 
 def _is_missing(manifest: str) -> bool:

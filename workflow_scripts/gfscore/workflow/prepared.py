@@ -75,11 +75,9 @@ def run_prepared(script: Mapping[str, Any], server: str = WITH_TORCH) -> None:
     socket.send_fds(connection, [b" "], STREAMS)
     connection.sendall(json.dumps(request).encode() + b"\n")
     reply = connection.makefile().readline()
-    _end(int(reply) if reply else -signal.SIGKILL)
 
-
-def _end(code: int) -> NoReturn:
     # As the fork ended: by an exit status, or by a signal, whose negative number it is.
+    code = int(reply) if reply else -signal.SIGKILL
     if code < 0:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
@@ -231,7 +229,18 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
 def _run(request: Request) -> NoReturn:
     code = 1
     try:
-        _become(request)
+        # Output, folder, environment, arguments and threads of the process that asked.
+        for stream, target in zip(request.streams, STREAMS, strict=True):
+            os.dup2(stream, target)
+            os.close(stream)
+        os.chdir(request.folder)
+        os.environ.clear()
+        os.environ.update(request.environment)
+        del os.environ[FOLDER]
+        sys.argv = request.arguments
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(int(os.environ.get(THREADS, "1")))
+
         threading.Thread(target=_end_with, args=(request.connection,), daemon=True).start()
         runpy.run_path(sys.argv[0], run_name="__main__")
         code = 0
@@ -244,20 +253,6 @@ def _run(request: Request) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def _become(request: Request) -> None:
-    # Output, folder, environment, arguments and threads of the process that asked.
-    for stream, target in zip(request.streams, STREAMS, strict=True):
-        os.dup2(stream, target)
-        os.close(stream)
-    os.chdir(request.folder)
-    os.environ.clear()
-    os.environ.update(request.environment)
-    del os.environ[FOLDER]
-    sys.argv = request.arguments
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(int(os.environ.get(THREADS, "1")))
 
 
 def _end_with(connection: socket.socket) -> None:

@@ -30,7 +30,11 @@ def missing_files(audits: Iterable[PlannedAudit]) -> list[str]:
             messages.update(_missing_of_dataset(dataset))
         for model in audit.models:
             messages.update(_missing_of_model(model))
-        messages.update(_missing_of_release(audit))
+        values, release = audit.release_values(), audit.settings.last_release
+        is_needed = isinstance(values, str) and not Path(values).exists()
+        if release and is_needed and not Path(release.bundle).is_dir():
+            message = f"{release.bundle}: there is no such folder, the last release of audit {audit.name}"
+            messages[release.bundle] = message
     return list(messages.values())
 
 
@@ -67,13 +71,6 @@ def _missing_of_model(model: PlannedModel) -> dict[str, str]:
                 message = f"{file}: there is no such file, which holds weights of {path}; put it beside that file"
                 messages[str(file)] = message
     return messages
-
-
-def _missing_of_release(audit: PlannedAudit) -> dict[str, str]:
-    values, release = audit.release_values(), audit.settings.last_release
-    if release is None or not isinstance(values, str) or Path(values).exists() or Path(release.bundle).is_dir():
-        return {}
-    return {release.bundle: f"{release.bundle}: there is no such folder, the last release of audit {audit.name}"}
 
 
 def replaced_files(audits: Sequence[PlannedAudit]) -> dict[str, str]:
@@ -157,11 +154,11 @@ def _replaced_images(manifests: Iterable[str]) -> dict[str, str]:
         return {}
     # In a process of its own: reading images needs numpy, which planning does not load.
     command = [sys.executable, "-P", "-m", "gfscore.images.manifests", *changed]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
-        differing: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+        differing: dict[str, str | None] = json.loads(process.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        lines = process.stderr.strip().splitlines() or ["it said nothing"]
         return dict.fromkeys(changed, f"images that could not be read again ({lines[-1][:200]})")
     return {manifest: path for manifest, path in differing.items() if path is not None}
 

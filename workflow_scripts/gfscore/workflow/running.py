@@ -80,8 +80,11 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     InputError
         For a configuration file that is not YAML: Snakemake would name neither file nor line.
     """
-    for path in _configuration_files(options):
-        read_file(path)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
+    for configuration in parser.parse_known_args(options)[0].configfile:
+        read_file(configuration)
+
     command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", "--logger", "gfscore"]
     if cores:
         command += ["--cores", str(cores)]
@@ -90,14 +93,8 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     folders = [str(SCRIPTS), os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(filter(None, folders))
     environment = {**os.environ, "PYTHONPATH": path, DISPLAYED: "yes"}
-    done = subprocess.run(command, env=environment, check=False)
-    return FAILED if done.returncode else 0
-
-
-def _configuration_files(options: Sequence[str]) -> list[str]:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
-    return list(parser.parse_known_args(options)[0].configfile)
+    process = subprocess.run(command, env=environment, check=False)
+    return FAILED if process.returncode else 0
 
 
 def main(options: Sequence[str]) -> int:
