@@ -65,10 +65,19 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
     """
     declared = declared_arrays(path)
     if arrays:
-        pair, words = _named_pair(arrays, declared, path), ""
+        names = [name.strip() for name in arrays.split(",")]
+        if len(names) != 2:
+            raise InputError(f"--arrays {arrays}: name two arrays, images and labels: --arrays x_test,y_test")
+        array_of_name = by_name(declared)
+        for name in names:
+            if name not in array_of_name:
+                raise InputError(f"{path}: --arrays {arrays}: {unknown_name('array', name, list(array_of_name))}")
+        image, label = array_of_name[names[0]], array_of_name[names[1]]
+        words = ""
     else:
         pair, words = _fitting_pair(declared, path)
-    image, label = pair.image, pair.label
+        image, label = pair.image, pair.label
+
     x = read_array(path, image.name)
     where = f"{path}: {image.name}"
     scale: int | str
@@ -95,18 +104,6 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
             "or (N, 3, H, W), or as PNG files in class folders"
         )
     return settings, f"arrays {image.name} and {label.name}{words}, {range_words}"
-
-
-def _named_pair(option: str, declared: Sequence[DeclaredArray], path: Path) -> Pair:
-    names = [name.strip() for name in option.split(",")]
-    if len(names) != 2:
-        raise InputError(f"--arrays {option}: name two arrays, images and labels: --arrays x_test,y_test")
-    arrays = by_name(declared)
-    for name in names:
-        if name not in arrays:
-            raise InputError(f"{path}: --arrays {option}: {unknown_name('array', name, list(arrays))}")
-    image, label = names
-    return Pair(arrays[image], arrays[label])
 
 
 def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, str]:

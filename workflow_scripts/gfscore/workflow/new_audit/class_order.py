@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,12 @@ def match_classes(
             )
         return list(range(outputs)), position
 
-    readings = _readings(labels, option)
+    if option:
+        readings = [replace(reading, words=f"as --labels says, {reading.words}") for reading in names_of_option(option)]
+    elif labels is not None:
+        readings = [OutputNames(tuple(labels), "by the names in the model's files")]
+    else:
+        readings = [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
     complete = [reading for reading in readings if len(reading.names) == outputs]
     if not complete:
         raise InputError(
@@ -105,18 +111,6 @@ def _position_words(labels: Sequence[str] | None, classes: Sequence[str], output
         if all(spellings.intersection(_spellings(name)) for name in classes):
             return ""
     return "by position: the model names none"
-
-
-def _readings(labels: Sequence[str] | None, option: str | None) -> list[OutputNames]:
-    # Every way to read the names of the outputs.
-    if option:
-        readings = []
-        for reading in names_of_option(option):
-            readings.append(OutputNames(reading.names, f"as --labels says, {reading.words}"))
-        return readings
-    if labels is not None:
-        return [OutputNames(tuple(labels), "by the names in the model's files")]
-    return [OutputNames(tuple(imagenet_names()), "in ImageNet's order, by wnids or names")]
 
 
 def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> list[int]:

@@ -179,13 +179,18 @@ def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore in the folder of the project")
     request = request_of(arguments)
     command = " ".join(typed_command(arguments))
-    path = None if force else _written_before(command)
-    if path is None:
-        inspection = inspected(request)
-        for line in inspection.lines:
-            print(on_one_line(line), flush=True)
-        path = _write(inspection, command, force=force)
-    return path
+    if not force:
+        for path in sorted(FOLDER.glob("*.yaml")):
+            with path.open(encoding="utf-8", errors="replace") as file:
+                first_line = file.readline().rstrip("\n")
+            if first_line == f"# Written by: {command}":
+                print(f"{printable(path)}: run as it stands; --force (make: FORCE=1) looks at the files again")
+                return path
+
+    inspection = inspected(request)
+    for line in inspection.lines:
+        print(on_one_line(line), flush=True)
+    return _write(inspection, command, force=force)
 
 
 def typed_command(arguments: argparse.Namespace, *, name: str = "audit") -> list[str]:
@@ -279,18 +284,6 @@ def _words_of_make() -> list[str]:
     if data:
         words.append(data)
     return words
-
-
-def _written_before(command: str) -> Path | None:
-    # File that this very command wrote.
-    first = f"# Written by: {command}"
-    for path in sorted(FOLDER.glob("*.yaml")):
-        with path.open(encoding="utf-8", errors="replace") as file:
-            line = file.readline().rstrip("\n")
-        if line == first:
-            print(f"{printable(path)}: run as it stands; --force (make: FORCE=1) looks at the files again")
-            return path
-    return None
 
 
 def inspected(request: Request) -> Inspection:

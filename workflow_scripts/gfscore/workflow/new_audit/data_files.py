@@ -298,13 +298,11 @@ def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
         listed = _listed_in(tables[0], folders, request, beside_images=has_images)
         if listed:
             return listed
-    return _class_folders(path, folders, alone=len(entries) == 1)
 
-
-def _class_folders(path: Path, folders: Sequence[Path], *, alone: bool) -> tuple[PlainSettings, str]:
+    # Class folders.
     if folders and all(map(_holds_folders, folders)):
         raise InputError(f"{path}: holds folders of folders; give one with class folders, such as {folders[-1]}")
-    if len(folders) == 1 and alone:
+    if len(folders) == 1 and len(entries) == 1:
         raise InputError(f"{path}: holds one class folder, {folders[0].name}; an audit compares at least two classes")
     if not folders:
         raise InputError(f"{path}: no data; data are {KINDS}")

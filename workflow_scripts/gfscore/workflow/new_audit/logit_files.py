@@ -185,30 +185,34 @@ def _logits_and_labels(models: Sequence[NewModel], request: Request) -> tuple[Ne
         logits, labels, _ = read_logits_file(model.path, classes=names, member=member)
         if data is None:
             data = labels_of(request.data or models[0].path, names)
-        _require_samples_of(data, logits, labels, where=model.path)
+        if len(logits) != len(data.images):
+            raise InputError(
+                f"{model.path}: {len(logits)} rows of logits, but there are {len(data.images)} labels in {data.path}; "
+                "give one row for each"
+            )
+        if labels is not None and (labels != data.images.labels).any():
+            row = int((labels != data.images.labels).argmax())
+            raise InputError(
+                f"{model.path}: row {row} has another label than in {data.path}; give the rows in its order"
+            )
         logits_of_models.append(logits)
     assert data is not None  # there is a model
     return data, logits_of_models
 
 
-def _require_samples_of(data: NewData, logits: NDArray[Any], labels: NDArray[Any] | None, *, where: str) -> None:
-    if len(logits) != len(data.images):
-        raise InputError(
-            f"{where}: {len(logits)} rows of logits, but there are {len(data.images)} labels in {data.path}; give one "
-            "row for each"
-        )
-    if labels is None:
-        return
-    differs = labels != data.images.labels
-    if differs.any():
-        raise InputError(
-            f"{where}: row {int(differs.argmax())} has another label than in {data.path}; give the rows in its order"
-        )
-
-
 def _class_names(path: Path, member: str | None) -> list[str]:
     # Names of the columns, or numbers where these are numbered or there is one array.
-    columns = _columns(path)
+    columns: list[str] = []
+    if path.suffix == ".parquet":
+        columns = list(_schema(path).names)
+    elif path.name.endswith((".csv", ".csv.gz")):
+        open_text = gzip.open if path.suffix == ".gz" else open
+        try:
+            with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
+                columns = next(csv.reader([file.readline(1 << 20)]), [])
+        except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: cannot be read as CSV ({error}); write it again as UTF-8") from error
+
     if member is None and columns and "logits" not in columns:
         names = [name for name in columns if name not in OTHER_COLUMNS]
         if len(names) == 1:
@@ -227,20 +231,6 @@ def _class_names(path: Path, member: str | None) -> list[str]:
 
 def _numbers(count: int) -> list[str]:
     return list(map(str, range(count)))
-
-
-def _columns(path: Path) -> list[str]:
-    # Names of the columns of a table, [] for arrays.
-    if path.suffix == ".parquet":
-        return list(_schema(path).names)
-    if not path.name.endswith((".csv", ".csv.gz")):
-        return []
-    open_text = gzip.open if path.suffix == ".gz" else open
-    try:
-        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader([file.readline(1 << 20)]), [])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error}); write it again as UTF-8") from error
 
 
 def _holds_images(path: Path) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -223,25 +223,21 @@ def _hub(folder: Path) -> NewModel:
         raise InputError(
             f"{folder / CONFIGURATION}: names neither timm's architecture nor transformers' model_type; save it again"
         )
+
+    # Names of the outputs, unless they are the library's own numbers; label2id is id2label the other way round.
+    labels = None
+    for key in ("id2label", "label2id"):
+        if labels is None and config.get(key):
+            labels = names_in_structure({key: config[key]}, folder / CONFIGURATION)[0].names
+    if labels and all(re.fullmatch(r"LABEL_\d+", label) for label in labels):
+        labels = None
     return NewModel(
         name=name,
         entry={"source": "transformers", "path": str(path)},
         words=f"transformers' {config['model_type']}",
         input=input_of_transformers(folder / "preprocessor_config.json"),
-        labels=_transformers_labels(config, folder / CONFIGURATION),
+        labels=labels,
     )
-
-
-def _transformers_labels(config: Mapping[str, Any], where: Path) -> Sequence[str] | None:
-    # Names of the outputs in a config.json, None where there are none but the library's own numbers. transformers names
-    # outputs by id2label; label2id is the same the other way round.
-    for key in ("id2label", "label2id"):
-        if config.get(key):
-            names = names_in_structure({key: config[key]}, where)[0].names
-            if all(re.fullmatch(r"LABEL_\d+", name) for name in names):
-                return None
-            return names
-    return None
 
 
 # ---- networks by name ----

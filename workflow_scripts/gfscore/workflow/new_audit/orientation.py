@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.images.encoded import DifferentSizes
@@ -77,30 +76,24 @@ def in_better_orientation(
 
     shown_rows = rows[spread_over(len(rows), most_shown(data.images))]
     turned_data = turned(data)
-    readings = _both_readings(data, turned_data, shown_rows)
-    if readings is None:
+    stored_images = np.concatenate(list(data.images.select(shown_rows).batches(BATCH)))
+    try:
+        turned_images = np.concatenate(list(turned_data.images.select(shown_rows).batches(BATCH)))
+        same_size = turned_images.shape == stored_images.shape
+    except DifferentSizes:
+        same_size = False
+    if not same_size:
         smaller = min(data.images.image_shape[1:])
         return data, [
             f"{counted}: read as stored, since turned they have another size; to turn them: --orientation exif "
             f"--size {smaller} (make: ORIENTATION=exif SIZE={smaller})"
         ]
+    readings = {STORED: stored_images, EXIF: turned_images}
     labels = data.images.labels[shown_rows].astype(np.int64)
     reading, words = _better_reading(models, data, readings, labels, request=request, tell=tell)
     if reading == EXIF:
         data, _ = with_rows_to_show(turned_data)
     return data, [f"{counted}: {READING_WORDS[reading]}{words}"]
-
-
-def _both_readings(data: NewData, turned_data: NewData, rows: NDArray[np.int64]) -> dict[str, Images] | None:
-    # Images of some rows by their reading; None where these have different sizes.
-    stored_images = np.concatenate(list(data.images.select(rows).batches(BATCH)))
-    try:
-        turned_images = np.concatenate(list(turned_data.images.select(rows).batches(BATCH)))
-    except DifferentSizes:
-        return None
-    if turned_images.shape != stored_images.shape:
-        return None
-    return {STORED: stored_images, EXIF: turned_images}
 
 
 def _better_reading(

@@ -117,7 +117,12 @@ def names_in_file(path: Path) -> list[OutputNames]:
         raise InputError(f"{path}: is empty; write the name of each output in a line")
 
     if path.suffix == ".json":
-        return names_in_structure(_json(text, path), path)
+        try:
+            content = json.loads(text, object_pairs_hook=of_distinct_keys)
+        except (ValueError, RecursionError) as error:
+            message = f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line"
+            raise InputError(message) from error
+        return names_in_structure(content, path)
     if path.suffix in (".yaml", ".yml") or text.lstrip().startswith(("{", "[")):
         return names_in_structure(_yaml(text, path), path)
     if path.suffix in (".csv", ".tsv"):
@@ -140,13 +145,6 @@ def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
             # Metadata are free text: an entry that cannot be read as names is about something else.
             continue
     return None
-
-
-def _json(text: str, path: Path) -> object:
-    try:
-        return json.loads(text, object_pairs_hook=of_distinct_keys)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line") from error
 
 
 def _yaml(text: str, path: Path | str) -> object:
@@ -297,12 +295,25 @@ def _names_in_lines(text: str, where: Path) -> list[OutputNames]:
 def _names_in_table(text: str, path: Path) -> list[OutputNames]:
     # Names in a table of one column, or beside a column of numbers. Where several columns hold numbers, the headers
     # tell which one numbers the outputs.
-    columns = _columns_of(text, path)
+    separator = max(",;\t", key=text.splitlines()[0].count)
+    rows = []
+    try:
+        for row in csv.reader(text.splitlines(), delimiter=separator):
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                rows.append(cells)
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
+    if any(len(row) != len(rows[0]) for row in rows):
+        raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
+
+    # Headers, if there are any, are the first cells.
+    columns = list(zip(*rows, strict=True))
     if len(columns) == 1:
-        (cells,) = columns
-        readings = [OutputNames(tuple(cells), "a name in each line")]
-        if cells[0].casefold() in NAME_COLUMNS:
-            readings.insert(0, OutputNames(tuple(cells[1:]), "a name in each line below the header"))
+        (names_in_column,) = columns
+        readings = [OutputNames(names_in_column, "a name in each line")]
+        if names_in_column[0].casefold() in NAME_COLUMNS:
+            readings.insert(0, OutputNames(names_in_column[1:], "a name in each line below the header"))
         return readings
 
     headers = [column[0].casefold() for column in columns]
@@ -321,22 +332,6 @@ def _names_in_table(text: str, path: Path) -> list[OutputNames]:
         names = _name_column(columns, headers, index, first_row, path)
         candidates.append(list(zip(numbers, names, strict=True)))
     return _numbered_readings(candidates, "by the column of numbers", path)
-
-
-def _columns_of(text: str, path: Path) -> list[list[str]]:
-    # Columns of a table without its empty rows; headers, if there are any, are the first cells.
-    separator = max(",;\t", key=text.splitlines()[0].count)
-    rows = []
-    try:
-        for row in csv.reader(text.splitlines(), delimiter=separator):
-            cells = [cell.strip() for cell in row]
-            if any(cells):
-                rows.append(cells)
-    except csv.Error as error:
-        raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
-    if any(len(row) != len(rows[0]) for row in rows):
-        raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _name_column(
