@@ -118,12 +118,22 @@ def compare(options: argparse.Namespace) -> int:
     changes = audit_changes(earlier.folder, later.folder, calibration=options.calibration)
     if options.csv:
         write_text(options.csv, csv_text(changes))
-    _print_changes(changes)
+
+    for row in changes[changes["verdict"].isin([BETTER, WORSE])].itertuples():
+        statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
+        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
+    print(_counted(changes["verdict"].fillna("without a verdict: no interval, or in one audit only")))
     _print_missing(changes, options.earlier, "first")
     _print_missing(changes, options.later, "second")
 
     classes = _classes(earlier, later, required=options.page is not None)
-    _print_classes(classes)
+    for row in classes[classes["verdict"] != UNDECIDED].itertuples():
+        name = printable(f"{row.threat}/{row.model}, {row.measure}, class {row.class_name}")
+        values = f"{span(row.first, row.first_most)}, then {span(row.second, row.second_most)}"
+        print(f"{row.verdict:6}  {name}: {values}, a change of {interval(row.low, row.high)}")
+    if len(classes):
+        print(f"Classes, sample by sample: {_counted(classes['verdict'])}")
+
     if options.page:
         if classes.empty:
             raise InputError(
@@ -180,29 +190,12 @@ def _classes(earlier: ComparedAudit, later: ComparedAudit, *, required: bool) ->
 # ---- words ----
 
 
-def _print_changes(changes: pd.DataFrame) -> None:
-    for row in changes[changes["verdict"].isin([BETTER, WORSE])].itertuples():
-        statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
-        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
-    verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
-    print(_counted(verdicts))
-
-
 def _print_missing(changes: pd.DataFrame, audit: str, column: str) -> None:
     # Models that one of the audits lacks: no statistic of theirs has a value in the column of that audit.
     is_missing = changes[column].isna().groupby([changes["threat"], changes["model"]]).all()
     if is_missing.any():
         names = [printable("/".join(name)) for name in is_missing[is_missing].index]
         print(f"Not in {printable(audit)}: {', '.join(names)}")
-
-
-def _print_classes(classes: pd.DataFrame) -> None:
-    for row in classes[classes["verdict"] != UNDECIDED].itertuples():
-        name = printable(f"{row.threat}/{row.model}, {row.measure}, class {row.class_name}")
-        values = f"{span(row.first, row.first_most)}, then {span(row.second, row.second_most)}"
-        print(f"{row.verdict:6}  {name}: {values}, a change of {interval(row.low, row.high)}")
-    if len(classes):
-        print(f"Classes, sample by sample: {_counted(classes['verdict'])}")
 
 
 def _counted(verdicts: pd.Series) -> str:

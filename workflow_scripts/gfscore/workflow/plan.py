@@ -478,9 +478,7 @@ class PlannedAudit:
         """Paths of the models' logits, without missing files of the user."""
         files = []
         for model in self.models:
-            if not model.has_logits:
-                continue
-            if present(model.logits):
+            if model.has_logits and present(model.logits):
                 files.append(model.logits)
         return files
 
@@ -622,7 +620,6 @@ class PlannedAudit:
         files = []
         for dataset in self.datasets:
             files += [dataset.manifest, dataset.samples]
-
             if isinstance(dataset.generator_manifest, str):
                 files += [dataset.generated_images, dataset.generator_manifest]
         files += self.fetched_manifests()

@@ -225,9 +225,14 @@ def _models(draft: Draft, audit: str, settings: AuditSettings) -> list[str]:
     for position, model in enumerate(settings.models):
         if model in choice:
             models += choice[model]
-        else:
-            message = _message_for_unknown(draft, settings.dataset, zoo, model, list(choice))
-            draft.add_mistake(message, "audits", audit, "models", position)
+            continue
+        message = unknown_name("model", model, list(choice))
+        steps = model.split("/")
+        names = zoo_models(draft.config["models"], steps[0], steps[1]) if len(steps) == 3 else []
+        if names and steps[2] in (*names, EVERY):
+            of_zoo = f"dataset {settings.dataset!r} evaluates models of {zoo!r}"
+            message = f"model {model!r} is of another zoo: {of_zoo}; see its models_of"
+        draft.add_mistake(message, "audits", audit, "models", position)
     return list(dict.fromkeys(models))
 
 
@@ -251,14 +256,3 @@ def _without_offsets(draft: Draft, models: list[str]) -> list[str]:
         if model_entry(draft, model)["source"] != adjusted.SOURCE.name:
             others.append(model)
     return others
-
-
-def _message_for_unknown(draft: Draft, dataset: str, zoo: str, model: str, choice: list[str]) -> str:
-    steps = model.split("/")
-    if len(steps) == 3:
-        names = zoo_models(draft.config["models"], steps[0], steps[1])
-        if steps[2] in names or (steps[2] == EVERY and names):
-            return (
-                f"model {model!r} is of another zoo: dataset {dataset!r} evaluates models of {zoo!r}; see its models_of"
-            )
-    return unknown_name("model", model, choice)

@@ -352,11 +352,7 @@ class _ContentCheck:
         self._check_figures()
         self._check_page(recomputed)
         self._check_evidence()
-        measured = []
-        for measure in self.audit.measures.values():
-            proofs_checked = measure.kind.name == "proven" and "proofs" in self.verification.checked
-            if not measure.from_logits and not measure.derived and not proofs_checked:
-                measured.append(measure.name)
+
         release = self.audit.release_values()
         if isinstance(release, str):
             source = ReleaseFile(self.bundle.path(release)).source
@@ -364,6 +360,11 @@ class _ContentCheck:
                 "values of the last release were not compared with its bundle, whose statement has the SHA-256 "
                 f"{source.statement_sha256}"
             )
+        measured = []
+        for measure in self.audit.measures.values():
+            proofs_checked = measure.kind.name == "proven" and "proofs" in self.verification.checked
+            if not measure.from_logits and not measure.derived and not proofs_checked:
+                measured.append(measure.name)
         if measured:
             unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
         if "statement" in self.verification.checked:

@@ -271,12 +271,11 @@ class Recomputed:
                 stored = self.bundle.json(self.bundle.of_audit(f"{name}.json"))
                 yield from differences(f"{name}.json", stored, content)
             for name, rows in group.frames.items():
-                identity = group.identities[name]
                 if lacks_logits and name in OF_LOGITS:
                     continue
                 path = self._folder.table_file(name)
-                stored_identity = read_identity(path)
-                stored_identity = {key: stored_identity.get(key) for key in identity}
+                identity, metadata = group.identities[name], read_identity(path)
+                stored_identity = {key: metadata.get(key) for key in identity}
                 yield from differences(f"{path.name} (metadata)", stored_identity, plain(identity))
                 stored = read_table(path, CATALOGUE[name])
                 expected = typed_frame(CATALOGUE[name], rows)
