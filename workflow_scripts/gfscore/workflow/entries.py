@@ -142,9 +142,9 @@ class PlannedModel:
         changed = training_methods()[model.settings.training.method].changes
         if self.settings.training.method != changed or self.settings.train_on != model.settings.train_on:
             return False
-        method = ["method", "coefficients"]
-        training, other_training = self.settings.training.model_dump(), model.settings.training.model_dump()
-        return without(training, method) == without(other_training, method)
+        method_settings = {"method", "coefficients"}
+        training = self.settings.training.model_dump(exclude=method_settings)
+        return training == model.settings.training.model_dump(exclude=method_settings)
 
     def description(self) -> TrainedModel:
         """The model and how the workflow trained it."""

@@ -759,9 +759,10 @@ class PlannedAudit:
     def training_baselines(self) -> dict[str, str]:
         """Models against which others' trainings are judged, by theirs; none where several would do."""
         baselines = {}
-        for model in self.models:
+        trained = [model for model in self.models if model.source.name == "trained"]
+        for model in trained:
             candidates = []
-            for other in self.models:
+            for other in trained:
                 if other.is_baseline_of(model):
                     candidates.append(other.label)
             if len(candidates) == 1:
