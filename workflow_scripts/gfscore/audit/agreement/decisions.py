@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 
 from gfscore.audit.settings import TrainedModel
 from gfscore.core.errors import InputError
-from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
 from gfscore.statistics.classes import class_means, worst_class_trade
@@ -158,51 +158,54 @@ def training_method_table(
         Confidence of the bounds.
     """
     clean = audit_values.subject.of_kind("clean")[0]
-    tests: list[NamedMeasure | None] = list(audit_values.subject.of_kind("probabilistic"))
+    adversarial_measures = audit_values.subject.of_kind("adversarial")
+    probabilistic_measures: list[NamedMeasure | None] = list(audit_values.subject.of_kind("probabilistic"))
+    models = {model.label: model for model in audit_values.included}
     rows: list[dict[str, object]] = []
-    for adversarial in audit_values.subject.of_kind("adversarial"):
-        for probabilistic in tests or [None]:
-            for model in audit_values.included:
-                training = methods[model.threat, model.classifier]
-                if training is None:
-                    continue
-                measures = {"clean": clean, "adversarial": adversarial}
-                if probabilistic is not None:
-                    measures["probabilistic"] = probabilistic
-                row = _shares_of_method(audit_values, model, measures, confidence=confidence)
-                row |= _gain(audit_values, model, baselines.get(model.label), adversarial.name, classes=classes)
-                rows.append(
-                    {
-                        **row,
-                        **model.columns(),
-                        "training": training,
-                        "adversarial": adversarial.name,
-                        "probabilistic": probabilistic and probabilistic.name,
-                    }
-                )
+    for adversarial, probabilistic, model in product(
+        adversarial_measures, probabilistic_measures or [None], models.values()
+    ):
+        training = methods[model.threat, model.classifier]
+        if training is None:
+            continue
+        row: dict[str, object] = {
+            **model.columns(),
+            "training": training,
+            "adversarial": adversarial.name,
+            "probabilistic": probabilistic and probabilistic.name,
+        }
+
+        # Shares of the samples that all measures have.
+        samples = {
+            "clean": audit_values.table(model, clean.name),
+            "adversarial": audit_values.table(model, adversarial.name),
+        }
+        if probabilistic is not None:
+            samples["probabilistic"] = audit_values.table(model, probabilistic.name)
+        common = common_samples(samples, name=model.label)
+        row["n"] = len(common["clean"])
+        row["accuracy"] = common["clean"]["value"].mean()
+        row["attack_failure_rate"] = common["adversarial"]["value"].mean()
+        if probabilistic is not None:
+            settings = cast(Probabilistic, probabilistic.settings)
+            rate = probabilistic.description.error_rate
+            row |= robust_shares(
+                common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=rate, alpha_ci=1 - confidence
+            )
+            row |= {"confidence": confidence, "error_rate": rate}
+
+        # What the worst class gains against the baseline, and what the mean loses.
+        worst, mean = _under_attack(audit_values.table(model, adversarial.name), classes)
+        row |= {"worst_class": worst, "mean": mean}
+        baseline = models.get(baselines.get(model.label, ""))
+        if baseline is not None:
+            baseline_worst, baseline_mean = _under_attack(audit_values.table(baseline, adversarial.name), classes)
+            row["baseline"] = baseline.label
+            row["rho"] = worst_class_trade(
+                worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
+            )
+        rows.append(row)
     return typed_frame(TRAINING_METHODS, rows)
-
-
-def _shares_of_method(
-    audit_values: AuditValues, model: ModelName, measures: Mapping[str, NamedMeasure], *, confidence: float
-) -> dict[str, object]:
-    # Shares of the samples that all measures have.
-    samples = {kind: audit_values.table(model, measure.name) for kind, measure in measures.items()}
-    common = common_samples(samples, name=model.label)
-    row = {
-        "n": len(common["clean"]),
-        "accuracy": common["clean"]["value"].mean(),
-        "attack_failure_rate": common["adversarial"]["value"].mean(),
-    }
-    if "probabilistic" in measures:
-        probabilistic = measures["probabilistic"]
-        settings = cast(Probabilistic, probabilistic.settings)
-        rate = probabilistic.description.error_rate
-        row |= robust_shares(
-            common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=rate, alpha_ci=1 - confidence
-        )
-        row |= {"confidence": confidence, "error_rate": rate}
-    return row
 
 
 def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:
@@ -218,23 +221,8 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
     return {kind: table.loc[order] for kind, table in indexed.items()}
 
 
-def _gain(
-    audit_values: AuditValues, model: ModelName, baseline: str | None, measure: str, *, classes: int
-) -> dict[str, object]:
-    # What the worst class gains against the baseline, and what the mean loses.
-    worst, mean = _under_attack(audit_values.table(model, measure), classes)
-    row: dict[str, object] = {"worst_class": worst, "mean": mean, "baseline": None, "rho": None}
-    for other in audit_values.included:
-        if other.label == baseline:
-            baseline_worst, baseline_mean = _under_attack(audit_values.table(other, measure), classes)
-            row["baseline"] = baseline
-            row["rho"] = worst_class_trade(
-                worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
-            )
-    return row
-
-
 def _under_attack(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
+    # Shares correct under attack: of the worst class, and of all samples.
     correct = samples["value"].to_numpy(np.float64)
     return float(np.nanmin(class_means(correct, samples["label"], classes))), float(correct.mean())
 
@@ -247,18 +235,16 @@ def names_of_training(models: Sequence[TrainedModel]) -> dict[tuple[str, str], s
     """
     names: dict[tuple[str, str], str | None] = {}
     for model in models:
-        name = model.method
+        # The first description under which all models of the method differ.
         models_of_method = [candidate for candidate in models if candidate.method == model.method]
+        description: str | None = f"{model.threat}/{model.model}"
+        if len({candidate.architecture for candidate in models_of_method}) == len(models_of_method):
+            description = model.architecture
+        elif len({candidate.model for candidate in models_of_method}) == len(models_of_method):
+            description = model.model
+
+        name = model.method
         if name is not None and len(models_of_method) > 1:
-            name = f"{name} ({_distinction(model, models_of_method)})"
+            name = f"{name} ({description})"
         names[model.threat, model.model] = name
     return names
-
-
-def _distinction(model: TrainedModel, models: Sequence[TrainedModel]) -> str | None:
-    # The first description under which all models differ.
-    if len({candidate.architecture for candidate in models}) == len(models):
-        return model.architecture
-    if len({candidate.model for candidate in models}) == len(models):
-        return model.model
-    return f"{model.threat}/{model.model}"

@@ -245,9 +245,23 @@ def _beyond_grey(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
 
 
 def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: Attacked) -> Iterator[MaskingSign]:
-    share, passes_ratio = _tolerated(attacked, other)
-    if share is None:
+    # Masked gradients cannot mislead an attack that hardly uses them.
+    if attacked.strength < MANY_STEPS or not other.tried:
         return
+    # Share of samples that `attacked` may miss though `other` breaks them, and how many times more passes `other` may
+    # spend on a sample, None where they do not matter.
+    share = EQUAL_ATTACK_SHARE
+    passes_ratio: int | None = MORE_PASSES
+    if other.strength <= ONE_STEP:
+        share = NOISE_SHARE
+        passes_ratio = None
+    elif set(other.tried) <= set(attacked.tried):
+        # The same attack in a ball that is not smaller differs by its settings only.
+        if other.eps >= attacked.eps - NORM_TOLERANCE:
+            return
+        share = NOISE_SHARE
+        passes_ratio = 1
+
     _, rows, other_rows = np.intersect1d(attacked.sample_id, other.sample_id, assume_unique=True, return_indices=True)
     distance = np.asarray(other.distance, dtype=np.float64)[other_rows]
     # Comparisons with NaN (nothing found) are false; distance 0 is an error without perturbation.
@@ -262,18 +276,3 @@ def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: At
             f"radius {setting(attacked.eps)}: the attacks of {name} failed on them, {REASONS}"
         )
         yield MaskingSign(name, other_name, hits, len(rows), proof=True, text=text)
-
-
-def _tolerated(attacked: Attacked, other: Attacked) -> tuple[float | None, int | None]:
-    # Share of samples that `attacked` may miss though `other` breaks them, None for all of them; and how many times
-    # more passes `other` may spend on a sample, None where they do not matter.
-    if attacked.strength < MANY_STEPS or not other.tried:
-        # Masked gradients cannot mislead an attack that hardly uses them.
-        return None, None
-    if other.strength <= ONE_STEP:
-        return NOISE_SHARE, None
-    if set(other.tried) <= set(attacked.tried):
-        # The same attack in a ball that is not smaller differs by its settings only.
-        smaller = other.eps < attacked.eps - NORM_TOLERANCE
-        return (NOISE_SHARE, 1) if smaller else (None, None)
-    return EQUAL_ATTACK_SHARE, MORE_PASSES

@@ -80,9 +80,6 @@ REFUTATIONS = Table(
 POINTS = 41
 """Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
 
-Curves = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Shares of G groups at R radii with lower and upper bounds, each (G, R); NaN where undefined."""
-
 
 def radius_tables(
     audit_values: AuditValues, class_names: Sequence[str], *, confidence: float
@@ -112,8 +109,21 @@ def radius_tables(
             if measure in minimal:
                 distances.append(_distance_frame(samples, class_names).assign(**key))
             elif measure in smoothed:
+                certificates = samples[samples["attacked"].notna()]
+                refuted = int(certificates["refuted"].astype(bool).sum())
                 alpha = _certificate_error(measure)
-                refutations.append({**key, **_refutation_row(samples, alpha)})
+                allowed = allowed_refutations(len(certificates), alpha=alpha)
+                refutations.append(
+                    {
+                        **key,
+                        "n": len(certificates),
+                        "attacked": int(certificates["attacked"].astype(bool).sum()),
+                        "refuted": refuted,
+                        "allowed": allowed,
+                        "alpha": alpha,
+                        "within_chance": refuted <= allowed,
+                    }
+                )
 
     tables = {}
     if minimal or audit_values.subject.of_kind("certified"):
@@ -163,16 +173,32 @@ def curve_frame(
         # The range of the measure ends slightly above the largest certificate.
         largest = largest_certificate(measure.settings.smoothing)
     radii = np.linspace(0, largest, POINTS)
+    values = samples["value"].to_numpy()
     frames = []
     for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
         alpha = (1 - confidence) / len(names)
+        # Shares of the groups at the radii with their bounds, each (groups, radii).
+        share = np.empty((len(names), POINTS))
+        low = np.full(share.shape, np.nan)
+        high = np.full(share.shape, np.nan)
+        totals = np.broadcast_to(n[:, None], share.shape)
         if measure.kind.name == "minimal":
-            share, low, high = _survival_curves(samples, groups, n, radii, alpha=alpha)
+            # The share that withstands attacks is an upper bound of robustness, so only an upper confidence bound is
+            # valid.
+            share = survival.survival_curves(values, samples["censored"], groups, len(names), radii=radii)
+            broken = np.round((1 - np.nan_to_num(share)) * totals)
+            high = 1 - lower_shares(broken, totals, alpha=alpha)
         else:
-            share, low, high = _certified_curves(
-                samples, groups, n, radii, alpha=alpha, error=_certificate_error(measure)
-            )
+            for position, radius in enumerate(radii):
+                certified = certified_accuracy(values, groups, len(names), radius=radius * (1 - RADIUS_TOLERANCE))
+                share[:, position] = certified.mean
+            error = _certificate_error(measure)
+            if not np.isnan(error):
+                counts = np.round(np.nan_to_num(share) * totals)
+                low = corrected_certified_accuracy(counts, totals, alpha=error, confidence=1 - alpha)
+
+        undefined = np.isnan(share)
         frames.append(
             pd.DataFrame(
                 {
@@ -182,8 +208,8 @@ def curve_frame(
                     "n": np.repeat(n, POINTS),
                     "radius": np.tile(radii, len(names)),
                     "share": share.ravel(),
-                    "low": low.ravel(),
-                    "high": high.ravel(),
+                    "low": np.where(undefined, np.nan, low).ravel(),
+                    "high": np.where(undefined, np.nan, high).ravel(),
                     "confidence": confidence,
                 }
             )
@@ -199,64 +225,9 @@ def _classes_then_all(
     yield [ALL], [ALL_NAME], np.zeros_like(labels)
 
 
-def _survival_curves(
-    samples: pd.DataFrame,
-    groups: NDArray[np.integer],
-    n: NDArray[np.int64],
-    radii: NDArray[np.float64],
-    *,
-    alpha: float,
-) -> Curves:
-    # The share that withstands attacks is an upper bound of robustness, so only an upper confidence bound is valid.
-    share = survival.survival_curves(samples["value"], samples["censored"], groups, len(n), radii=radii)
-    broken = np.round((1 - np.nan_to_num(share)) * n[:, None])
-    totals = np.broadcast_to(n[:, None], broken.shape)
-    high = 1 - lower_shares(broken, totals, alpha=alpha)
-    undefined = np.isnan(share)
-    return share, np.full(share.shape, np.nan), np.where(undefined, np.nan, high)
-
-
-def _certified_curves(
-    samples: pd.DataFrame,
-    groups: NDArray[np.integer],
-    n: NDArray[np.int64],
-    radii: NDArray[np.float64],
-    *,
-    alpha: float,
-    error: float,
-) -> Curves:
-    values = samples["value"].to_numpy()
-    share = np.empty((len(n), len(radii)))
-    for position, radius in enumerate(radii):
-        share[:, position] = certified_accuracy(values, groups, len(n), radius=radius * (1 - RADIUS_TOLERANCE)).mean
-
-    unknown = np.full(share.shape, np.nan)
-    if np.isnan(error):
-        return share, unknown, unknown
-    certified = np.round(np.nan_to_num(share) * n[:, None])
-    totals = np.broadcast_to(n[:, None], certified.shape)
-    low = corrected_certified_accuracy(certified, totals, alpha=error, confidence=1 - alpha)
-    return share, np.where(np.isnan(share), np.nan, low), unknown
-
-
 def _distance_frame(samples: pd.DataFrame, class_names: Sequence[str]) -> pd.DataFrame:
     frames = []
     for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
         frames.append(pd.DataFrame({"class_index": indices, "class_name": names, **columns}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _refutation_row(samples: pd.DataFrame, alpha: float) -> dict[str, int | float | bool]:
-    # Certificates of error alpha that were attacked.
-    certificates = samples[samples["attacked"].notna()]
-    refuted = int(certificates["refuted"].astype(bool).sum())
-    allowed = allowed_refutations(len(certificates), alpha=alpha)
-    return {
-        "n": len(certificates),
-        "attacked": int(certificates["attacked"].astype(bool).sum()),
-        "refuted": refuted,
-        "allowed": allowed,
-        "alpha": alpha,
-        "within_chance": refuted <= allowed,
-    }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -179,7 +180,7 @@ def evidence_of_models(
                 audit_values,
                 model,
                 curves[model.label],
-                accuracies[model]["robust_accuracy"],
+                cast(float, accuracies[model]["robust_accuracy"]),
                 distances=distances,
                 seed=seed,
                 split=split,
@@ -188,19 +189,29 @@ def evidence_of_models(
     return evidence
 
 
-def _evidence_of_model(audit_values, model, curves, robust_accuracy, *, distances, seed, split):
-    evidence = audit_values.logits_of(model)
-    labels = evidence.labels
-    logits = evidence.logits
+def _evidence_of_model(
+    audit_values: AuditValues,
+    model: ModelName,
+    curves: ScoreCurves,
+    robust_accuracy: float,
+    *,
+    distances: str | None,
+    seed: int,
+    split: Split | None,
+) -> ModelEvidence:
+    # The logits of one model are released before those of the next are read.
+    model_logits = audit_values.logits_of(model)
+    labels = model_logits.labels
+    logits = model_logits.logits
     classes = logits.shape[1]
     correct = predictions(logits, labels) == labels
 
     chooses = np.ones(len(labels), dtype=bool)
     reports = chooses
-    held_out = split_samples(evidence.sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
+    held_out = split_samples(model_logits.sample_id, labels, share=0.5, rng=row_generator(seed, model.columns()))
     report_curves = curves
     if split is not None:
-        chooses = choosing_samples(evidence.sample_id, labels, share=split.share, seed=split.seed)
+        chooses = choosing_samples(model_logits.sample_id, labels, share=split.share, seed=split.seed)
         reports = ~chooses
         held_out = chooses
         low, high = curves.temperatures[[0, -1]]
@@ -208,12 +219,12 @@ def _evidence_of_model(audit_values, model, curves, robust_accuracy, *, distance
         curves = sweep(logits[chooses], labels[chooses], classes)
         report_curves = sweep(logits[reports], labels[reports], classes)
 
-    attack_distance = float("nan")
-    report_distance = float("nan")
+    attack_distance = np.nan
+    report_distance = np.nan
     if distances is not None:
         samples = audit_values.table(model, distances)
-        chosen = samples.loc[samples["sample_id"].isin(evidence.sample_id[chooses]), "value"]
-        reported = samples.loc[samples["sample_id"].isin(evidence.sample_id[reports]), "value"]
+        chosen = samples.loc[samples["sample_id"].isin(model_logits.sample_id[chooses]), "value"]
+        reported = samples.loc[samples["sample_id"].isin(model_logits.sample_id[reports]), "value"]
         if chosen.empty:
             raise InputError(
                 f"{audit_values.path(model, distances)}: none of its {len(samples)} samples is among those that choose "
@@ -232,18 +243,18 @@ def _evidence_of_model(audit_values, model, curves, robust_accuracy, *, distance
         clean_accuracy=float(np.mean(correct[reports])),
         report_distance=report_distance,
         robust_accuracy=robust_accuracy,
-        checkpoint=evidence.identity["checkpoint_sha256"],
-        dataset_digest=evidence.identity["dataset_digest"],
+        checkpoint=cast(str, model_logits.identity["checkpoint_sha256"]),
+        dataset_digest=cast(str, model_logits.identity["dataset_digest"]),
         read_parts=partial(_read_parts, audit_values, model, held_out),
     )
 
 
-def _read_parts(audit_values, model, held_out):
-    evidence = audit_values.logits_of(model)
+def _read_parts(audit_values: AuditValues, model: ModelName, held_out: NDArray[np.bool_]) -> tuple[Part, Part]:
+    model_logits = audit_values.logits_of(model)
     reported = ~held_out
     return (
-        (evidence.logits[held_out], evidence.labels[held_out]),
-        (evidence.logits[reported], evidence.labels[reported]),
+        (model_logits.logits[held_out], model_logits.labels[held_out]),
+        (model_logits.logits[reported], model_logits.labels[reported]),
     )
 
 

@@ -4,7 +4,7 @@ A Spearman correlation changes only where two scores change order, so it is dete
 between crossings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import numpy as np
@@ -27,12 +27,6 @@ from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
 MOST_RANKED = 100
 """Largest number of classes, or models, for which all crossings are found. About K^2 / 2 pairs may cross; for more of
 them the paper's grid is searched."""
-
-WindowMinimum = Callable[
-    [NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]
-]
-"""From centred_ranks (R, K) of R rankings, and first, center and last (S,), to the smallest Spearman (S,) between the
-ranking at T and those of its window: the window of a stretch holds the rankings first..last around ranking center."""
 
 
 def cross_model_accuracy(
@@ -166,11 +160,32 @@ def ranking_stability(
         by_model = [objective([curve])(temperatures) for curve in curves]
         return MeanOverModels(Stretches.at(temperatures), np.array(by_model), exact=False)
 
-    window_minimum = _ends_of_window if endpoints_only else _smallest_in_window
-    stability = [_stability(curve, settings, delta, window_minimum) for curve in curves]
-    stretches = _common_refinement([stretches_of_model for stretches_of_model, _ in stability], settings)
+    stretches_of_models = []
+    values_of_models = []
+    for curve in curves:
+        # The stability of one model changes where a crossing meets T or an end of the window.
+        boundaries = _boundaries(curve, settings.low, settings.high)
+        shifted = np.concatenate([boundaries, boundaries - delta, boundaries + delta])
+        stretches_of_model = Stretches.between(joined(shifted, low=settings.low, high=settings.high))
+
+        # The ranking at T, and the first and the last ranking of its window; the window ends where the search does.
+        rankings = Stretches.between(boundaries)
+        centred_ranks = centred(ranks(_scores_of_sampled_classes(curve)(rankings.middle)))
+        first = rankings.holding(stretches_of_model.middle - delta)
+        center = rankings.holding(stretches_of_model.middle)
+        last = rankings.holding(stretches_of_model.middle + delta)
+        if endpoints_only:
+            at_first = _spearman_of_centred(centred_ranks[first], centred_ranks[center])
+            at_last = _spearman_of_centred(centred_ranks[last], centred_ranks[center])
+            values = np.minimum(at_first, at_last)
+        else:
+            values = _smallest_in_window(centred_ranks, first, center, last)
+        stretches_of_models.append(stretches_of_model)
+        values_of_models.append(values)
+
+    stretches = _common_refinement(stretches_of_models, settings)
     by_model = []
-    for stretches_of_model, values in stability:
+    for stretches_of_model, values in zip(stretches_of_models, values_of_models, strict=True):
         by_model.append(values[stretches_of_model.holding(stretches.middle)])
     return MeanOverModels(stretches, np.array(by_model), exact=True)
 
@@ -180,30 +195,15 @@ def _grid(objective: attack_free.Objective, settings: Temperatures) -> NDArray[n
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
-def _stability(
-    curve: ScoreCurves, settings: Temperatures, delta: float, window_minimum: WindowMinimum
-) -> tuple[Stretches, NDArray[np.float64]]:
-    # Stretches of one model's stability, which changes where a crossing meets T or an end of the window, and values.
-    boundaries = _boundaries(curve, settings.low, settings.high)
-    shifted = np.concatenate([boundaries, boundaries - delta, boundaries + delta])
-    stretches = Stretches.between(joined(shifted, low=settings.low, high=settings.high))
-
-    # The ranking at T, and the first and the last ranking of its window; the window ends where the search does.
-    rankings = Stretches.between(boundaries)
-    centred_ranks = centred(ranks(_scores_of_sampled_classes(curve)(rankings.middle)))
-    first = rankings.holding(stretches.middle - delta)
-    center = rankings.holding(stretches.middle)
-    last = rankings.holding(stretches.middle + delta)
-    return stretches, window_minimum(centred_ranks, first, center, last)
-
-
 def _smallest_in_window(
     centred_ranks: NDArray[np.float64],
     first: NDArray[np.int64],
     center: NDArray[np.int64],
     last: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    # Stretches with the same center share one product with all rankings of their windows.
+    # Smallest Spearman (S,) between the ranking at T and those of its window, from the centred ranks (R, K) of R
+    # rankings: the window of a stretch holds the rankings first..last around ranking center. Stretches with the same
+    # center share one product with all rankings of their windows.
     squares = (centred_ranks**2).sum(axis=1)
     result = np.empty(len(center))
     for stretches in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
@@ -215,18 +215,6 @@ def _smallest_in_window(
         for stretch in stretches:
             result[stretch] = rho[first[stretch] - start : last[stretch] + 1 - start].min()
     return result
-
-
-def _ends_of_window(
-    centred_ranks: NDArray[np.float64],
-    first: NDArray[np.int64],
-    center: NDArray[np.int64],
-    last: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    at_center = centred_ranks[center]
-    return np.minimum(
-        _spearman_of_centred(centred_ranks[first], at_center), _spearman_of_centred(centred_ranks[last], at_center)
-    )
 
 
 def _spearman_of_centred(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

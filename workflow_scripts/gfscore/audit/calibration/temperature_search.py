@@ -123,28 +123,28 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
     first = stretches.first[starts]
     last = stretches.last[stops - 1]
     widest = np.argmax(np.log(last / first))
+
+    # Temperature nearest to the middle of the widest run that is no boundary within it, where scores are tied.
+    run = slice(starts[widest], stops[widest])
+    middle = np.sqrt(first[widest] * last[widest])
+    distances = np.abs(np.log(np.clip(middle, stretches.first[run], stretches.last[run]) / middle))
+    nearest = starts[widest] + distances.argmin()
+    low = stretches.first[nearest]
+    high = stretches.last[nearest]
+    if low * (1 + RESOLUTION) < middle < high / (1 + RESOLUTION):
+        t_star = middle
+    elif low < high:
+        t_star = np.sqrt(low * high)
+    else:
+        t_star = low
+
     return Optimum(
-        t_star=_middle_of(stretches, starts[widest], stops[widest]),
+        t_star=float(t_star),
         interval=(float(first[widest]), float(last[widest])),
         stretches=list(zip(first.tolist(), last.tolist(), strict=True)),
         edge=bool(optimal[0] or optimal[-1]),
         best=best,
     )
-
-
-def _middle_of(stretches, start, stop):
-    # Temperature nearest to the middle of the range that is no boundary within it, where scores are tied.
-    first = stretches.first[start:stop]
-    last = stretches.last[start:stop]
-    middle = np.sqrt(first[0] * last[-1])
-    nearest = np.abs(np.log(np.clip(middle, first, last) / middle)).argmin()
-    low = first[nearest]
-    high = last[nearest]
-    if low * (1 + RESOLUTION) < middle < high / (1 + RESOLUTION):
-        return float(middle)
-    if low < high:
-        return float(np.sqrt(low * high))
-    return float(low)
 
 
 def two_phase_grid(

@@ -164,9 +164,10 @@ def _search_piecewise(
         best = optimum(objective.stretches, values)
     except UndefinedObjectiveError as error:
         return SearchResult(measure=search.measure, undefined=str(error)), (np.empty(0), np.empty(0))
+    stretches = objective.stretches
     # The paper's two-phase grid for the same objective: its first best temperature.
-    temperatures, grid_values = two_phase_grid(lambda t: values[objective.stretches.holding(t)], search.settings)
-    best_of_grid = optimum(Stretches.at(temperatures), grid_values)
+    grid, grid_values = two_phase_grid(lambda t: values[stretches.holding(t)], search.settings)
+    best_of_grid = optimum(Stretches.at(grid), grid_values)
     rng = np.random.default_rng([search.seed, search.stream])
     result = SearchResult(
         measure=search.measure,
@@ -176,22 +177,19 @@ def _search_piecewise(
         stretches=best.stretches,
         edge=best.edge,
         best=best.best,
-        at_one=float(values[objective.stretches.holding(np.array([1.0]))[0]]),
+        at_one=float(values[stretches.holding(np.array([1.0]))[0]]),
         paper_grid=GridOptimum(t_star=best_of_grid.stretches[0][0], best=best_of_grid.best, edge=best_of_grid.edge),
         permutation=permutation_p_value(objective, draws=search.permutations, rng=rng),
     )
-    return result, _curve_points(objective.stretches, values)
 
-
-def _curve_points(stretches: Stretches, values: NDArray[np.float64]) -> Curve:
-    # The curve as points: both ends of all runs of stretches with equal values, or all temperatures of a grid.
+    # The curve as points: all temperatures of a grid, or both ends of all runs of stretches with equal values.
     if (stretches.first == stretches.last).all():
-        return stretches.first, values
+        return result, (stretches.first, values)
     changes = ~np.isclose(np.diff(values), 0, rtol=0, atol=EQUAL)
     starts = np.flatnonzero(np.concatenate([[True], changes]))
     ends = np.append(starts[1:], len(values)) - 1
     temperatures = np.stack([stretches.first[starts], stretches.last[ends]], axis=1)
-    return temperatures.ravel(), np.repeat(values[starts], 2)
+    return result, (temperatures.ravel(), np.repeat(values[starts], 2))
 
 
 @dataclass(frozen=True)
