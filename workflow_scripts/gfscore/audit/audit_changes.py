@@ -81,7 +81,12 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
     first_summary = _summary(first, calibration)
     second_summary = _summary(second, calibration)
     if _holds_one_model(first, first_summary) and _holds_one_model(second, second_summary):
-        _name_alike(first_summary, second_summary)
+        # The one model of each audit gets the same name in both.
+        for name in IDENTITY:
+            names = dict.fromkeys([str(first_summary[name].iloc[0]), str(second_summary[name].iloc[0])])
+            joined = " then ".join(names)
+            first_summary[name] = joined
+            second_summary[name] = joined
     first_summary = first_summary.set_index(COMPARED)
     second_summary = second_summary.set_index(COMPARED)
     first_source = _Source.of(first)
@@ -96,19 +101,22 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
             f"{first} and {second} have no model and measure of the same name in common at calibration "
             f"{calibration!r}; give models the same names in both, or audit one model in each"
         )
+
     by_metric = [_changes_of_metric(first_summary, second_summary, metric) for metric in BOUNDED]
     changes = pd.concat(by_metric, ignore_index=True)
-    _mark_different_settings(changes, first_source, second_source)
+    # No verdict on numbers that the two audits computed with different settings.
+    judged = changes["verdict"].notna()
+    if first_source.fp_lambda != second_source.fp_lambda:
+        metrics_with_lambda = [metric.name for metric in BOUNDED if "lam" in metric.needs]
+        penalised = changes["statistic"].isin(metrics_with_lambda)
+        changes.loc[judged & penalised, "verdict"] = "not comparable: other fp_lambda"
+    for measure, settings in first_source.measures.items():
+        if measure in second_source.measures:
+            different = different_settings(settings, second_source.measures[measure], irrelevant=COST_ONLY)
+            if different:
+                verdict = f"not comparable: other {', '.join(different)}"
+                changes.loc[judged & (changes["measure"] == measure), "verdict"] = verdict
     return changes
-
-
-def _name_alike(first: pd.DataFrame, second: pd.DataFrame) -> None:
-    # The one model of each table gets the same name in both.
-    for name in IDENTITY:
-        names = dict.fromkeys([str(first[name].iloc[0]), str(second[name].iloc[0])])
-        joined = " then ".join(names)
-        first[name] = joined
-        second[name] = joined
 
 
 @dataclass(frozen=True)
@@ -126,22 +134,6 @@ class _Source:
         if not set(names) <= set(identity):
             raise InputError(f"{path} does not record its data and settings; run its audit again")
         return cls(**only(identity, names))
-
-
-def _mark_different_settings(changes: pd.DataFrame, first: _Source, second: _Source) -> None:
-    # Replaces verdicts on numbers that the two audits computed with different settings.
-    judged = changes["verdict"].notna()
-    if first.fp_lambda != second.fp_lambda:
-        metrics_with_lambda = [metric.name for metric in BOUNDED if "lam" in metric.needs]
-        penalised = changes["statistic"].isin(metrics_with_lambda)
-        changes.loc[judged & penalised, "verdict"] = "not comparable: other fp_lambda"
-    for name in set(first.measures) & set(second.measures):
-        before = first.measures[name]
-        after = second.measures[name]
-        different = different_settings(before, after, irrelevant=COST_ONLY)
-        if different:
-            verdict = f"not comparable: other {', '.join(different)}"
-            changes.loc[judged & (changes["measure"] == name), "verdict"] = verdict
 
 
 def different_settings(before: PlainSettings, after: PlainSettings, *, irrelevant: Collection[str]) -> list[str]:
@@ -217,11 +209,10 @@ def _changes_of_metric(first: pd.DataFrame, second: pd.DataFrame, metric: Metric
     paired.insert(len(COMPARED), "statistic", name)
     paired["change"] = paired["second"] - paired["first"]
 
-    risen = paired["second_low"] > paired["first_high"]
-    fallen = paired["second_high"] < paired["first_low"]
-    better, worse = risen, fallen
+    better = paired["second_low"] > paired["first_high"]
+    worse = paired["second_high"] < paired["first_low"]
     if metric.direction < 0:
-        better, worse = fallen, risen
+        better, worse = worse, better
     with_intervals = paired[["first_low", "first_high", "second_low", "second_high"]].notna().all(axis=1)
     verdicts: list[Any] = [None, "better", "worse"]
     paired["verdict"] = np.select([~with_intervals, better, worse], verdicts, "undecided")

@@ -269,50 +269,18 @@ def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str 
     """
     if len(np.unique(labels)) == 1:
         return None
-    p = _share_of_orders_as_right(predicted, labels)
-    if p <= SIGNIFICANT:
-        return None
-    return (
-        f"may be guessing (clean accuracy {number(np.mean(predicted == labels))} on {len(labels):,} samples; the "
-        f"same answers in a random order are right as often with probability {number(p)}): are the rows in the order "
-        "of the labels, the columns in that of the class names, and are these logits?"
-    )
-
-
-def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | None:
-    """How many samples have logits that another sample of their class has too, in words; None up to MOST_REPEATED.
-
-    Takes logits (N, K) and labels (N,). Equal logits may be of different images, so such samples count all the same.
-    """
-    # Sums of the bits in uint64, weighted by odd random numbers: exact, so that equal rows have equal ones, and other
-    # rows hardly ever.
-    bits = np.ascontiguousarray(logits, dtype="<f4").view("<u4")
-    weights = np.random.default_rng(ORDERS_SEED).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
-    blocks = np.array_split(bits, -(-len(bits) // ROWS))
-    sums = np.concatenate([block.astype(np.uint64) @ weights for block in blocks])
-    distinct = np.unique(np.stack([sums, labels.astype(np.uint64)]), axis=1)
-    again = len(sums) - distinct.shape[1]
-    if again <= MOST_REPEATED * len(sums):
-        return None
-    return (
-        f"{again:,} of {len(sums):,} samples have the same logits as another of their class: a sample that is there "
-        "twice counts twice, and makes intervals too narrow; give each sample once"
-    )
-
-
-def _share_of_orders_as_right(predicted, labels):
-    # p-value of a one-sided permutation test of the number of correct predictions, or an upper bound if it is small.
+    # Cantelli's inequality holds for any distribution, and avoids permutations of many samples.
     n = len(labels)
     classes = 1 + max(predicted.max(), labels.max())
-    guessed = np.bincount(predicted, minlength=classes).astype(float)
-    true = np.bincount(labels, minlength=classes).astype(float)
-    expected = guessed @ true / n
-    variance = (n * expected - guessed @ true**2 / n - true @ guessed**2 / n + expected**2) / (n - 1)
+    predicted_counts = np.bincount(predicted, minlength=classes).astype(float)
+    true_counts = np.bincount(labels, minlength=classes).astype(float)
+    expected = predicted_counts @ true_counts / n
+    variance = n * expected - predicted_counts @ true_counts**2 / n - true_counts @ predicted_counts**2 / n
+    variance = (variance + expected**2) / (n - 1)
     above = np.sum(predicted == labels) - expected
-    # Cantelli's inequality holds for any distribution, and avoids permutations of many samples.
-    bound = variance / (variance + above**2) if above > 0 else 1.0
-    if bound <= SIGNIFICANT:
-        return bound
+    if above > 0 and variance / (variance + above**2) <= SIGNIFICANT:
+        return None
+
     test = permutation_test(
         (predicted,),
         lambda answers, axis: np.sum(answers == labels, axis=axis),
@@ -323,7 +291,45 @@ def _share_of_orders_as_right(predicted, labels):
         vectorized=True,
         rng=np.random.default_rng(ORDERS_SEED),
     )
-    return float(test.pvalue)
+    p = float(test.pvalue)
+    if p <= SIGNIFICANT:
+        return None
+    return (
+        f"may be guessing (clean accuracy {number(np.mean(predicted == labels))} on {n:,} samples; the "
+        f"same answers in a random order are right as often with probability {number(p)}): are the rows in the order "
+        "of the labels, the columns in that of the class names, and are these logits?"
+    )
+
+
+def repeated(logits: NDArray[np.float32], labels: NDArray[np.integer]) -> str | None:
+    """Warning that samples have the logits of another sample of their class.
+
+    Equal logits may be of different images, so such samples count all the same.
+
+    Parameters
+    ----------
+    logits : ndarray (N, K) of float32
+    labels : ndarray (N,) of int
+
+    Returns
+    -------
+    str or None
+        None for up to a share MOST_REPEATED of the samples.
+    """
+    # Sums of the bits in uint64, weighted by odd random numbers: exact, so that equal rows have equal ones, and other
+    # rows hardly ever.
+    bits = np.ascontiguousarray(logits, dtype="<f4").view("<u4")
+    weights = np.random.default_rng(ORDERS_SEED).integers(2**63, size=bits.shape[1], dtype=np.uint64) * 2 + 1
+    blocks = np.array_split(bits, -(-len(bits) // ROWS))
+    sums = np.concatenate([block.astype(np.uint64) @ weights for block in blocks])
+    distinct = np.unique(np.stack([sums, labels.astype(np.uint64)]), axis=1)
+    repetitions = len(sums) - distinct.shape[1]
+    if repetitions <= MOST_REPEATED * len(sums):
+        return None
+    return (
+        f"{repetitions:,} of {len(sums):,} samples have the same logits as another of their class: a sample that is "
+        "there twice counts twice, and makes intervals too narrow; give each sample once"
+    )
 
 
 def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class_names: Sequence[str]) -> str | None:
@@ -347,7 +353,18 @@ def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class
     for true, guess in pairs[:, counts > n[pairs[0]] / 2].T:
         if true != guess and n[true] >= ENOUGH:
             successor[int(true)] = int(guess)
-    cycles = _cycles(successor)
+    # Cycles of classes, each from its smallest one on.
+    cycles = []
+    visited = set()
+    for start in sorted(successor):
+        path = []
+        node = start
+        while node in successor and node not in visited:
+            visited.add(node)
+            path.append(node)
+            node = successor[node]
+        if node in path:
+            cycles.append(path[path.index(node) :])
     if not cycles:
         return None
 
@@ -363,19 +380,3 @@ def exchanged(predicted: NDArray[np.integer], labels: NDArray[np.integer], class
         f"classes look exchanged ({'; '.join(phrases)}): are the columns in the order of the class names? Most samples "
         "of each are taken for another of them"
     )
-
-
-def _cycles(successor):
-    # Cycles of a mapping as lists of keys, by smallest start.
-    cycles = []
-    visited = set()
-    for start in sorted(successor):
-        path = []
-        node = start
-        while node in successor and node not in visited:
-            visited.add(node)
-            path.append(node)
-            node = successor[node]
-        if node in path:
-            cycles.append(path[path.index(node) :])
-    return cycles

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.values import AuditValues, SampleValues
+from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.declines import paired, release_rows
 from gfscore.core.identity import ModelName
 from gfscore.statistics.classes import class_means
@@ -60,53 +61,37 @@ def class_changes(
         class between `low` and `high`, which hold for all classes of a model and measure together; `verdict` is better
         or worse where they exclude 0, else undecided.
     """
+    classes = len(class_names)
     frames = []
-    for model, earlier_model in pairs.items():
-        for measure in measures:
-            frame = _changes_of_model(
-                earlier.sample_values(earlier_model, measure),
-                later.sample_values(model, measure),
-                class_names,
-                intervals=intervals,
-                label_error_rates=label_error_rates,
+    for (model, earlier_model), measure in product(pairs.items(), measures):
+        earlier_rows = release_rows(earlier.sample_values(earlier_model, measure))
+        differences = paired(earlier_rows, later.sample_values(model, measure), where=f"{measure} of {model.label}")
+        bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
+        low, high = bounds.interval(1 - intervals.confidence)
+        first = class_means(differences.earlier_low, differences.labels, classes)
+        second = class_means(differences.later_low, differences.labels, classes)
+        frames.append(
+            pd.DataFrame(
+                {
+                    "threat": model.threat,
+                    "model": model.classifier,
+                    "measure": measure,
+                    "class_index": np.arange(classes),
+                    "class_name": list(class_names),
+                    "n": bounds.n,
+                    "first": first,
+                    "first_most": class_means(differences.earlier_high, differences.labels, classes),
+                    "second": second,
+                    "second_most": class_means(differences.later_high, differences.labels, classes),
+                    "change": second - first,
+                    "change_least": class_means(differences.low, differences.labels, classes),
+                    "change_most": class_means(differences.high, differences.labels, classes),
+                    "low": low,
+                    "high": high,
+                    "verdict": np.select([low > 0, high < 0], [BETTER, WORSE], UNDECIDED),
+                }
             )
-            frames.append(frame)
+        )
     if not frames:
         return pd.DataFrame(columns=COLUMNS)
     return pd.concat(frames, ignore_index=True)
-
-
-def _changes_of_model(
-    earlier: SampleValues,
-    later: SampleValues,
-    class_names: Sequence[str],
-    *,
-    intervals: IntervalSettings,
-    label_error_rates: ArrayLike | None,
-) -> pd.DataFrame:
-    classes = len(class_names)
-    differences = paired(release_rows(earlier), later, where=f"{later.measure.name} of {later.model.label}")
-    bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
-    low, high = bounds.interval(1 - intervals.confidence)
-    first = class_means(differences.earlier_low, differences.labels, classes)
-    second = class_means(differences.later_low, differences.labels, classes)
-    return pd.DataFrame(
-        {
-            "threat": later.model.threat,
-            "model": later.model.classifier,
-            "measure": later.measure.name,
-            "class_index": np.arange(classes),
-            "class_name": list(class_names),
-            "n": bounds.n,
-            "first": first,
-            "first_most": class_means(differences.earlier_high, differences.labels, classes),
-            "second": second,
-            "second_most": class_means(differences.later_high, differences.labels, classes),
-            "change": second - first,
-            "change_least": class_means(differences.low, differences.labels, classes),
-            "change_most": class_means(differences.high, differences.labels, classes),
-            "low": low,
-            "high": high,
-            "verdict": np.select([low > 0, high < 0], [BETTER, WORSE], UNDECIDED),
-        }
-    )

@@ -112,52 +112,34 @@ def class_score_table(
     DataFrame
         With the columns of CLASS_SCORES, K rows for each of `values`.
     """
+    classes = len(class_names)
     frames = []
     for item in values:
-        frame = _class_frame(item, class_names)
+        smallest = class_values(item.low, item.labels, classes)
+        counts = item.counts(classes)
+        frame = pd.DataFrame(
+            {
+                **item.columns(),
+                "class_index": np.arange(classes),
+                "class_name": list(class_names),
+                "n": smallest.n,
+                "n_missing": counts["expected"] - counts["measured"],
+                "n_rows": counts["rows"],
+                "value": smallest.mean,
+                "accuracy": class_means(item.correct[~item.missing], item.labels[~item.missing], classes),
+                "variance": smallest.variance,
+                "value_most": class_means(item.high, item.labels, classes),
+            }
+        )
         if item.fresh:
-            frame = _with_bounds(frame, item, intervals, label_error_rates)
+            bounds = item.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
+            frame["low"], frame["high"] = bounds.interval(1 - intervals.confidence)
+            frame["interval"] = bounds.method
+            frame["confidence"] = intervals.confidence
         if label_error_rates is not None:
             frame["label_error_rate"] = np.asarray(label_error_rates, dtype=np.float64)
         frames.append(frame)
     return stacked(CLASS_SCORES, frames)
-
-
-def _class_frame(item: SampleValues, class_names: Sequence[str]) -> pd.DataFrame:
-    classes = len(class_names)
-    values = class_values(item.low, item.labels, classes)
-    accuracy = class_values(item.correct[~item.missing], item.labels[~item.missing], classes)
-    counts = item.counts(classes)
-    return pd.DataFrame(
-        {
-            **item.columns(),
-            "class_index": np.arange(classes),
-            "class_name": list(class_names),
-            "n": values.n,
-            "n_missing": counts["expected"] - counts["measured"],
-            "n_rows": counts["rows"],
-            "value": values.mean,
-            "low": np.nan,
-            "high": np.nan,
-            "interval": None,
-            "confidence": np.nan,
-            "accuracy": accuracy.mean,
-            "variance": values.variance,
-            "label_error_rate": np.nan,
-            "value_most": class_means(item.high, item.labels, classes),
-        }
-    )
-
-
-def _with_bounds(
-    frame: pd.DataFrame,
-    item: SampleValues,
-    intervals: IntervalSettings,
-    label_error_rates: ArrayLike | None,
-) -> pd.DataFrame:
-    bounds = item.bounds(len(frame), intervals=intervals, label_error_rates=label_error_rates)
-    low, high = bounds.interval(1 - intervals.confidence)
-    return frame.assign(low=low, high=high, interval=bounds.method, confidence=intervals.confidence)
 
 
 def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:

@@ -153,14 +153,24 @@ def compared_models(
     class_names, settings, fp_lambda
         Those of comparison_tables.
     """
-    metrics = []
+    rows = []
     for values in models:
-        metrics.append(metric_values(class_values(values.low, values.labels, len(class_names)), lam=fp_lambda))
-    metrics_of_models = pd.DataFrame(metrics)
+        rows.append(metric_values(class_values(values.low, values.labels, len(class_names)), lam=fp_lambda))
+    metrics = pd.DataFrame(rows)
+    # Metric after metric, the models in the order of the audit.
+    places_by_metric = []
+    for name, metric in METRICS.items():
+        if metric.ranks_models:
+            frame = _model_columns(models)
+            frame["metric"] = name
+            frame["value"] = metrics[name]
+            frame["place"] = places(metrics[name], better=metric.direction)
+            places_by_metric.append(frame)
     tables = {
-        "lambda_swaps": _swap_frame(models, metrics_of_models),
-        "metric_ranks": _metric_frame(models, metrics_of_models),
+        "lambda_swaps": _swap_frame(models, metrics),
+        "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
     }
+
     comparison, reason = comparison_of(models, settings=settings)
     summary: dict[str, object] = {
         "models": len(models),
@@ -174,12 +184,22 @@ def compared_models(
     confidence = settings.confidence
     tables["comparisons"] = _class_frame(comparison, models, class_names, confidence)
     tables["model_comparisons"] = _pair_frame(comparison, models, confidence)
-    tables["rank_intervals"] = _rank_frame(comparison, models, metrics_of_models["value"].to_numpy(), confidence)
+    # The best model first.
+    order = comparison.order
+    aggregates = metrics["value"].to_numpy()
+    ranks = _model_columns(models[index] for index in order)
+    ranks["value"] = aggregates[order]
+    ranks["rank"] = places(aggregates)[order]
+    ranks["rank_best"] = comparison.best[order]
+    ranks["rank_worst"] = comparison.worst[order]
+    ranks["confidence"] = confidence
+    tables["rank_intervals"] = ranks
+
     summary["every_pair"] = comparison.every_pair
     summary["pairs_listed"] = len(comparison.pairs)
     summary["pairs_corrected_for"] = len(models) * (len(models) - 1) // 2
     summary["classes"] = len(comparison.classes)
-    summary["reference"] = None if comparison.every_pair else models[comparison.order[0]].model.label
+    summary["reference"] = None if comparison.every_pair else models[order[0]].model.label
     summary["confidence"] = confidence
     return tables, summary
 
@@ -280,20 +300,6 @@ def _model_columns(models: Iterable[SampleValues]) -> pd.DataFrame:
     return pd.DataFrame([{**values.model.columns(), "measure": values.measure.name} for values in models])
 
 
-def _rank_frame(
-    comparison: Comparison, models: Sequence[SampleValues], aggregates: NDArray[np.float64], confidence: float
-) -> pd.DataFrame:
-    # The best model first.
-    order = comparison.order
-    frame = _model_columns(models[index] for index in order)
-    frame["value"] = aggregates[order]
-    frame["rank"] = places(aggregates)[order]
-    frame["rank_best"] = comparison.best[order]
-    frame["rank_worst"] = comparison.worst[order]
-    frame["confidence"] = confidence
-    return frame
-
-
 def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for lam, before, after in lambda_swaps(metrics["class_mean"], metrics["rdi"]):
@@ -309,16 +315,3 @@ def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.Dat
             }
         )
     return pd.DataFrame(rows, columns=LAMBDA_SWAPS.column_names)
-
-
-def _metric_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
-    # Metric after metric, the models in the order of the audit.
-    frames = []
-    for name, metric in METRICS.items():
-        if metric.ranks_models:
-            frame = _model_columns(models)
-            frame["metric"] = name
-            frame["value"] = metrics[name]
-            frame["place"] = places(metrics[name], better=metric.direction)
-            frames.append(frame)
-    return pd.concat(frames, ignore_index=True)

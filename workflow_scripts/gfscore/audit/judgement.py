@@ -71,14 +71,15 @@ def judgement(
             cautions.append(words)
         if named.kind.name in RESTS_ON:
             cautions.append(RESTS_ON[named.kind.name].format(measure=measure))
-    decided = judge(candidates, rules, lam=fp_lambda, selection=read_json(audit_values.selection), cautions=cautions)
+    selection = read_json(audit_values.selection)
+    judged = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]
     read_files += [files.manifest, files.attributes, files.generator, files.release, files.configuration]
     read_files += files.checkpoints
     existing = [path for path in read_files if path]
     release = ReleaseFile(files.release).source if files.release else None
-    return Verdict.of(decided, evidence(audit_values, manifest, existing, last_release=release))
+    return Verdict.of(judged, evidence(audit_values, manifest, existing, last_release=release))
 
 
 def judgement_on(
@@ -135,8 +136,8 @@ def verdicts_on(
         PASS, FAIL or INCONCLUSIVE by label; empty where no rule judges the measure.
     """
     class_values = BoundsKey(values[0].measure.name)
-    asked = [rule for rule in rules if rule.bounds_key == class_values]
-    if not asked:
+    rules_of_measure = [rule for rule in rules if rule.bounds_key == class_values]
+    if not rules_of_measure:
         return {}
-    decided = judgement_on(values, class_names, rules=asked, intervals=intervals, fp_lambda=fp_lambda)
-    return {f"{threat}/{model}": verdict for (threat, model), verdict in decided.model_verdicts.items()}
+    judged = judgement_on(values, class_names, rules=rules_of_measure, intervals=intervals, fp_lambda=fp_lambda)
+    return {f"{threat}/{model}": verdict for (threat, model), verdict in judged.model_verdicts.items()}

@@ -120,15 +120,50 @@ def model_summary_table(
     """
     key = ["threat", "model", "measure", "calibration"]
     by_key = {group: frame.sort_values("class_index") for group, frame in scores.groupby(key, sort=False)}
-    classes = [by_key[item.model.threat, item.model.classifier, item.measure.name, item.calibration] for item in values]
+    class_frames = []
     rows = []
-    for item, frame in zip(values, classes, strict=True):
-        row = _summary_row(item, frame, lam=settings.fp_lambda)
-        rows.append({**row, **accuracies[item.model]})
+    for item in values:
+        classes = by_key[item.model.threat, item.model.classifier, item.measure.name, item.calibration]
+        class_frames.append(classes)
+        names = classes["class_name"].tolist()
+        low = classes["low"].to_numpy()
+        high = classes["high"].to_numpy()
+        smallest = class_values(item.low, item.labels, len(names))
+        largest = class_values(item.high, item.labels, len(names))
+
+        row = {**item.columns(), **metric_values(smallest, lam=settings.fp_lambda), **accuracies[item.model]}
+        bounds = metric_intervals(smallest, low, high, lam=settings.fp_lambda) if item.fresh else {}
+        for metric in MAIN:
+            if metric.bounded:
+                row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
+
+        metrics_of_largest = metric_values(largest, lam=settings.fp_lambda)
+        row["value_most"] = metrics_of_largest["value"]
+        row["wcr_most"] = metrics_of_largest["wcr"]
+        worst = worst_classes(smallest.mean)
+        row["wcr_class"] = names[worst[0]]
+        row["wcr_tied"] = [names[index] for index in worst]
+        row["worst_class_set"] = [names[index] for index in worst_class_set(low, high)] if item.fresh else []
+        row["interval"] = classes["interval"].iloc[0]
+        row["confidence"] = classes["confidence"].iloc[0]
+        row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
+        row["rdi_detectable"] = detectable_rdi(low, high)
+        rows.append(row)
+
     if complete:
-        floors = _noise_floors(values, len(classes[0]), models=len(accuracies), settings=settings)
-        for row, item, frame, floor in zip(rows, values, classes, floors, strict=True):
-            row["value_alone_low"], row["value_alone_high"] = _aggregate_interval(item, frame, intervals)
+        floors = _noise_floors(values, len(class_frames[0]), models=len(accuracies), settings=settings)
+        for row, item, classes, floor in zip(rows, values, class_frames, floors, strict=True):
+            if item.fresh:
+                # The interval of the aggregate alone allows for the label-error rates of the class bounds.
+                rates = classes["label_error_rate"]
+                aggregate = item.bounds(
+                    len(classes),
+                    intervals=intervals,
+                    label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
+                )
+                alpha_of_side = (1 - intervals.confidence) / 2
+                row["value_alone_low"] = aggregate.lower_aggregate(alpha_of_side)
+                row["value_alone_high"] = aggregate.upper_aggregate(alpha_of_side)
             row["between_class_sd"] = floor.between_class_sd
             for metric in AGAINST_CHANCE:
                 row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
@@ -137,7 +172,9 @@ def model_summary_table(
     return typed_frame(MODEL_SUMMARY, rows)
 
 
-def _noise_floors(values, classes, *, models, settings):
+def _noise_floors(
+    values: Sequence[SampleValues], classes: int, *, models: int, settings: DisparitySettings
+) -> list[NoiseFloor]:
     # The seed of the shuffles depends on the samples' names alone, so that models on the same samples are shuffled
     # alike. With fewer permutations, no p-value could be 5% after Holm's adjustment.
     permutations = max(settings.permutations, 20 * models - 1)
@@ -158,43 +195,3 @@ def _noise_floors(values, classes, *, models, settings):
         )
         floors.update(zip(positions, shuffled, strict=True))
     return [floors[position] for position in range(len(values))]
-
-
-def _summary_row(item, classes, *, lam):
-    names = classes["class_name"].tolist()
-    low = classes["low"].to_numpy()
-    high = classes["high"].to_numpy()
-    values = class_values(item.low, item.labels, len(names))
-    worst = worst_classes(values.mean)
-
-    row = {**item.columns(), **metric_values(values, lam=lam)}
-    bounds = metric_intervals(values, low, high, lam=lam) if item.fresh else {}
-    for metric in MAIN:
-        if metric.bounded:
-            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
-
-    largest = metric_values(class_values(item.high, item.labels, len(names)), lam=lam)
-    row["value_most"] = largest["value"]
-    row["wcr_most"] = largest["wcr"]
-    row["wcr_class"] = names[worst[0]]
-    row["wcr_tied"] = [names[index] for index in worst]
-    row["worst_class_set"] = [names[index] for index in worst_class_set(low, high)] if item.fresh else []
-    row["interval"] = classes["interval"].iloc[0]
-    row["confidence"] = classes["confidence"].iloc[0]
-    row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
-    row["rdi_detectable"] = detectable_rdi(low, high)
-    return row
-
-
-def _aggregate_interval(item, classes, intervals):
-    # Interval of the aggregate alone, which allows for the label-error rates of the class bounds.
-    if not item.fresh:
-        return UNKNOWN
-    rates = classes["label_error_rate"]
-    bounds = item.bounds(
-        len(classes),
-        intervals=intervals,
-        label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
-    )
-    alpha_of_side = (1 - intervals.confidence) / 2
-    return bounds.lower_aggregate(alpha_of_side), bounds.upper_aggregate(alpha_of_side)

@@ -86,7 +86,12 @@ class SampleList:
         self.source = source
         self.sample_id = frame["sample_id"].to_numpy()
         self.labels = frame["label"].to_numpy(np.int32)
-        self.first = _first_rows(frame["pixel_digest"])
+        self.first = np.arange(len(frame))
+        if frame["pixel_digest"].notna().any():
+            _, image = np.unique(frame["pixel_digest"].to_numpy(dtype=str), return_inverse=True)
+            first_of_image = np.full(image.max() + 1, len(frame))
+            np.minimum.at(first_of_image, image, self.first)
+            self.first = first_of_image[image]
         self._rows = pd.Index(self.sample_id)
         self._expected: dict[str, ExpectedSamples] = {}
 
@@ -153,16 +158,6 @@ class SampleList:
         counting = pd.Series(rows).groupby(first).transform("first").to_numpy()
         chosen = rows == counting
         return samples[chosen].assign(sample_id=self.sample_id[first[chosen]])
-
-
-def _first_rows(pixel_digest):
-    first = np.arange(len(pixel_digest))
-    if not pixel_digest.notna().any():
-        return first
-    _, image = np.unique(pixel_digest.to_numpy(dtype=str), return_inverse=True)
-    first_of_image = np.full(image.max() + 1, len(pixel_digest))
-    np.minimum.at(first_of_image, image, first)
-    return first_of_image[image]
 
 
 @dataclass(frozen=True)
@@ -299,7 +294,9 @@ def given_logits(
     return ModelLogits(names, labels, stored_logits(logits, labels, source=path), identity)
 
 
-def _require_equal(column, values, expected, *, path, dataset):
+def _require_equal(
+    column: str, values: NDArray[Any], expected: NDArray[Any], *, path: Path | str, dataset: str
+) -> None:
     differs = values != expected
     if differs.any():
         row = int(np.flatnonzero(differs)[0])

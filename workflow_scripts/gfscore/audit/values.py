@@ -352,18 +352,17 @@ class AuditValues:
             self.tables[key] = with_predictions(samples)
         return self.tables[key]
 
-    def _derived(self, model, measure):
+    def _derived(self, model: ModelName, measure: str) -> pd.DataFrame:
         # Samples table of a measure that is made of others: the samples that any of these has.
         expected = self.expected(model, measure)
+        measured = np.zeros(len(expected.labels), dtype=bool)
         tables = []
         sources = []
         for member in self.subject.members(measure):
-            tables.append(self.table(model, member.name).set_index("sample_id"))
-            sources.append(self.path(model, member.name))
-
-        measured = np.zeros(len(expected.labels), dtype=bool)
-        for table in tables:
+            table = self.table(model, member.name).set_index("sample_id")
             measured |= np.isin(expected.sample_id, table.index)
+            tables.append(table)
+            sources.append(self.path(model, member.name))
         expected = expected.only(measured)
         tables = [table.reindex(expected.sample_id) for table in tables]
 
@@ -447,7 +446,19 @@ class AuditValues:
         samples = self.table(model, measure)
         expected = self.expected(model, measure)
         values = line_up(samples, expected, model=model, measure=self.subject.measures[measure])
-        _require_in_range(values, self.path(model, measure))
+
+        lowest, highest = values.measure.description.value_range
+        slack = RANGE_TOLERANCE * (highest - lowest)
+        for numbers in (values.low, values.high):
+            outside = (numbers < lowest - slack) | (numbers > highest + slack)
+            if outside.any():
+                position = outside.argmax()
+                raise InputError(
+                    f"{self.path(model, measure)}: value {numbers[position]:g} of the sample "
+                    f"{values.sample_id[position]!r} lies outside the range {lowest:g} to {highest:g} of {measure}, so "
+                    f"no interval holds for {model.label}; correct what it was made of, or the settings of the "
+                    "measure, and delete it"
+                )
         return values
 
     def with_calibrated(self, uncalibrated: Iterable[SampleValues], calibrations: Calibrations) -> list[SampleValues]:
@@ -616,20 +627,6 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
     return means[rows == rows.max()].reset_index()
 
 
-def _require_in_range(values, path):
-    lowest, highest = values.measure.description.value_range
-    slack = RANGE_TOLERANCE * (highest - lowest)
-    for numbers in (values.low, values.high):
-        outside = (numbers < lowest - slack) | (numbers > highest + slack)
-        if outside.any():
-            position = outside.argmax()
-            raise InputError(
-                f"{path}: value {numbers[position]:g} of the sample {values.sample_id[position]!r} lies outside the "
-                f"range {lowest:g} to {highest:g} of {values.measure.name}, so no interval holds for "
-                f"{values.model.label}; correct what it was made of, or the settings of the measure, and delete it"
-            )
-
-
 def require_one_network(values: Sequence[SampleValues], audit_values: AuditValues) -> None:
     """Refuse measures of one model that were computed with different networks.
 
@@ -676,7 +673,9 @@ def require_one_network(values: Sequence[SampleValues], audit_values: AuditValue
             _refuse_networks(reference, item, audit_values, changed=changed, compared=len(second))
 
 
-def _refuse_networks(reference, item, audit_values, *, changed, compared):
+def _refuse_networks(
+    reference: SampleValues, item: SampleValues, audit_values: AuditValues, *, changed: int, compared: int
+) -> None:
     paths = []
     outdated_files = []
     for values in (reference, item):
