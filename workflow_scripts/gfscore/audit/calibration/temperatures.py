@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -107,7 +106,7 @@ def calibrate(
     ----------
     models : list of M ModelEvidence
     objectives : iterable of str
-        Names of OBJECTIVES.
+        Names of OBJECTIVES of gfscore.audit.settings.
     measure : str
         Measure whose temperature is searched.
     settings : Temperatures
@@ -140,7 +139,10 @@ def calibrate(
             seed=seed,
             stream=crc32(name.encode()),
         )
-        result, (temperatures, values) = OBJECTIVES[name](search)
+        if name == "likelihood":
+            result, (temperatures, values) = _search_likelihood(search)
+        else:
+            result, (temperatures, values) = _search_piecewise(name, search)
         chosen = {model.name: result.temperature_of(model.name) for model in models}
         calibrations[name] = Calibration(
             **dict(result),
@@ -155,11 +157,9 @@ def calibrate(
     return calibrations, stacked(CALIBRATION, curves)
 
 
-def _search_piecewise(
-    objective_of: Callable[[Search], AcrossModels | MeanOverModels], search: Search
-) -> tuple[SearchResult, Curve]:
+def _search_piecewise(name: str, search: Search) -> tuple[SearchResult, Curve]:
     try:
-        objective = objective_of(search)
+        objective = _rank_objective(name, search)
         values = objective.values()
         best = optimum(objective.stretches, values)
     except UndefinedObjectiveError as error:
@@ -192,6 +192,24 @@ def _search_piecewise(
     return result, (temperatures.ravel(), np.repeat(values[starts], 2))
 
 
+def _rank_objective(name: str, search: Search) -> AcrossModels | MeanOverModels:
+    curves = search.curves
+    settings = search.settings
+    match name:
+        case "cross_model_accuracy":
+            return rank_objectives.cross_model_accuracy(curves, search.class_accuracy, settings)
+        case "attack_distance":
+            distances = np.array([model.attack_distance for model in search.models])
+            return rank_objectives.attack_distance(curves, distances, settings)
+        case "within_model_class_accuracy":
+            return rank_objectives.within_model_class_accuracy(curves, search.class_accuracy, settings)
+        case "ranking_stability":
+            return rank_objectives.ranking_stability(curves, settings, delta=search.window)
+        case "ranking_stability_endpoints":
+            return rank_objectives.ranking_stability(curves, settings, delta=search.window, endpoints_only=True)
+    raise KeyError(name)
+
+
 @dataclass(frozen=True)
 class _LikelihoodFit:
     # Temperature of one model, the held-out log-loss over the temperatures, and what the other samples report there
@@ -204,6 +222,8 @@ class _LikelihoodFit:
 
 
 def _search_likelihood(search: Search) -> tuple[SearchResult, Curve]:
+    # A separate temperature for each model, by minus the log-loss. `best` and `at_one` are measured on samples that did
+    # not choose the temperature.
     low = search.settings.low
     high = search.settings.high
     temperatures = np.geomspace(low, high, CURVE_POINTS)
@@ -243,36 +263,3 @@ def _likelihood_fit(
             after=likelihood.class_calibration_error(*report, temperature=t_star).tolist(),
         ),
     )
-
-
-def _cross_model_accuracy(search: Search) -> AcrossModels | MeanOverModels:
-    return rank_objectives.cross_model_accuracy(search.curves, search.class_accuracy, search.settings)
-
-
-def _attack_distance(search: Search) -> AcrossModels | MeanOverModels:
-    distances = np.array([model.attack_distance for model in search.models])
-    return rank_objectives.attack_distance(search.curves, distances, search.settings)
-
-
-def _within_model_class_accuracy(search: Search) -> AcrossModels | MeanOverModels:
-    return rank_objectives.within_model_class_accuracy(search.curves, search.class_accuracy, search.settings)
-
-
-def _ranking_stability(search: Search) -> AcrossModels | MeanOverModels:
-    return rank_objectives.ranking_stability(search.curves, search.settings, delta=search.window)
-
-
-def _ranking_stability_endpoints(search: Search) -> AcrossModels | MeanOverModels:
-    return rank_objectives.ranking_stability(search.curves, search.settings, delta=search.window, endpoints_only=True)
-
-
-OBJECTIVES: dict[str, Callable[[Search], tuple[SearchResult, Curve]]] = {
-    "cross_model_accuracy": partial(_search_piecewise, _cross_model_accuracy),
-    "attack_distance": partial(_search_piecewise, _attack_distance),
-    "within_model_class_accuracy": partial(_search_piecewise, _within_model_class_accuracy),
-    "ranking_stability": partial(_search_piecewise, _ranking_stability),
-    "ranking_stability_endpoints": partial(_search_piecewise, _ranking_stability_endpoints),
-    "likelihood": _search_likelihood,
-}
-"""Objectives by name; higher is better. `likelihood` chooses a separate temperature for each model by minus the
-log-loss, and its `best` and `at_one` are measured on samples that did not choose the temperature."""

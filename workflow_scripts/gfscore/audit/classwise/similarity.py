@@ -110,10 +110,13 @@ def similarities(
     for shuffle in range(shuffles):
         order = rng.permutation(classes)
         renamed = _matrix_cosines(first_matrix, second_matrix[np.ix_(order, order)])
-        moved = second[_permuted_within_classes(members, rng)]
-        for name, value in (renamed | _sample_similarities(labels, first, moved, classes)).items():
+        permuted_rows = np.empty(len(labels), dtype=np.int64)
+        for rows in members:
+            permuted_rows[rows] = rng.permutation(rows)
+        permuted = second[permuted_rows]
+        for name, value in (renamed | _sample_similarities(labels, first, permuted, classes)).items():
             shuffled[name].append(value)
-        shuffled_by_class[shuffle] = _class_agreement(labels, first, moved, classes)
+        shuffled_by_class[shuffle] = _class_agreement(labels, first, permuted, classes)
 
     by_name = {name: _against_chance(value, np.array(shuffled[name])) for name, value in observed.items()}
     by_class = []
@@ -163,13 +166,6 @@ def _class_agreement(
     return ratio(same, np.bincount(labels, minlength=classes))
 
 
-def _permuted_within_classes(members: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:
-    order = np.empty(sum(map(len, members)), dtype=np.int64)
-    for rows in members:
-        order[rows] = rng.permutation(rows)
-    return order
-
-
 def _against_chance(value: float, chance: NDArray[np.float64]) -> Similarity:
     if np.isnan(value) or len(chance) == 0:
         return Similarity(value, np.nan, np.nan)
@@ -202,44 +198,39 @@ def similarity_table(
         if not predicted.several_copies:
             by_measure.setdefault(predicted.measure, []).append(predicted)
 
-    frames = []
+    pairs: list[tuple[Predictions, Predictions]] = []
     for predictions_of_models in by_measure.values():
-        for first, second in combinations(predictions_of_models[: settings.models], 2):
-            frame = _pair_frame(first, second, class_names, settings)
-            if not frame.empty:
-                frames.append(frame)
+        pairs += combinations(predictions_of_models[: settings.models], 2)
+
+    frames = []
+    for first, second in pairs:
+        samples = first.samples[["sample_id", "label", "prediction"]].merge(
+            second.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_second"), validate="one_to_one"
+        )
+        if samples.empty:
+            continue
+        key = {
+            "dataset": first.model.dataset,
+            "measure": first.measure,
+            "first": first.model.label,
+            "second": second.model.label,
+        }
+        labels = samples["label"].to_numpy()
+        by_name, by_class = similarities(
+            labels,
+            samples["prediction"].to_numpy(),
+            samples["prediction_second"].to_numpy(),
+            len(class_names),
+            shuffles=settings.shuffles,
+            rng=row_generator(settings.seed, key),
+        )
+        overall = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
+        overall["similarity"] = list(by_name)
+        overall["n"] = len(samples)
+        classes = pd.DataFrame([asdict(similarity) for similarity in by_class])
+        classes["similarity"] = "agreement"
+        classes["class_index"] = np.arange(len(class_names))
+        classes["class_name"] = list(class_names)
+        classes["n"] = np.bincount(labels, minlength=len(class_names))
+        frames.append(pd.concat([overall, classes], ignore_index=True).assign(**key))
     return stacked(SIMILARITIES, frames)
-
-
-def _pair_frame(
-    first: Predictions, second: Predictions, class_names: Sequence[str], settings: ConfusionSettings
-) -> pd.DataFrame:
-    samples = first.samples[["sample_id", "label", "prediction"]].merge(
-        second.samples[["sample_id", "prediction"]], on="sample_id", suffixes=("", "_second"), validate="one_to_one"
-    )
-    if samples.empty:
-        return samples
-    key = {
-        "dataset": first.model.dataset,
-        "measure": first.measure,
-        "first": first.model.label,
-        "second": second.model.label,
-    }
-    labels = samples["label"].to_numpy()
-    by_name, by_class = similarities(
-        labels,
-        samples["prediction"].to_numpy(),
-        samples["prediction_second"].to_numpy(),
-        len(class_names),
-        shuffles=settings.shuffles,
-        rng=row_generator(settings.seed, key),
-    )
-    overall = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
-    overall["similarity"] = list(by_name)
-    overall["n"] = len(samples)
-    classes = pd.DataFrame([asdict(similarity) for similarity in by_class])
-    classes["similarity"] = "agreement"
-    classes["class_index"] = np.arange(len(class_names))
-    classes["class_name"] = list(class_names)
-    classes["n"] = np.bincount(labels, minlength=len(class_names))
-    return pd.concat([overall, classes], ignore_index=True).assign(**key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.classwise.confusion import ClassErrors, class_errors, confusion_matrix
+from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
 from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked_tables
@@ -186,40 +187,28 @@ def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict
     if not targeted:
         return {}
 
+    classes = len(class_names)
+    sources, targets = np.nonzero(~np.eye(classes, dtype=bool))
     frames = defaultdict(list)
-    for model in audit_values.included:
-        for measure in targeted:
-            attacked = audit_values.table(model, measure.name)
-            if clean:
-                undisturbed = audit_values.table(model, clean[0].name)
-                errors = _class_errors(undisturbed, "prediction", len(class_names))
-            else:
-                once = attacked.drop_duplicates("sample_id")
-                errors = _class_errors(once, "clean_prediction", len(class_names))
-            key = {**model.columns(), "measure": measure.name}
-            success = target_success(
-                attacked["label"], attacked["target"], attacked["prediction"], attacked["clean_prediction"],
-                len(class_names),
-            )  # fmt: skip
-            frames["target_success"].append(_success_frame(success, errors, class_names).assign(**key))
-            source, target = np.nonzero(~np.eye(len(class_names), dtype=bool))
-            columns = {"source_index": source, "target_index": target, "success": success.matrix[source, target]}
-            frames["target_matrix"].append(pd.DataFrame({**columns, **key}))
-            errors_of = clean[0].name if clean else measure.name
-            frames["target_predictors"].append(_predictor_frame(success, errors).assign(errors_of=errors_of, **key))
-    return stacked_tables((TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS), frames)
+    for model, measure in product(audit_values.included, targeted):
+        key = {**model.columns(), "measure": measure.name}
+        attacked = audit_values.table(model, measure.name)
+        if clean:
+            samples = audit_values.table(model, clean[0].name)
+            clean_predictions = samples["prediction"]
+        else:
+            samples = attacked.drop_duplicates("sample_id")
+            clean_predictions = samples["clean_prediction"]
+        labels = samples["label"].to_numpy()
+        matrix = confusion_matrix(labels, clean_predictions, classes)
+        errors = class_errors(matrix, np.bincount(labels, minlength=classes))
+        miss_rate = 1 - errors.recall
 
-
-def _class_errors(samples: pd.DataFrame, column: str, classes: int) -> ClassErrors:
-    labels = samples["label"].to_numpy()
-    matrix = confusion_matrix(labels, samples[column], classes)
-    return class_errors(matrix, np.bincount(labels, minlength=classes))
-
-
-def _success_frame(success: TargetSuccess, errors: ClassErrors, class_names: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "class_index": np.arange(len(class_names)),
+        success = target_success(
+            attacked["label"], attacked["target"], attacked["prediction"], attacked["clean_prediction"], classes
+        )
+        by_target = {
+            "class_index": np.arange(classes),
             "class_name": list(class_names),
             "n": success.n,
             "success": success.success,
@@ -227,14 +216,16 @@ def _success_frame(success: TargetSuccess, errors: ClassErrors, class_names: Seq
             "excess": success.excess,
             "among_misclassified": success.among_misclassified,
             "cfps": errors.cfps,
-            "miss_rate": 1 - errors.recall,
+            "miss_rate": miss_rate,
         }
-    )
+        by_pair = {"source_index": sources, "target_index": targets, "success": success.matrix[sources, targets]}
+        frames["target_success"].append(pd.DataFrame({**key, **by_target}))
+        frames["target_matrix"].append(pd.DataFrame({**key, **by_pair}))
 
-
-def _predictor_frame(success: TargetSuccess, errors: ClassErrors) -> pd.DataFrame:
-    rows = []
-    for definition in DEFINITIONS:
-        values = getattr(success, definition)
-        rows.append({"definition": definition, **predictors(values, cfps=errors.cfps, miss_rate=1 - errors.recall)})
-    return pd.DataFrame(rows)
+        rows = []
+        for definition in DEFINITIONS:
+            correlations = predictors(getattr(success, definition), cfps=errors.cfps, miss_rate=miss_rate)
+            rows.append({**key, "definition": definition, **correlations})
+        errors_of = clean[0].name if clean else measure.name
+        frames["target_predictors"].append(pd.DataFrame(rows).assign(errors_of=errors_of))
+    return stacked_tables((TARGET_SUCCESS, TARGET_MATRIX, TARGET_PREDICTORS), frames)

@@ -100,12 +100,16 @@ class FindingInWords(Record):
     @classmethod
     def of(cls, finding: Finding) -> FindingInWords:
         """The finding with its sentence."""
+        # Numbers of numpy as numbers of Python.
+        numbers = {}
+        for name, value in finding.numbers.items():
+            numbers[name] = value.item() if hasattr(value, "item") else value
         return cls(
             kind=finding.kind,
             section=finding.section,
             rank=finding.rank,
             subject=dict(finding.subject),
-            numbers=_plain(finding.numbers),
+            numbers=numbers,
             confidence=finding.confidence,
             sentence=finding.sentence,
         )
@@ -122,14 +126,6 @@ def first_findings(findings: Sequence[FindingInWords], most: int) -> list[Findin
 
     chosen = sorted(position for _, position in sorted(places)[:most])
     return [findings[position] for position in chosen]
-
-
-def _plain(numbers: Mapping[str, object]) -> dict[str, object]:
-    # Numbers of numpy as numbers of Python.
-    plain = {}
-    for name, value in numbers.items():
-        plain[name] = value.item() if hasattr(value, "item") else value
-    return plain
 
 
 def others_equal(values: Iterable[float], value: float) -> dict[str, float]:

@@ -47,17 +47,13 @@ class _Formatter(Formatter):
         if format_spec:
             return FORMATS[format_spec](value)
         if isinstance(value, str | tuple):
-            return _names(value, _short_name)
+            return _names(value, lambda name: shortened(name, LONGEST))
         return numbers.count(value) if isinstance(value, int) else numbers.number(value)
 
 
 def _names(value: str | tuple[str, ...], phrase: Callable[[str], str]) -> str:
     names = (value,) if isinstance(value, str) else value
     return enumeration([phrase(name) for name in names])
-
-
-def _short_name(name: str) -> str:
-    return shortened(name, LONGEST)
 
 
 def _counted(noun: str) -> Callable[[int], str]:

@@ -312,10 +312,17 @@ def _wilson_of_classes(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
     groups = len(counts.members)
     negatives = counts.total - counts.members
     totals = np.broadcast_to(counts.total, counts.members.shape)
+    two_groups = ~np.eye(groups, dtype=bool)[:, :, None]
 
     def difference(rate: NDArray[np.float64], n: NDArray[np.float64], intervals: int) -> Ends:
+        # Smallest and largest spread of rates in their intervals; NaN if a group has none, and for a single group.
         low, high = wilson(rate, n, alpha=alpha / intervals)
-        return _spread_ends(low, high)
+        smallest = np.where(two_groups, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
+        largest = np.where(two_groups, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
+        undefined = np.isnan(low).any(axis=0) | (groups < 2)
+        smallest = np.where(undefined, np.nan, np.maximum(0, smallest))
+        largest = np.where(undefined, np.nan, np.maximum(0, largest))
+        return smallest, largest
 
     true_low, true_high = difference(rates.true_positive, counts.members, 2 * groups)
     false_low, false_high = difference(rates.false_positive, negatives, 2 * groups)
@@ -325,14 +332,3 @@ def _wilson_of_classes(counts: GroupCounts, *, alpha: float) -> dict[str, Ends]:
         "eodd": (np.maximum(true_low, false_low), np.maximum(true_high, false_high)),
         "aodd": ((true_low + false_low) / 2, (true_high + false_high) / 2),
     }
-
-
-def _spread_ends(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
-    # Smallest and largest spread of rates in their intervals; NaN if a group has none, and for a single group.
-    two_groups = ~np.eye(len(low), dtype=bool)[:, :, None]
-    smallest = np.where(two_groups, low[:, None] - high[None, :], -np.inf).max(axis=(0, 1))
-    largest = np.where(two_groups, high[:, None] - low[None, :], -np.inf).max(axis=(0, 1))
-    undefined = np.isnan(low).any(axis=0) | (len(low) < 2)
-    smallest = np.where(undefined, np.nan, np.maximum(0, smallest))
-    largest = np.where(undefined, np.nan, np.maximum(0, largest))
-    return smallest, largest

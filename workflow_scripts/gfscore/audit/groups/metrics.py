@@ -138,7 +138,11 @@ def metrics_of_predictions(
             frame["balanced_n"] = int(balanced.sum())
             frame["balanced_value"] = _by_class_and_metric(values)
             frame["balanced_as_printed"] = _by_class_and_metric(printed)
-        frame = _positive_alone(frame, class_names, settings.positive)
+        if settings.positive is not None:
+            if settings.positive not in class_names:
+                raise InputError(f"groups: positive: {unknown_name('class', settings.positive, class_names)}")
+            positive = list(class_names).index(str(settings.positive))
+            frame = frame[frame["class_index"] == positive]
         frames.append(frame.assign(attribute=attribute, confidence=confidence))
     return pd.concat(frames, ignore_index=True)
 
@@ -162,7 +166,15 @@ def _metric_frame(counts: GroupCounts, class_names: Sequence[str], *, minimum_ce
     # Every metric of each class, then of macro and worst.
     values, printed = _both_forms(counts)
     wilson = wilson_metrics(counts, alpha=alpha)
-    smallest = _by_class_and_metric(_smallest_cells(counts)).astype(np.int64)
+    positive, positive_or_negative = counts.smallest_cell
+    cells = {
+        "dp": np.broadcast_to(counts.total.min(), positive.shape),
+        "eopp": positive,
+        "eodd": positive_or_negative,
+        "aodd": positive_or_negative,
+    }
+    with_summaries = {name: np.append(sizes, [sizes.min(), sizes.min()]) for name, sizes in cells.items()}
+    smallest = _by_class_and_metric(with_summaries).astype(np.int64)
     names = [*class_names, MACRO, WORST]
     return pd.DataFrame(
         {
@@ -184,14 +196,6 @@ def _by_class_and_metric(columns: Mapping[str, NDArray[np.float64]]) -> NDArray[
     return np.stack([columns[metric] for metric in METRICS], axis=1).ravel()
 
 
-def _positive_alone(frame: pd.DataFrame, class_names: Sequence[str], positive: object) -> pd.DataFrame:
-    if positive is None:
-        return frame
-    if positive not in class_names:
-        raise InputError(f"groups: positive: {unknown_name('class', positive, class_names)}")
-    return frame[frame["class_index"] == list(class_names).index(str(positive))]
-
-
 def _both_forms(counts: GroupCounts) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
     # Metrics as differences, and as the paper prints them, each (K + 2,): classes, macro, worst.
     rates = group_rates(counts)
@@ -200,10 +204,3 @@ def _both_forms(counts: GroupCounts) -> tuple[dict[str, NDArray[np.float64]], di
 
 def _with_summaries(by_class: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
     return {name: np.append(values, over_classes(values)) for name, values in by_class.items()}
-
-
-def _smallest_cells(counts: GroupCounts) -> dict[str, NDArray[np.float64]]:
-    positive, either = counts.smallest_cell
-    smallest_group = np.broadcast_to(counts.total.min(), positive.shape)
-    cells = {"dp": smallest_group, "eopp": positive, "eodd": either, "aodd": either}
-    return {name: np.append(sizes, [sizes.min(), sizes.min()]) for name, sizes in cells.items()}

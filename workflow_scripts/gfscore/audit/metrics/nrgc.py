@@ -56,10 +56,7 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
         point = np.clip(level, low, high)
         if point.sum() > 0:
             smallest = min(smallest, float(nrgc(point)))
-    return smallest, _largest(low, high)
 
-
-def _largest(low: np.ndarray, high: np.ndarray) -> float:
     # Dinkelbach: for a trial value theta, maximise sum_i (c_rank(i) - K theta) x_i over rankings and vertices. The sum
     # of |x_i - x_j| is the largest such sum over all rankings, so an assignment problem solves each step exactly.
     k = len(low)
@@ -72,7 +69,7 @@ def _largest(low: np.ndarray, high: np.ndarray) -> float:
         point = np.where(slope > 0, high[classes], low[classes])
         improved = float(nrgc(point)) if point.sum() > 0 else theta
         if improved <= theta * (1 + 1e-12):
-            return theta
+            return smallest, theta
         theta = improved
     raise RuntimeError(f"the largest NRGC over the class intervals did not converge in {DINKELBACH_STEPS} steps")
 
