@@ -295,7 +295,7 @@ def test_groups_are_compared_on_undisturbed_samples_whatever_is_listed_first():
         # those that the mapper moves
         ({"moved": {"b": ["no", "yes"]}}, 0.4, 1),
         # the task itself is left out
-        ({"own": "a"}, 0.4, 1),
+        ({"task_attribute": "a"}, 0.4, 1),
     ],
 )
 def test_groups_are_those_of_the_attributes_that_are_moved_and_not_the_task_itself(settings, dp, attributes):

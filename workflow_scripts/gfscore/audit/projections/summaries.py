@@ -27,7 +27,7 @@ from gfscore.audit.projections.scores import (
     score_frame,
 )
 from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
-from gfscore.core.identity import ALL, ModelName
+from gfscore.core.identity import ALL
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked, stacked_tables
 from gfscore.tables.table import Column, Table
@@ -58,13 +58,7 @@ def _difference_columns(words: str) -> list[Column]:
     return columns
 
 
-def _scaled_columns() -> list[Column]:
-    columns: list[Column] = []
-    for name in SCALED:
-        scale = "from 0 (worst) to 100 (best) of these models without constant ones; not comparable across runs"
-        columns.append((f"{name}_scaled", pa.float64(), f"{name}, scaled {scale}"))
-    return columns
-
+_SCALE = "scaled from 0 (worst) to 100 (best) of these models without constant ones; not comparable across runs"
 
 _GROUPS: tuple[Column, ...] = (
     *_difference_columns("between groups, mean over classes and attributes; 0 is equal; null without"),
@@ -87,7 +81,7 @@ PROJECTION_MODELS = Table(
         ("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
         *COUPLING,
         *_GROUPS,
-        *_scaled_columns(),
+        *((f"{name}_scaled", pa.float64(), f"{name}, {_SCALE}") for name in SCALED),
     ),
 )
 
@@ -173,36 +167,32 @@ def projection_tables(
     frames = defaultdict(list)
     for projection in projections:
         task = projection.task
-        scores = _scores(projection, confidence)
+        manifest = projection.manifest
+        is_task_attribute = [attribute == task.label_attribute for attribute in projection.attributes]
+        scores_of_models = []
+        for model, samples in projection.samples:
+            boundaries = ModelBoundaries(samples, manifest["dimensions"], is_task_attribute)
+            frame = score_frame(boundaries, task.class_names, confidence=confidence)
+            scores_of_models.append(frame.assign(**model.columns(), mapper=manifest["mapper"]))
+        scores = stacked(PROJECTION_SCORES, scores_of_models)
+
         groups = differences.get(task.name)
         means = None
         if groups is not None:
-            means = group_means(groups, moved=projection.manifest["categories"], own=task.label_attribute)
+            means = group_means(groups, moved=manifest["categories"], task_attribute=task.label_attribute)
         models = model_frame(scores, means)
         labels = models["threat"] + "/" + models["model"]
         models["resized"] = projection.resized
         models["task_accuracy"] = labels.map(dict(task.accuracies))
-        ranks = rank_frame(models).assign(dataset=task.name, mapper=projection.manifest["mapper"])
+        ranks = rank_frame(models).assign(dataset=task.name, mapper=manifest["mapper"])
 
         frames["projection_scores"].append(scores)
         frames["projection_models"].append(models)
         frames["projection_attributes"].append(attribute_frame(projection, scores, groups))
         frames["projection_ranks"].append(ranks)
         if task.name == projections[0].task.name:
-            frames["projection_effects"].append(effect_frame(projection.manifest, scores))
+            frames["projection_effects"].append(effect_frame(manifest, scores))
     return stacked_tables(PROJECTION_TABLES, frames)
-
-
-def _scores(projection: Projections, confidence: float) -> pd.DataFrame:
-    # Table projection_scores of one mapper and task.
-    dimensions = projection.manifest["dimensions"]
-    is_task_attribute = [attribute == projection.task.label_attribute for attribute in projection.attributes]
-    frames = []
-    for model, samples in projection.samples:
-        boundaries = ModelBoundaries(samples, dimensions, is_task_attribute)
-        frame = score_frame(boundaries, projection.task.class_names, confidence=confidence)
-        frames.append(frame.assign(**model.columns(), mapper=projection.manifest["mapper"]))
-    return stacked(PROJECTION_SCORES, frames)
 
 
 def model_frame(scores: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
@@ -272,8 +262,12 @@ def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.Da
     """
     moved = np.array(projection.attributes)
     attributes = list(projection.attributes)
+    differences = {}
     if groups is not None:
         attributes += list(groups["attribute"])
+        for group in groups.to_dict("records"):
+            key = (group["threat"], group["model"], group["attribute"])
+            differences[key] = {name: group[name] for name in DIFFERENCES}
     dimensions = scores[(scores["class_index"] == ALL) & (scores["dimension_index"] != ALL)]
     rows = []
     for model, _ in projection.samples:
@@ -291,19 +285,9 @@ def attribute_frame(projection: Projections, scores: pd.DataFrame, groups: pd.Da
             }
             for name in AVERAGED:
                 row[name] = float(np.mean(moves[name].to_numpy())) if len(moves) else np.nan
-            row |= _differences_of(model, attribute, groups)
+            row |= differences.get((model.threat, model.classifier, attribute), {})
             rows.append(row)
     return pd.DataFrame(rows, columns=PROJECTION_ATTRIBUTES.column_names)
-
-
-def _differences_of(model: ModelName, attribute: str, groups: pd.DataFrame | None) -> dict[str, float]:
-    if groups is None:
-        return {}
-    same_model = (groups["threat"] == model.threat) & (groups["model"] == model.classifier)
-    rows = groups[same_model & (groups["attribute"] == attribute)]
-    if rows.empty:
-        return {}
-    return {name: rows[name].iloc[-1] for name in DIFFERENCES}
 
 
 def effect_frame(manifest: Mapping[str, Any], scores: pd.DataFrame) -> pd.DataFrame:

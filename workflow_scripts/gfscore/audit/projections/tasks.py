@@ -100,7 +100,15 @@ def read_tasks(
     files_of_tasks = zip(files.task_manifests, files.task_datasets, strict=True)
     for entry, (path_to_manifest, path_to_dataset) in zip(settings[1:], files_of_tasks, strict=True):
         manifest = DatasetManifest.read(path_to_manifest)
-        _require_same_images(path_to_dataset, audit_values.dataset)
+        # The images are compared by name, whatever their order.
+        digests = read_table(path_to_dataset, DATASET).set_index("sample_id")["image_digest"].sort_index()
+        digests_of_audit = read_table(audit_values.dataset, DATASET).set_index("sample_id")["image_digest"].sort_index()
+        if not digests.equals(digests_of_audit):
+            raise InputError(
+                f"{path_to_dataset}: its images are not those of {audit_values.dataset}, or have other names; give "
+                "both datasets the same images, `preprocessing` and `part`, whose split is within the labels unless "
+                "it says otherwise (`within`)"
+            )
         listed = SampleList.read(path_to_dataset)
         groups = entry.groups
         if groups:
@@ -143,17 +151,6 @@ def _task(
         accuracies=accuracies,
         metrics=stacked(GROUP_METRICS, []) if metrics is None else metrics,
     )
-
-
-def _require_same_images(path: Path | str, path_of_audit: Path | str) -> None:
-    # By name, whatever their order.
-    digests = read_table(path, DATASET).set_index("sample_id")["image_digest"].sort_index()
-    digests_of_audit = read_table(path_of_audit, DATASET).set_index("sample_id")["image_digest"].sort_index()
-    if not digests.equals(digests_of_audit):
-        raise InputError(
-            f"{path}: its images are not those of {path_of_audit}, or have other names; give both datasets the same "
-            "images, `preprocessing` and `part`, whose split is within the labels unless it says otherwise (`within`)"
-        )
 
 
 @dataclass(frozen=True)
@@ -253,7 +250,7 @@ def differences_between_groups(metrics: pd.DataFrame, *, kinds: Mapping[str, str
 
 
 def group_means(
-    differences: pd.DataFrame, *, moved: Iterable[str] | None = None, own: str | None = None
+    differences: pd.DataFrame, *, moved: Iterable[str] | None = None, task_attribute: str | None = None
 ) -> pd.DataFrame:
     """Mean DP, EOpp and EOdd of every model over attributes.
 
@@ -265,7 +262,7 @@ def group_means(
         Result of differences_between_groups.
     moved : iterable of str, optional
         Attributes that a mapper moves; None if its dimensions are no attributes.
-    own : str, optional
+    task_attribute : str, optional
         Attribute that is the task itself, which is left out.
 
     Returns
@@ -275,7 +272,7 @@ def group_means(
         are no such attributes.
     """
     names = list(DIFFERENCES)
-    rows = differences[differences["attribute"] != own]
+    rows = differences[differences["attribute"] != task_attribute]
     if moved is not None:
         rows = rows[rows["attribute"].isin(list(moved))]
     defined = rows[names].notna().all(axis=1)

@@ -47,9 +47,10 @@ def remedies_in_short(models: pd.DataFrame, classes: pd.DataFrame) -> pd.DataFra
     """
     payers = []
     for row in models.itertuples():
-        own = classes[(classes["threat"] == row.threat) & (classes["model"] == row.model)]
-        own = own[own["measure"] == row.measure].sort_values("class_index", kind="stable")
-        losers = own.assign(readable=readable_classes(list(own["class_name"])))
+        same_model = (classes["threat"] == row.threat) & (classes["model"] == row.model)
+        changes = classes[same_model & (classes["measure"] == row.measure)]
+        changes = changes.sort_values("class_index", kind="stable")
+        losers = changes.assign(readable=readable_classes(list(changes["class_name"])))
         losers = losers[losers["high"] < 0].sort_values("change", kind="stable")
         payer = {"payer": None, "payer_before": np.nan, "payer_after": np.nan}
         if len(losers):
@@ -62,7 +63,7 @@ def remedies_in_short(models: pd.DataFrame, classes: pd.DataFrame) -> pd.DataFra
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """What a row of remedies_in_short says: that the remedy helps, or that no gain is shown."""
+    """Finding of a row of remedies_in_short: that the remedy helps, or that no gain is shown."""
     subject = {
         "model": row["label"],
         "threat": row["threat"],

@@ -192,7 +192,7 @@ def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> ClassChanges:
     )
 
 
-def _lower_changes(outcomes, alpha):
+def _lower_changes(outcomes: PairedOutcomes, alpha: float) -> NDArray[np.float64]:
     # Bounds by betting (K,), narrower than exact ones where little changes; classes of one size are bounded at once.
     least = outcomes.after_low - outcomes.before_high
     low = np.full(outcomes.classes, -1.0)
@@ -244,7 +244,7 @@ def rdi_change(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: 
     )
 
 
-def _least_gain(outcomes, reference, alpha):
+def _least_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, alpha: float) -> float:
     # Lower bound of min_k after_k - min_j before_j.
     #
     # With k the worst class after, this is the maximum over j of after_k - before_j. It is bounded by the larger of two
@@ -266,7 +266,7 @@ def _least_gain(outcomes, reference, alpha):
     return float(low.min())
 
 
-def _smallest(values):
+def _smallest(values: NDArray[np.float64]) -> float:
     return float(np.nanmin(values))
 
 
@@ -305,7 +305,14 @@ def weighted_mean(values: NDArray[np.float64], shares: NDArray[np.float64]) -> f
     return float(values[present] @ shares[present] / total) if total > 0 else np.nan
 
 
-def _lower_weighted_mean(deviations, labels, shares, *, reach, alpha):
+def _lower_weighted_mean(
+    deviations: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    shares: NDArray[np.float64],
+    *,
+    reach: float,
+    alpha: float,
+) -> float:
     # Lower bound of the mean of deviations (N,) within [-reach, reach], each class by its share.
     n = np.bincount(labels, minlength=len(shares))
     if np.any((n == 0) & (shares > 0)):
@@ -376,8 +383,15 @@ def strength_curve(
     for strength, paired in models.items():
         worst = _smallest(paired.after)
         mean = weighted_mean(paired.after, shares)
-        mean_low, mean_high = _mean_bounds(paired, shares, side)
-        worst_low, worst_high = WCR.bounds_at(_bounds_after(paired, intervals), side, lam=0.0)
+        mean_low = HALF + _lower_weighted_mean(paired.after_low - HALF, paired.labels, shares, reach=HALF, alpha=side)
+        mean_high = HALF - _lower_weighted_mean(HALF - paired.after_high, paired.labels, shares, reach=HALF, alpha=side)
+        class_bounds = ClassBounds(
+            samples=class_samples(paired.after_low, paired.labels, paired.classes, seed=intervals.seed),
+            value_range=(0.0, 1.0),
+            method=intervals.binary,
+            upper_samples=class_samples(paired.after_high, paired.labels, paired.classes, seed=intervals.seed),
+        )
+        worst_low, worst_high = WCR.bounds_at(class_bounds, side, lam=0.0)
         points.append(
             CurvePoint(
                 strength=strength,
@@ -394,21 +408,3 @@ def strength_curve(
             )
         )
     return points
-
-
-def _bounds_after(paired, intervals):
-    # Bounds of the adjusted model's class values.
-    seed = intervals.seed
-    return ClassBounds(
-        samples=class_samples(paired.after_low, paired.labels, paired.classes, seed=seed),
-        value_range=(0.0, 1.0),
-        method=intervals.binary,
-        upper_samples=class_samples(paired.after_high, paired.labels, paired.classes, seed=seed),
-    )
-
-
-def _mean_bounds(paired, shares, side):
-    # Bounds of the adjusted model's mean.
-    low = _lower_weighted_mean(paired.after_low - HALF, paired.labels, shares, reach=HALF, alpha=side)
-    high = -_lower_weighted_mean(HALF - paired.after_high, paired.labels, shares, reach=HALF, alpha=side)
-    return HALF + low, HALF + high

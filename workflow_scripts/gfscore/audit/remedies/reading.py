@@ -10,7 +10,6 @@ import numpy as np
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy
-from gfscore.audit.samples import SampleList
 from gfscore.audit.settings import RemedyParameters
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.errors import InputError
@@ -87,10 +86,24 @@ def _read_remedy(
         _require_offsets(path, chosen.words(strength), offsets)
     _require_offsets(logits[1], chosen.words(max(adjusted)), offsets)
     original_values = values.sample_values(original, remedy.measure)
+    adjusted_values = {strength: values.sample_values(model, remedy.measure) for strength, model in adjusted.items()}
+
+    counted = values.listed.counted
+    clean = []
+    for model, path in zip((original, adjusted[max(adjusted)]), logits, strict=True):
+        _, labels, logits_of_model = read_logits(path, expect=model.columns())
+        clean.append((predictions(logits_of_model, labels) == labels)[counted])
+    before, after = clean
+    # Forward passes of the audit's own measurement of the original, on its whole dataset.
+    audit_forwards = None
+    if remedy.measure in audit_values.subject.measures:
+        audited = ModelName(audit_values.included[0].dataset, original.threat, original.classifier)
+        audit_forwards = int(audit_values.table(audited, remedy.measure)[PASSES].sum())
+
     return MeasuredRemedy(
         original=original_values,
-        adjusted={strength: values.sample_values(model, remedy.measure) for strength, model in adjusted.items()},
-        clean=_clean_outcomes(values.listed, (original, adjusted[max(adjusted)]), logits, classes=len(chosen.offsets)),
+        adjusted=adjusted_values,
+        clean=PairedOutcomes.decided(before, after, values.listed.labels[counted], classes=len(chosen.offsets)),
         choice=Choice(
             offsets=np.array(chosen.offsets),
             reference=ReferenceClasses(
@@ -100,7 +113,7 @@ def _read_remedy(
             class_weights=chosen.settings.class_weights,
             forwards=chosen.forwards,
         ),
-        audit_forwards=_passes_of_audit(original, remedy.measure, audit_values),
+        audit_forwards=audit_forwards,
     )
 
 
@@ -111,22 +124,3 @@ def _require_offsets(path: Path | str, words: str, path_to_offsets: Path | str) 
             f"{path}: not of the offsets in {path_to_offsets} ({words}); make it again by adding -R {path} to the "
             "command"
         )
-
-
-def _clean_outcomes(
-    listed: SampleList, models: tuple[ModelName, ModelName], paths: Sequence[Path | str], *, classes: int
-) -> PairedOutcomes:
-    right = []
-    for model, path in zip(models, paths, strict=True):
-        _, labels, logits = read_logits(path, expect=model.columns())
-        right.append((predictions(logits, labels) == labels)[listed.counted])
-    before, after = right
-    return PairedOutcomes.decided(before, after, listed.labels[listed.counted], classes=classes)
-
-
-def _passes_of_audit(model: ModelName, measure: str, audit_values: AuditValues) -> int | None:
-    # Forward passes of the audit's own measurement of the model, on its whole dataset.
-    if measure not in audit_values.subject.measures:
-        return None
-    samples = audit_values.table(ModelName(audit_values.included[0].dataset, model.threat, model.classifier), measure)
-    return int(samples[PASSES].sum())

@@ -218,11 +218,27 @@ def remedy_tables(
             outcomes[strength] = remedy.paired(strength, classes=len(class_names))
         judged = outcomes[max(outcomes)]
 
-        classes = _class_frame(remedy, judged, class_names, alpha=alpha)
-        class_frames.append(classes)
+        changes = class_changes(judged, alpha=alpha)
+        class_frames.append(
+            pd.DataFrame(
+                {
+                    **remedy.names,
+                    "class_index": np.arange(len(class_names)),
+                    "class_name": list(class_names),
+                    "n": changes.n,
+                    "offset": max(remedy.adjusted) * remedy.choice.offsets,
+                    "before": changes.before,
+                    "after": changes.after,
+                    "change": changes.difference,
+                    "low": changes.low,
+                    "high": changes.high,
+                    "confidence": 1 - alpha,
+                }
+            )
+        )
         columns = _model_columns(remedy, judged, class_names, alpha=alpha)
-        columns["gaining"] = int((classes["low"] > 0).sum())
-        columns["losing"] = int((classes["high"] < 0).sum())
+        columns["gaining"] = int((changes.low > 0).sum())
+        columns["losing"] = int((changes.high < 0).sum())
         columns["verdict_before"] = verdicts.get(remedy.original.model.label)
         columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
 
@@ -237,27 +253,6 @@ def remedy_tables(
         "remedy_models": typed_frame(REMEDY_MODELS, rows),
         "remedy_curve": stacked(REMEDY_CURVE, curve_frames),
     }
-
-
-def _class_frame(
-    remedy: MeasuredRemedy, outcomes: PairedOutcomes, class_names: Sequence[str], *, alpha: float
-) -> pd.DataFrame:
-    changes = class_changes(outcomes, alpha=alpha)
-    return pd.DataFrame(
-        {
-            **remedy.names,
-            "class_index": np.arange(len(class_names)),
-            "class_name": list(class_names),
-            "n": changes.n,
-            "offset": max(remedy.adjusted) * remedy.choice.offsets,
-            "before": changes.before,
-            "after": changes.after,
-            "change": changes.difference,
-            "low": changes.low,
-            "high": changes.high,
-            "confidence": 1 - alpha,
-        }
-    )
 
 
 def _model_columns(

@@ -179,54 +179,50 @@ def contradiction_bounds(
     judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
     if not judged:
         return {}
-    (distances,) = falsifying(audit_values.subject.measures)
+    (distance_measure,) = falsifying(audit_values.subject.measures)
     by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     for model in audit_values.included:
         by_model[model] = {}
         for rule in judged:
-            labels, violated, possible = _contradictions(audit_values, model, rule.measure, distances.name)
+            scores = audit_values.table(model, rule.measure)[["sample_id", "label", "value", "correct"]]
+            distances = audit_values.table(model, distance_measure.name)[["sample_id", "value", "censored"]]
+            scored = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
+            if len(scored) < len(distances):
+                path_to_distances = audit_values.path(model, distance_measure.name)
+                path_to_scores = audit_values.path(model, rule.measure)
+                raise InputError(
+                    f"{path_to_distances}: samples without a score in {path_to_scores}; measure both on the same "
+                    "dataset"
+                )
+            right, contradictions = contradicted(
+                scored["value"].to_numpy(),
+                scored["correct"].to_numpy(),
+                scored["value_distance"].to_numpy(),
+                scored["censored"].to_numpy(),
+            )
+
+            # Correct samples whose distance is missing may contradict the score.
+            expected = audit_values.expected(model, distance_measure.name).sample_id
+            missing = expected[~np.isin(expected, distances["sample_id"])]
+            without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
+            labels = np.concatenate([scored["label"].to_numpy()[right], without_distance])
+            violated = np.concatenate([contradictions[right], np.zeros(len(without_distance))])
+            possible = np.concatenate([contradictions[right], np.ones(len(without_distance))])
+
             classes = len(class_names)
             if rule.class_ is None:
                 # All samples are one class.
                 labels = np.zeros_like(labels)
                 classes = 1
             by_model[model][rule.bounds_key] = bounds_of(
-                violated.astype(np.float64),
+                violated,
                 labels,
                 classes,
                 measure=CONTRADICTION,
                 intervals=intervals,
-                upper_values=possible.astype(np.float64),
+                upper_values=possible,
             )
     return by_model
-
-
-def _contradictions(
-    audit_values: AuditValues, model: ModelName, measure: str, distance_measure: str
-) -> tuple[NDArray[np.integer], NDArray[np.bool_], NDArray[np.bool_]]:
-    # Labels of the samples that are right by both measures, which of them contradict the score, and which may: those
-    # too whose distance is missing.
-    scores = audit_values.table(model, measure)[["sample_id", "label", "value", "correct"]]
-    distances = audit_values.table(model, distance_measure)[["sample_id", "value", "censored"]]
-    scored = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
-    if len(scored) < len(distances):
-        unscored, scored = (audit_values.path(model, name) for name in (distance_measure, measure))
-        raise InputError(f"{unscored}: samples without a score in {scored}; measure both on the same dataset")
-    right, violated = contradicted(
-        scored["value"].to_numpy(),
-        scored["correct"].to_numpy(),
-        scored["value_distance"].to_numpy(),
-        scored["censored"].to_numpy(),
-    )
-
-    expected = audit_values.expected(model, distance_measure).sample_id
-    missing = expected[~np.isin(expected, distances["sample_id"])]
-    without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
-
-    labels = np.concatenate([scored["label"].to_numpy()[right], without_distance])
-    is_missing = np.arange(len(labels)) >= right.sum()
-    violated = np.concatenate([violated[right], np.zeros(len(without_distance), dtype=bool)])
-    return labels, violated, violated | is_missing
 
 
 def group_bounds(

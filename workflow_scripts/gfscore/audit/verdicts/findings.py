@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -138,8 +138,23 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
 
 
 def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, judged: str) -> Iterator[Finding]:
-    measured = _measured_robustness(tables, measures)
-    published = _published_robustness(tables, measures)
+    # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
+    names = names_of_kind(measures, ATTACKED)
+    measured = tables.model_summary[tables.model_summary["measure"].isin(names)]
+    measured = measured.assign(label=model_labels(measured))
+    measured = measured.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
+    measured = measured.assign(
+        attacked=measured["value"], bound=measured["value_alone_high"], source=measured["measure"], bounded=True
+    )
+    # Robust accuracies that checkpoints or leaderboards state.
+    published = tables.of("model_summary", headline_measure(measures))
+    published = published.assign(label=model_labels(published))
+    published = published[published["robust_accuracy"].notna()]
+    source = published["robust_accuracy_source"]
+    source = source.where(source != "published", "as published").fillna("robust accuracy")
+    accuracy = published["robust_accuracy"]
+    published = published.assign(attacked=accuracy, bound=accuracy, source=source, bounded=False)
+
     if not has_attacks(measures):
         subject = {
             "measure": judged,
@@ -154,9 +169,16 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
 
     # The order of models is compared with published accuracies where several models have one, else with measured ones.
     reference = published if len(published[KEY].drop_duplicates()) > 1 else measured
-    for name, measure in measures.items():
-        if measure.kind.name == ATTACK_FREE:
-            yield from _order_reversed(tables, name, reference)
+    attacked = reference.drop_duplicates(KEY)[[*KEY, "attacked", "source"]]
+    # No correction for multiple tests: which attack is compared is fixed beforehand.
+    for name in names_of_kind(measures, ATTACK_FREE):
+        models = tables.of("model_summary", name)[[*KEY, "value"]].merge(attacked, on=KEY)
+        if len(models) < FEW_MODELS:
+            continue
+        rho, clear = rank_relation(models["value"], models["attacked"])
+        if clear and rho < 0:
+            subject = {"measure": name, "source": models["source"].iloc[0]}
+            yield Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
 
 
 def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measures) -> Iterator[Finding]:
@@ -172,26 +194,6 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
             numbers |= {"least": proven.min(), "most": proven.max()}
         yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, numbers)
         return
-
-
-def _measured_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
-    # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
-    names = names_of_kind(measures, ATTACKED)
-    summary = tables.model_summary
-    rows = summary[summary["measure"].isin(names)]
-    rows = rows.assign(label=model_labels(rows))
-    rows = rows.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
-    return rows.assign(attacked=rows["value"], bound=rows["value_alone_high"], source=rows["measure"], bounded=True)
-
-
-def _published_robustness(tables: AuditTables, measures: Measures) -> pd.DataFrame:
-    # Robust accuracies that checkpoints or leaderboards state.
-    rows = tables.of("model_summary", headline_measure(measures))
-    rows = rows.assign(label=model_labels(rows))
-    rows = rows[rows["robust_accuracy"].notna()]
-    source = rows["robust_accuracy_source"]
-    source = source.where(source != "published", "as published").fillna("robust accuracy")
-    return rows.assign(attacked=rows["robust_accuracy"], bound=rows["robust_accuracy"], source=source, bounded=False)
 
 
 def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterator[Finding]:
@@ -215,20 +217,6 @@ def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterat
         numbers,
         lowest["confidence"] if lowest["bounded"] else None,
     )
-
-
-def _order_reversed(tables: AuditTables, measure: str, robustness: pd.DataFrame) -> Iterator[Finding]:
-    # No correction for multiple tests: which attack is compared is fixed beforehand.
-    scores = tables.of("model_summary", measure)[[*KEY, "value"]]
-    attacked = robustness.drop_duplicates(KEY)[[*KEY, "attacked", "source"]]
-    models = scores.merge(attacked, on=KEY)
-    if len(models) < FEW_MODELS:
-        return
-
-    rho, clear = rank_relation(models["value"], models["attacked"])
-    if clear and rho < 0:
-        subject = {"measure": measure, "source": models["source"].iloc[0]}
-        yield Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
 
 
 def _of_distances(tables: AuditTables) -> Iterator[Finding]:
@@ -297,18 +285,17 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
         numbers = {"count": len(absent), "classes": len(rows)}
         yield Finding("classes_without_samples", {"classes": absent[:MOST_NAMED]}, numbers)
 
+    # Classes with samples of the model that is shown, the lowest first.
     measured = rows[rows["n"] > 0].sort_values(["value", "class_index"])
-    if len(measured) > 1:
-        yield _weakest_class(rows, measured, models, measure)
-
-
-def _weakest_class(
-    rows: pd.DataFrame, measured: pd.DataFrame, models: Mapping[Any, pd.DataFrame], measure: str
-) -> Finding:
-    # `rows` of all classes of the model that is shown, and `measured`: those with samples, the lowest first.
+    if len(measured) < 2:
+        return
     lowest = measured.iloc[0]
     following = measured.iloc[1]
-    times = sum(_has_lowest(model_rows, lowest["class_name"]) for model_rows in models.values())
+    times = 0
+    for rows_of_model in models.values():
+        measured_of_model = rows_of_model[rows_of_model["n"] > 0]
+        ties = measured_of_model["value"] <= measured_of_model["value"].min() + TIE_TOLERANCE
+        times += int((measured_of_model.loc[ties, "class_name"] == lowest["class_name"]).any())
     numbers = {
         "value": lowest["value"],
         "low": lowest["low"],
@@ -328,13 +315,7 @@ def _weakest_class(
     }
     different = rows["low"].max() > rows["high"].min()
     confidence = None if math.isnan(lowest["confidence"]) else float(lowest["confidence"])
-    return Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
-
-
-def _has_lowest(rows: pd.DataFrame, class_name: str) -> bool:
-    measured = rows[rows["n"] > 0]
-    values = measured.loc[measured["class_name"] == class_name, "value"]
-    return bool((values <= measured["value"].min() + TIE_TOLERANCE).any())
+    yield Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
 
 
 def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Finding]:

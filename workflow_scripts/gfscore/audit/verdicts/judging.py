@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gfscore.audit.verdicts.candidates import Candidate
 from gfscore.audit.verdicts.gate_rules import (
@@ -173,6 +172,25 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         missing = np.maximum(needed - bounds.n, 0)
         further = int(missing.sum() if statistic.one_class is None else missing[statistic.one_class])
 
+    means = bounds.samples.summary.mean
+    worst_class = None
+    if not np.isnan(means).all():
+        worst = np.nanargmax(means) if rule.statistic == FALSIFICATION else np.nanargmin(means)
+        worst_class = names[int(worst)]
+    empty_classes = []
+    for index in np.flatnonzero(bounds.n == 0).tolist():
+        if statistic.one_class in (None, index):
+            empty_classes.append(names[index])
+    counts = candidate.counts_of(rule.bounds_key)
+    samples = None
+    if counts is not None:
+        samples = SampleCounts(
+            measured=int(counts["measured"].sum()),
+            expected=int(counts["expected"].sum()),
+            rows=int(counts["rows"].sum()),
+            by_class={name: of_classes.tolist() for name, of_classes in counts.items()},
+        )
+
     return ModelVerdict(
         threat=candidate.threat,
         model=candidate.model,
@@ -181,9 +199,9 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         value_most=float(statistic.value(bounds.largest.summary)),
         low=float(low),
         high=float(high),
-        worst_class=_worst_class(bounds.samples.summary.mean, names, rule.statistic),
-        samples=_sample_counts(candidate.counts_of(rule.bounds_key)),
-        classes_without_samples=_empty_classes(bounds.n, names, statistic.one_class),
+        worst_class=worst_class,
+        samples=samples,
+        classes_without_samples=empty_classes,
         samples_needed_per_class=needed,
         further_samples_needed=further,
         open_samples=open_samples,
@@ -223,32 +241,6 @@ def _open_samples(
 def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:
     return fewest_samples(
         bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha, power=None
-    )
-
-
-def _worst_class(means: NDArray[np.float64], names: Sequence[str], statistic: str) -> str | None:
-    if np.isnan(means).all():
-        return None
-    worst = np.nanargmax(means) if statistic == FALSIFICATION else np.nanargmin(means)
-    return names[int(worst)]
-
-
-def _empty_classes(n: NDArray[np.int64], names: Sequence[str], one_class: int | None) -> list[str]:
-    empty = []
-    for index in np.flatnonzero(n == 0).tolist():
-        if one_class in (None, index):
-            empty.append(names[index])
-    return empty
-
-
-def _sample_counts(counts: Mapping[str, NDArray[np.int64]] | None) -> SampleCounts | None:
-    if counts is None:
-        return None
-    return SampleCounts(
-        measured=int(counts["measured"].sum()),
-        expected=int(counts["expected"].sum()),
-        rows=int(counts["rows"].sum()),
-        by_class={name: of_classes.tolist() for name, of_classes in counts.items()},
     )
 
 
@@ -304,9 +296,20 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
     for rule in rules:
         counts = Counter(model.verdict for model in rule.models)
         models = counted(len(rule.models), "model")
+        # How many of the undecided models are so for open samples, and how many for too few samples.
+        causes = ""
+        open_counts = []
+        for model in rule.models_with(INCONCLUSIVE):
+            if model.open_samples and model.open_samples.cause:
+                open_counts.append(model.open_samples.count)
+        if open_counts:
+            causes = f"{len(open_counts)} for open samples, at most {max(open_counts):,}"
+            if counts[INCONCLUSIVE] > len(open_counts):
+                causes += f", {counts[INCONCLUSIVE] - len(open_counts)} for too few samples"
+            causes = f" ({causes})"
         clauses.append(
             f"of {models} {counts[PASS]} pass, {counts[FAIL]} fail, "
-            f"{counts[INCONCLUSIVE]} undecided{_causes(rule)} (rule: {rule.words})"
+            f"{counts[INCONCLUSIVE]} undecided{causes} (rule: {rule.words})"
         )
         clauses += rule.remarks
     sentence = f"{verdict}: {'; '.join(clauses)}"
@@ -319,18 +322,6 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
     if len(warned) > MOST_NAMED:
         sentence += f" Warnings of {len(warned) - MOST_NAMED} more."
     return sentence
-
-
-def _causes(rule: RuleVerdict) -> str:
-    # How many of the undecided models are so for open samples, and how many for too few samples.
-    undecided = rule.models_with(INCONCLUSIVE)
-    counts = [model.open_samples.count for model in undecided if model.open_samples and model.open_samples.cause]
-    if not counts:
-        return ""
-    words = f" ({len(counts)} for open samples, at most {max(counts):,}"
-    if len(undecided) > len(counts):
-        words += f", {len(undecided) - len(counts)} for too few samples"
-    return f"{words})"
 
 
 # ---- evidence ----
