@@ -72,38 +72,28 @@ def usual_names() -> list[str]:
     names = []
     for kind in KINDS.values():
         names.append(name_of({"kind": kind.name}))
-        for choice in _first_choices(kind):
-            names.append(name_of({"kind": kind.name, kind.named_by[0]: choice}))
+        if not kind.named_by:
+            continue
+        first_setting = kind.named_by[0]
+        field = kind.settings.model_fields.get(first_setting)
+        # Where the type of the setting lists its values.
+        if field is not None and get_origin(field.annotation) is Literal:
+            for choice in get_args(field.annotation):
+                names.append(name_of({"kind": kind.name, first_setting: choice}))
     return list(dict.fromkeys(names))
-
-
-def _first_choices(kind: Kind[Any]) -> tuple[Value, ...]:
-    # Values of the first setting in the name, where its type lists them.
-    if not kind.named_by:
-        return ()
-    field = kind.settings.model_fields.get(kind.named_by[0])
-    if field is None or get_origin(field.annotation) is not Literal:
-        return ()
-    return get_args(field.annotation)
 
 
 def _entries(kind: Kind[Any], text: str) -> Iterator[PlainSettings]:
     # Entries that may have this text after the kind in their name. A setting without a value is left out of a name, so
     # that the text does not tell which keys its values belong to: every choice of keys is tried, in their order.
     for count in range(len(kind.named_by) + 1):
-        texts = _split(text, count)
+        # A number may hold a hyphen, "1e-05".
+        texts = text.split("-", maxsplit=max(count - 1, 0)) if text else []
         if len(texts) != count:
             continue
         values = [_value_of(text) for text in texts]
         for keys in combinations(kind.named_by, count):
             yield _entry_of(kind.name, dict(zip(keys, values, strict=True)))
-
-
-def _split(text: str, count: int) -> list[str]:
-    if not text:
-        return []
-    # A number may hold a hyphen, "1e-05".
-    return text.split("-", maxsplit=max(count - 1, 0))
 
 
 def _entry_of(kind: str, values: Mapping[str, Value]) -> PlainSettings:

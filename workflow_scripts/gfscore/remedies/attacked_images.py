@@ -122,27 +122,24 @@ class AttackedImages:
         print(f"round {number}: {len(rows)} of {len(self.images)} images are attacked")
         logits = np.empty((0, len(offsets)), dtype=np.float32)
         if len(rows):
-            logits = self._end_logits(offsets, rows, number)
+            measure_batch = partial(_attack_batch, settings=self.attack, offsets=offsets)
+            batches = Batches(
+                images=self.images.select(rows),
+                seeds=seeds_of_samples(self.seed, f"offsets, round {number}", self.rows[rows]),
+                classifier=self.classifier,
+                measure_batch=passes.refusing_nan(measure_batch),
+                table=ATTACKED_POINTS,
+                weights=self.where,
+                size=self.batch_size,
+            )
+            identity = {**self.identity, "round": number, "offsets": offsets.tolist(), "batch_size": self.batch_size}
+            frame = progress.in_parts(
+                range(batches.count), batches.measure, table=ATTACKED_POINTS, folder=self.folder, identity=identity
+            )
+            logits = np.stack(frame["logits"].to_list()).astype(np.float32)
         spent = passes.counts_since(self._earlier_passes)
         self._earlier_passes = passes.counts()
         return AttackEnds(logits, spent["forwards"], spent["backwards"])
-
-    def _end_logits(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], number: int) -> NDArray[np.float32]:
-        measure_batch = partial(_attack_batch, settings=self.attack, offsets=offsets)
-        batches = Batches(
-            images=self.images.select(rows),
-            seeds=seeds_of_samples(self.seed, f"offsets, round {number}", self.rows[rows]),
-            classifier=self.classifier,
-            measure_batch=passes.refusing_nan(measure_batch),
-            table=ATTACKED_POINTS,
-            weights=self.where,
-            size=self.batch_size,
-        )
-        identity = {**self.identity, "round": number, "offsets": offsets.tolist(), "batch_size": self.batch_size}
-        frame = progress.in_parts(
-            range(batches.count), batches.measure, table=ATTACKED_POINTS, folder=self.folder, identity=identity
-        )
-        return np.stack(frame["logits"].to_list()).astype(np.float32)
 
 
 def _attack_batch(

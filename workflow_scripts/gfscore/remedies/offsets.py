@@ -158,6 +158,23 @@ class ChosenOffsets:
         """
         made_from = dict(identity)
         model = {key: made_from.pop(key) for key in ("dataset", "threat", "model")}
+        trail = []
+        for round_ in self.trail:
+            trail.append(
+                OffsetRound(
+                    offsets=round_.offsets.tolist(),
+                    values=round_.values.tolist(),
+                    clean_accuracy=round_.clean_accuracy.tolist(),
+                    mean=round_.mean,
+                    objective=round_.merit.value,
+                    standard_error=round_.merit.standard_error,
+                    reached=round_.merit.reached,
+                    step=None if np.isnan(round_.step) else round_.step,
+                    attacked=round_.attacked,
+                    forwards=round_.forwards,
+                    backwards=round_.backwards,
+                )
+            )
         return OffsetFile(
             model=model,
             measure=measure,
@@ -166,7 +183,7 @@ class ChosenOffsets:
             offsets=self.offsets.tolist(),
             chosen=self.chosen,
             reached=self.reached,
-            trail=[_recorded(round_) for round_ in self.trail],
+            trail=trail,
             made_from=made_from,
         )
 
@@ -278,7 +295,22 @@ def search_offsets(attack: AttackWithOffsets, seen: SeenPoints, *, settings: Off
         attacks.append(_AttackRecord(proposal, step_of_round, len(rows), ends.forwards, ends.backwards))
 
         # The new points change the values of earlier rounds too.
-        rounds = [_judged(record, seen, settings) for record in attacks]
+        rounds = []
+        for record in attacks:
+            values = seen.values(record.offsets)
+            rounds.append(
+                Round(
+                    offsets=record.offsets,
+                    values=values,
+                    clean_accuracy=seen.clean_accuracy(record.offsets),
+                    mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
+                    merit=_merit(values, seen, settings),
+                    step=record.step,
+                    attacked=record.attacked,
+                    forwards=record.forwards,
+                    backwards=record.backwards,
+                )
+            )
         best = _best(rounds)
         floor_is_reached = settings.floor is not None and best.merit.reached
         if len(rounds) == settings.rounds or floor_is_reached:
@@ -290,7 +322,11 @@ def search_offsets(attack: AttackWithOffsets, seen: SeenPoints, *, settings: Off
         margin = 1.0 + len(rounds)
         proposal, step = propose(seen, best.offsets, step=step, settings=settings, margin=margin)
 
-    return ChosenOffsets(tuple(rounds), _smallest_of_the_best(rounds))
+    norms = [np.inf] * len(rounds)
+    for number, round_ in enumerate(rounds):
+        if round_.merit.as_good_as(best.merit):
+            norms[number] = float(np.linalg.norm(round_.offsets))
+    return ChosenOffsets(tuple(rounds), int(np.argmin(norms)))
 
 
 def propose(
@@ -321,22 +357,6 @@ def propose(
     return None, step
 
 
-def _recorded(round_: Round) -> OffsetRound:
-    return OffsetRound(
-        offsets=round_.offsets.tolist(),
-        values=round_.values.tolist(),
-        clean_accuracy=round_.clean_accuracy.tolist(),
-        mean=round_.mean,
-        objective=round_.merit.value,
-        standard_error=round_.merit.standard_error,
-        reached=round_.merit.reached,
-        step=None if np.isnan(round_.step) else round_.step,
-        attacked=round_.attacked,
-        forwards=round_.forwards,
-        backwards=round_.backwards,
-    )
-
-
 def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
     # Both on the points found so far: the loss compares like with like.
     lost = seen.values_without_offsets - values
@@ -353,22 +373,6 @@ class _AttackRecord:
     backwards: int
 
 
-def _judged(record: _AttackRecord, seen: SeenPoints, settings: OffsetSettings) -> Round:
-    # By the points of all rounds.
-    values = seen.values(record.offsets)
-    return Round(
-        offsets=record.offsets,
-        values=values,
-        clean_accuracy=seen.clean_accuracy(record.offsets),
-        mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
-        merit=_merit(values, seen, settings),
-        step=record.step,
-        attacked=record.attacked,
-        forwards=record.forwards,
-        backwards=record.backwards,
-    )
-
-
 def _best(rounds: Sequence[Round]) -> Round:
     # The earliest of equals.
     best = rounds[0]
@@ -376,15 +380,6 @@ def _best(rounds: Sequence[Round]) -> Round:
         if round_.merit.better_than(best.merit):
             best = round_
     return best
-
-
-def _smallest_of_the_best(rounds: Sequence[Round]) -> int:
-    best = _best(rounds)
-    norms = [np.inf] * len(rounds)
-    for number, round_ in enumerate(rounds):
-        if round_.merit.as_good_as(best.merit):
-            norms[number] = float(np.linalg.norm(round_.offsets))
-    return int(np.argmin(norms))
 
 
 def _require_classes(labels: NDArray[np.integer], classes: int, settings: OffsetSettings, *, where: Path | str) -> None:

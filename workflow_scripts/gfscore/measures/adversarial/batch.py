@@ -60,28 +60,25 @@ def measure_batch(
     """
     worst = attacked(classifier, images, labels, settings=settings, seeds=seeds)
     columns = worst.columns()
-    if settings.counterexamples:
-        columns["counterexample"] = _counterexamples(classifier, images, labels, worst, settings)
-    return columns
+    if not settings.counterexamples:
+        return columns
 
-
-def _counterexamples(
-    classifier: Classifier,
-    images: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    worst: "WorstCase",
-    settings: Adversarial,
-) -> NDArray[np.object_]:
     # Moved into the ball to the last bit, and kept where float32 still confirms them; None elsewhere.
-    kept = np.full(len(images), None, dtype=object)
+    counterexamples = np.full(len(images), None, dtype=object)
     rows = worst.fooled
-    if not len(rows):
-        return kept
-    found = worst.points[rows].cpu().numpy()
-    points, is_wrong = confirmed(classifier, found, images[rows], labels[rows], norm=settings.norm, eps=settings.eps)
-    for row, point in zip(rows[is_wrong], points[is_wrong], strict=True):
-        kept[row] = to_bytes(point)
-    return kept
+    if len(rows):
+        points, is_wrong = confirmed(
+            classifier,
+            worst.points[rows].cpu().numpy(),
+            images[rows],
+            labels[rows],
+            norm=settings.norm,
+            eps=settings.eps,
+        )
+        for row, point in zip(rows[is_wrong], points[is_wrong], strict=True):
+            counterexamples[row] = to_bytes(point)
+    columns["counterexample"] = counterexamples
+    return columns
 
 
 def attacked(

@@ -191,9 +191,13 @@ def _attacked(
     )
     for attempt in attempts:
         rows = attempt.rows.cpu().numpy()
-        found = attempt.points.cpu().numpy()
         points[rows], fooled[rows] = confirmed(
-            classifier, found, images[rows], labels[rows], norm=settings.norm, eps=settings.eps
+            classifier,
+            attempt.points.cpu().numpy(),
+            images[rows],
+            labels[rows],
+            norm=settings.norm,
+            eps=settings.eps,
         )
     points[~fooled] = images[~fooled]
     return points, fooled
