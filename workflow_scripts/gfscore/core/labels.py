@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
@@ -93,7 +93,8 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
         For text where no classes are listed, for a name that may be a class or the index of another, and for the first
         row that is none of the classes, with the nearest one.
     """
-    if not _are_names(labels):
+    is_column_of_text = labels.ndim == 1 and labels.dtype.kind in "OSU"
+    if not is_column_of_text or not any(isinstance(label, str | bytes) for label in labels):
         return labels
     names = []
     for label in labels.tolist():
@@ -106,7 +107,16 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
         )
 
     index = positions(classes)
-    ambiguous = _ambiguous_names(index)
+    # A class name such as "3" is ambiguous where it stands in another place: read as a number it means another class.
+    ambiguous = set()
+    for name, position in index.items():
+        try:
+            number = int(name)
+        except ValueError:
+            continue
+        if number != position and 0 <= number < len(index):
+            ambiguous.add(name)
+
     indices = np.empty(len(names), dtype=np.int64)
     for row, name in enumerate(names):
         if name in ambiguous:
@@ -124,24 +134,7 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
     return indices
 
 
-def _are_names(labels: NDArray[np.generic]) -> bool:
-    # Whether any label of a column is a text.
-    if labels.ndim != 1 or labels.dtype.kind not in "OSU":
-        return False
-    return any(isinstance(label, str | bytes) for label in labels)
-
-
-def _ambiguous_names(index: Mapping[str, int]) -> set[str]:
-    # A class name such as "3" is ambiguous where it stands in another place: read as a number it means another class.
-    ambiguous = set()
-    for name, position in index.items():
-        number = _as_integer(name)
-        if number is not None and number != position and 0 <= number < len(index):
-            ambiguous.add(name)
-    return ambiguous
-
-
-def _hint(name, classes):
+def _hint(name: object, classes: Sequence[str]) -> str:
     empty = name is None or name in ("", "nan") or name != name  # noqa: PLR0124
     if empty:
         return "an empty cell, or a text that means a missing value"
@@ -158,13 +151,6 @@ def is_number(text: str) -> bool:
 def are_numbers(texts: Iterable[str]) -> bool:
     """Whether all labels that are text are whole numbers from 0, such as "0" to "9"."""
     return all(map(is_number, texts))
-
-
-def _as_integer(name):
-    try:
-        return int(name)
-    except ValueError:
-        return None
 
 
 def fault_of_labels(labels: NDArray[np.generic]) -> str | None:
@@ -184,7 +170,6 @@ def fault_of_labels(labels: NDArray[np.generic]) -> str | None:
         return None
     values = labels.tolist()
     if labels.dtype.kind == "f":
-        # Imported late, as above.
         numbers = labels.astype(np.float64)
         wrong = np.flatnonzero(~np.isfinite(numbers) | (numbers != np.round(numbers)))
         if not wrong.size:

@@ -80,22 +80,21 @@ def shell_word(word: str) -> str:
     """
     if word.isprintable():
         return shlex.quote(word)
-    escaped = "".join(map(_escaped, word))
+    escaped = ""
+    for character in word:
+        code = ord(character)
+        if character in "\\'":
+            escaped += f"\\{character}"
+        elif character.isprintable():
+            escaped += character
+        elif 0xDC80 <= code <= 0xDCFF:
+            # A byte of a file name that is no UTF-8, as Python holds it.
+            escaped += f"\\{code - 0xDC00:03o}"
+        elif code < 0x80:
+            escaped += f"\\{code:03o}"
+        else:
+            escaped += f"\\U{code:08x}"
     return f"$'{escaped}'"
-
-
-def _escaped(character):
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:
-        # A byte of a file name that is no UTF-8, as Python holds it.
-        return f"\\{code - 0xDC00:03o}"
-    if code < 0x80:
-        return f"\\{code:03o}"
-    return f"\\U{code:08x}"
 
 
 def visible(text: str) -> str:

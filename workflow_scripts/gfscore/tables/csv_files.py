@@ -111,22 +111,20 @@ def _opened(path: Path | str) -> IO[str]:
 def _lines(file: IO[str], most_characters: int) -> Iterator[str]:
     # A single line may hold the whole text, so each is read up to the number of characters that remain.
     remaining = most_characters
-    while line := _line(file, remaining + 1):
+    while True:
+        try:
+            line = file.readline(remaining + 1)
+        except UnicodeDecodeError as error:
+            raise MalformedError(f"its text is not UTF-8: {error}", AS_UTF_8) from error
+        if not line:
+            return
+        # UTF-16 without a byte order mark decodes as UTF-8, to letters with zero bytes between them.
+        if "\0" in line:
+            raise MalformedError("it holds zero bytes, as text in UTF-16 does", AS_UTF_8)
         remaining -= len(line)
         if remaining < 0:
             raise ValueError(f"more than {most_characters} characters, which are too many for the size of this file")
         yield line
-
-
-def _line(file: IO[str], most_characters: int) -> str:
-    try:
-        line = file.readline(most_characters)
-    except UnicodeDecodeError as error:
-        raise MalformedError(f"its text is not UTF-8: {error}", AS_UTF_8) from error
-    # UTF-16 without a byte order mark decodes as UTF-8, to letters with zero bytes between them.
-    if "\0" in line:
-        raise MalformedError("it holds zero bytes, as text in UTF-16 does", AS_UTF_8)
-    return line
 
 
 def _header_of_rectangle(lines: Iterator[str], separator: str) -> list[str]:
@@ -177,7 +175,7 @@ def _header_of_rectangle(lines: Iterator[str], separator: str) -> list[str]:
     return header
 
 
-def _require_separator(header, separator):
+def _require_separator(header: list[str], separator: str) -> None:
     # A header of a single cell that holds another separator was split at the wrong one.
     if len(header) != 1:
         return
@@ -251,17 +249,16 @@ def as_cell(item: Any) -> Any:
     text = "|".join(item) if isinstance(item, list) else item
     if not isinstance(text, str) or _is_number(text):
         return text
-    cells = [f"'{cell}" if _is_formula(cell) else cell for cell in _CELLS.split(text)]
+    cells = []
+    for cell in _CELLS.split(text):
+        # Invisible characters before the sign do not stop a spreadsheet from evaluating it.
+        is_formula = visible(cell).startswith(FORMULA_SIGNS) and not _is_number(cell)
+        cells.append(f"'{cell}" if is_formula else cell)
     # Most readers end a row at a lone carriage return, which the writer does not quote.
     return harmless("".join(cells)).replace("\r", REPLACEMENT)
 
 
-def _is_formula(text):
-    # Invisible characters before the sign do not stop a spreadsheet from evaluating it.
-    return visible(text).startswith(FORMULA_SIGNS) and not _is_number(text)
-
-
-def _is_number(text):
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

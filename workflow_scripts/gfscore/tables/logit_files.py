@@ -80,7 +80,11 @@ def read_logits_file(
     """
     columns = columns_of(path, bare="logits", classes=classes)
     if member is not None:
-        columns = _columns_of_member(columns, member, path)
+        if member not in columns:
+            raise InputError(f"{path}: {unknown_name('array or column', member, list(columns))}; correct `member`")
+        logits = columns[member]
+        columns = {name: columns[name] for name in (*LABELS, SAMPLE_ID) if name in columns}
+        columns["logits"] = logits
     by_class = set(classes) <= set(columns)
     # Where every class has a column, one of them may be called "y".
     name, labels = _take_labels(columns, path, classes if by_class else ())
@@ -90,14 +94,26 @@ def read_logits_file(
 
     if "logits" in columns:
         logits = columns["logits"]
-    elif Path(path).suffix == ".npz" and not set(classes) <= set(columns):
+        return logits, labels, _sample_ids(sample_id, logits, path)
+    if Path(path).suffix == ".npz" and not set(classes) <= set(columns):
         raise InputError(
             f"{path}: no array `logits`; it holds {few(list(columns)) or 'no other'}; write it with "
             "numpy.savez(path, logits=..., labels=...)"
         )
-    else:
-        names = class_columns(columns, classes, path)
-        logits = _side_by_side(only(columns, names), path)
+
+    columns = only(columns, class_columns(columns, classes, path))
+    shapes = [column.shape for column in columns.values()]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        listed = ", ".join(f"{name} {column.shape}" for name, column in islice(columns.items(), 5))
+        raise InputError(
+            f"{path}: the arrays {listed} are not columns of logits of equal length; name an array (samples, classes) "
+            "`logits`"
+        )
+    if shapes[0] == (0,):
+        raise InputError(f"{path}: holds a header and no rows; write the file again")
+    for name, column in columns.items():
+        _require_numbers(column, f"{path}: column {name!r}")
+    logits = np.column_stack(list(columns.values()))
     return logits, labels, _sample_ids(sample_id, logits, path)
 
 
@@ -137,14 +153,6 @@ def read_labels_file(
     return labels, _sample_ids(columns.get(SAMPLE_ID), labels, path), name
 
 
-def _columns_of_member(columns: Columns, member: str, path: Path | str) -> Columns:
-    if member not in columns:
-        raise InputError(f"{path}: {unknown_name('array or column', member, list(columns))}; correct `member`")
-    chosen = {name: columns[name] for name in (*LABELS, SAMPLE_ID) if name in columns}
-    chosen["logits"] = columns[member]
-    return chosen
-
-
 def _take_labels(
     columns: Columns, path: Path | str, class_names: Collection[str] = ()
 ) -> tuple[str | None, NDArray[np.generic] | None]:
@@ -163,7 +171,7 @@ def _take_labels(
     return name, labels
 
 
-def _sample_ids(sample_id, rows, path):
+def _sample_ids(sample_id: NDArray[np.generic] | None, rows: NDArray[Any], path: Path | str) -> NDArray[np.str_] | None:
     # Identifiers (N,) str, one for each of the `rows`.
     if sample_id is None:
         return None
@@ -192,23 +200,7 @@ def _sample_ids(sample_id, rows, path):
 # ---- columns of classes ----
 
 
-def _side_by_side(columns, path):
-    # Array (N, K) of columns of numbers (N,).
-    shapes = [column.shape for column in columns.values()]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        listed = ", ".join(f"{name} {column.shape}" for name, column in islice(columns.items(), 5))
-        raise InputError(
-            f"{path}: the arrays {listed} are not columns of logits of equal length; name an array (samples, classes) "
-            "`logits`"
-        )
-    if shapes[0] == (0,):
-        raise InputError(f"{path}: holds a header and no rows; write the file again")
-    for name, column in columns.items():
-        _require_numbers(column, f"{path}: column {name!r}")
-    return np.column_stack(list(columns.values()))
-
-
-def _require_numbers(column, where):
+def _require_numbers(column: NDArray[np.generic], where: str) -> None:
     # In a text file an empty cell, which is read as NaN, is a missing logit.
     if column.dtype.kind == "f":
         missing = np.isnan(column)
@@ -231,7 +223,7 @@ def _require_numbers(column, where):
         )
 
 
-def _is_number(cell):
+def _is_number(cell: Any) -> bool:
     # Stricter than float(), which accepts 1_000 and digits of any script.
     if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
         return False
@@ -291,7 +283,7 @@ def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) ->
     return list(columns)
 
 
-def _require_ascending(columns, path):
+def _require_ascending(columns: Columns, path: Path | str) -> None:
     # Readers take names such as logit_0, p10 or 7 for class indices, so their order must agree.
     numbers = {}
     frames = set()
@@ -311,7 +303,7 @@ def _require_ascending(columns, path):
             )
 
 
-def _folded(name):
+def _folded(name: str) -> str:
     return name.strip().casefold()
 
 
@@ -375,21 +367,22 @@ def _read_csv(path: Path, _bare: str, classes: Sequence[str]) -> Columns:
 
 def _read_parquet(path: Path, _bare: str, _classes: Sequence[str]) -> Columns:
     table = read_parquet(path)
-    return {name: _values(table.column(name).combine_chunks(), name) for name in table.column_names}
-
-
-def _values(column, name):
-    # Values of a column, (N,), or (N, K) for lists of equal length.
-    if not is_list(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    lengths = pc.list_value_length(column)
-    if column.null_count or len(pc.unique(lengths)) > 1:
-        raise ValueError(f"the lists of {name} are missing in some rows, or differ in length")
-    values = column.flatten().to_numpy(zero_copy_only=False)
-    # Lists are read as 64-bit numbers, whatever type they are stored in.
-    if values.dtype.kind in "fiu" and values.dtype != np.uint64:
-        values = values.astype(np.promote_types(values.dtype, np.int64), copy=False)
-    return values.reshape(len(column), -1)
+    columns = {}
+    for name in table.column_names:
+        column = table.column(name).combine_chunks()
+        if not is_list(column.type):
+            columns[name] = column.to_numpy(zero_copy_only=False)
+            continue
+        # Lists of equal length are an array (N, K).
+        lengths = pc.list_value_length(column)
+        if column.null_count or len(pc.unique(lengths)) > 1:
+            raise ValueError(f"the lists of {name} are missing in some rows, or differ in length")
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        # Lists are read as 64-bit numbers, whatever type they are stored in.
+        if values.dtype.kind in "fiu" and values.dtype != np.uint64:
+            values = values.astype(np.promote_types(values.dtype, np.int64), copy=False)
+        columns[name] = values.reshape(len(column), -1)
+    return columns
 
 
 _READERS: dict[str, Callable[[Path, str, Sequence[str]], Columns]] = {

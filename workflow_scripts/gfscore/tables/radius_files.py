@@ -52,7 +52,19 @@ def read_certified_radii(
         the dataset's, a predict outside -1..K-1, a correct that is not 0 or 1 or contradicts label and predict, and a
         radius that is negative, not finite, above `largest_radius`, or positive at an abstention.
     """
-    frame = _read(path)
+    try:
+        frame = read_csv(path, separator="\t")
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
+    except Exception as error:
+        # The reader raises errors of many types for damaged files.
+        raise unreadable(path, "tab-separated text", error) from error
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
+    if frame.empty:
+        raise InputError(f"{path}: holds a header and no samples; write the file again")
+
     try:
         rows = _whole(frame["idx"])
         label = _whole(frame["label"])
@@ -80,22 +92,6 @@ def read_certified_radii(
     _refuse(path, ~np.isin(correct, (0, 1)), correct, "correct is neither 0 nor 1")
     _refuse(path, (correct == 1) != (prediction == label), correct, "correct disagrees with predict and label")
     return rows, prediction, radius
-
-
-def _read(path):
-    try:
-        frame = read_csv(path, separator="\t")
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
-    except Exception as error:
-        # The reader raises errors of many types for damaged files.
-        raise unreadable(path, "tab-separated text", error) from error
-    missing = [name for name in COLUMNS if name not in frame.columns]
-    if missing:
-        raise InputError(f"{path}: no column {', '.join(missing)}; the columns must be {', '.join(COLUMNS)}, time")
-    if frame.empty:
-        raise InputError(f"{path}: holds a header and no samples; write the file again")
-    return frame
 
 
 def _whole(column):
