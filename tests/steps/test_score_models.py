@@ -7,7 +7,7 @@ import pytest
 from fetch_dataset import fetch_dataset
 from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.checks import PublishedAccuracy, check_logits, selection_of
-from gfscore.audit.samples import ModelLogits, ScoresFile, given_logits, stored_values
+from gfscore.audit.samples import ModelLogits, ScoresFile, stored_values, supplied_logits
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
@@ -215,7 +215,7 @@ def test_logits_of_a_file_are_read_back_as_they_were_scored(tmp_path):
     manifest = DatasetManifest(dataset="two", classes=["a", "b"], samples=4, digest="d")
     samples = pd.DataFrame({"label": labels, "sample_id": list("abcd")})
     how = {"model": ModelName.from_columns(WEAK), "allow_probabilities": "logarithms"}
-    scored = given_logits(tmp_path / "p.npz", manifest, samples, **how).logits
+    scored = supplied_logits(tmp_path / "p.npz", manifest, samples, **how).logits
     assert scored.shape == (4, 2) and np.isfinite(scored).all()
     np.testing.assert_array_equal(stored_values(tmp_path / "p.npz", ["a", "b"], logarithms=True), scored)
 
@@ -251,7 +251,7 @@ def given(tmp_path):
         np.savez(tmp_path / "given.npz", **arrays)
         samples = read_table(made[1], DATASET)
         how = {"model": ModelName("made", "none", "weak"), "allow_probabilities": False}
-        return given_logits(tmp_path / "given.npz", DatasetManifest.read(made[0]), samples, **how), samples
+        return supplied_logits(tmp_path / "given.npz", DatasetManifest.read(made[0]), samples, **how), samples
 
     return make
 

@@ -228,7 +228,7 @@ def computed_logits(
     return ModelLogits(sample_id, labels, logits, read_identity(path))
 
 
-def given_logits(
+def supplied_logits(
     path: Path | str,
     manifest: DatasetManifest,
     samples: pd.DataFrame,
@@ -309,7 +309,7 @@ def _require_equal(
 def stored_values(
     path: Path | str, classes: Sequence[str], *, member: str | None = None, logarithms: bool = False
 ) -> NDArray[np.float32]:
-    """Logits of a user's file that given_logits has accepted, without its labels and names.
+    """Logits of a user's file that supplied_logits has accepted, without its labels and names.
 
     Parameters
     ----------

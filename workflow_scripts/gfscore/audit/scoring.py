@@ -13,7 +13,7 @@ import pandas as pd
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
 from gfscore.audit.checks import CheckedModel, PublishedAccuracy, check_logits
-from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, given_logits
+from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, supplied_logits
 from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
 from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
@@ -163,7 +163,7 @@ def _read_logits(
     path: Path | str, check: LogitCheck, manifest: DatasetManifest, dataset: pd.DataFrame, *, supplied: bool
 ) -> ModelLogits:
     if supplied:
-        return given_logits(
+        return supplied_logits(
             path,
             manifest,
             dataset,

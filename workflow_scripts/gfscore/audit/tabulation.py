@@ -194,12 +194,34 @@ class Tabulation:
         curves : mapping
             Score of each model over the temperature, by the model's label.
         """
-        evidence = self._evidence(curves)
+        search = self.settings.calibration
+        evidence: list[ModelEvidence] = []
+        if search is not None:
+            evidence = evidence_of_models(
+                self.audit_values,
+                curves,
+                self.accuracies,
+                distances=search.distances,
+                seed=self.settings.disparity.seed,
+                split=search.split,
+            )
         uncalibrated = list(self.audit_values.uncalibrated())
         yield from self._tables_without_temperature(uncalibrated)
-        calibrations, curve_points = self._calibration(evidence)
-        searched = {} if curve_points is None else {"calibration": curve_points}
-        yield TableGroup(searched, {"calibration": as_json(calibrations)})
+
+        calibrations: Calibrations = {}
+        calibration_tables = {}
+        if search is not None:
+            calibrations, calibration_tables["calibration"] = calibrate(
+                evidence,
+                search.objectives,
+                measure=cast(str, self.audit_values.subject.calibrated_measure),
+                settings=search.temperatures,
+                stability_window=search.stability_window,
+                permutations=search.permutations,
+                seed=self.settings.disparity.seed,
+                split=search.split,
+            )
+        yield TableGroup(calibration_tables, {"calibration": as_json(calibrations)})
         values = self.audit_values.with_calibrated(uncalibrated, calibrations)
 
         scores = class_score_table(
@@ -239,35 +261,6 @@ class Tabulation:
             fp_lambda=self.settings.disparity.fp_lambda,
         )
         return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)
-
-    def _evidence(self, curves: Mapping[str, ScoreCurves]) -> list[ModelEvidence]:
-        # Evidence by which temperatures are chosen; empty for an audit without calibration.
-        search = self.settings.calibration
-        if search is None:
-            return []
-        return evidence_of_models(
-            self.audit_values,
-            curves,
-            self.accuracies,
-            distances=search.distances,
-            seed=self.settings.disparity.seed,
-            split=search.split,
-        )
-
-    def _calibration(self, evidence: list[ModelEvidence]) -> tuple[Calibrations, pd.DataFrame | None]:
-        search = self.settings.calibration
-        if search is None:
-            return {}, None
-        return calibrate(
-            evidence,
-            search.objectives,
-            measure=cast(str, self.audit_values.subject.calibrated_measure),
-            settings=search.temperatures,
-            stability_window=search.stability_window,
-            permutations=search.permutations,
-            seed=self.settings.disparity.seed,
-            split=search.split,
-        )
 
     def _tables_without_temperature(self, values: Sequence[SampleValues]) -> Iterator[TableGroup]:
         # Tables that do not depend on the temperature.
@@ -345,20 +338,15 @@ class Tabulation:
                 settings=groups,
                 confidence=confidence,
             )
-            differences = self._group_differences(tables["group_metrics"])
+            # Differences between groups by task; the first task is the audit's own, whose metrics were made just now.
+            kinds = {UNPERTURBED: UNPERTURBED}
+            for name, measure in self.audit_values.subject.measures.items():
+                kinds[name] = measure.kind.name
+            metrics_by_task = {projection.task.name: projection.task.metrics for projection in self.projections}
+            if self.projections:
+                metrics_by_task[self.projections[0].task.name] = tables["group_metrics"]
+            for task, metrics in metrics_by_task.items():
+                differences[task] = differences_between_groups(metrics, kinds=kinds)
         if self.projections:
             tables |= projection_tables(self.projections, differences, confidence=confidence)
         return TableGroup(tables)
-
-    def _group_differences(self, metrics):
-        # Differences between groups by task; the first task is the audit's own, whose metrics were made just now.
-        kinds = {UNPERTURBED: UNPERTURBED}
-        for name, measure in self.audit_values.subject.measures.items():
-            kinds[name] = measure.kind.name
-        metrics_by_task = {projection.task.name: projection.task.metrics for projection in self.projections}
-        if self.projections:
-            metrics_by_task[self.projections[0].task.name] = metrics
-        differences = {}
-        for task, metrics_of_task in metrics_by_task.items():
-            differences[task] = differences_between_groups(metrics_of_task, kinds=kinds)
-        return differences

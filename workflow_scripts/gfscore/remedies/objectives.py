@@ -90,7 +90,7 @@ def merit_of(
 
 
 def ascent_direction(
-    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float = 1.0
+    values: NDArray[np.float64], counts: NDArray[np.int64], settings: OffsetSettings, *, margin: float
 ) -> NDArray[np.float64]:
     """Direction (K,) in which offsets serve the objective.
 

@@ -295,11 +295,11 @@ def _require_ascending(columns: Columns, path: Path | str) -> None:
         frames.add((match[1].casefold(), match[3].casefold()))
     if len(frames) > 1:
         return
-    for name, due in zip(columns, sorted(columns, key=numbers.__getitem__), strict=True):
-        if name != due:
+    for name, expected in zip(columns, sorted(columns, key=numbers.__getitem__), strict=True):
+        if name != expected:
             raise InputError(
-                f"{path}: columns numbered out of order, {name!r} where {due!r} is due; sort them by number, or name "
-                "each as its class"
+                f"{path}: columns numbered out of order, {name!r} where {expected!r} is due; sort them by number, or "
+                "name each as its class"
             )
 
 

@@ -156,9 +156,7 @@ class Metric:
         present_counts = None if counts is None else np.asarray(counts)[present]
         return float(self.compute_many(values[present], counts=present_counts, lam=lam))
 
-    def compute_many(
-        self, values: np.ndarray, *, counts: np.ndarray | None = None, lam: float | None = None
-    ) -> np.ndarray:
+    def compute_many(self, values: np.ndarray, *, counts: np.ndarray | None, lam: float | None = None) -> np.ndarray:
         """Values (...) for class values (..., K) that all have samples."""
         arguments = {"counts": counts, "lam": lam}
         return self.value(values, **only(arguments, self.needs))

@@ -228,24 +228,24 @@ def paired(earlier: pd.DataFrame, later: SampleValues, *, where: Path | str) -> 
     """
     # Row of the earlier table for each sample of the audit; -1 without one.
     rows = pd.Index(earlier["sample_id"]).get_indexer(later.sample_id)
-    both = rows >= 0
-    rows = rows[both]
+    common = rows >= 0
+    rows = rows[common]
     name = f"{later.measure.name} of {later.model.label}"
-    if not both.any():
+    if not common.any():
         raise InputError(f"{where}: {name} has no sample in common with the earlier release; measure the same ones")
-    labels = later.labels[both]
+    labels = later.labels[common]
     relabelled = earlier["label"].to_numpy()[rows] != labels
     if relabelled.any():
-        sample = printable(later.sample_id[both][relabelled.argmax()])
+        sample = printable(later.sample_id[common][relabelled.argmax()])
         raise InputError(f"{where}: {name}: sample {sample!r} has another label in the earlier release; audit it again")
     return PairedDifferences(
-        sample_id=later.sample_id[both],
+        sample_id=later.sample_id[common],
         labels=labels,
         earlier_low=earlier["low"].to_numpy()[rows],
         earlier_high=earlier["high"].to_numpy()[rows],
-        later_low=later.low[both],
-        later_high=later.high[both],
-        missing=later.missing[both] | earlier["missing"].to_numpy(bool)[rows],
+        later_low=later.low[common],
+        later_high=later.high[common],
+        missing=later.missing[common] | earlier["missing"].to_numpy(bool)[rows],
         measure=later.measure.description,
     )
 

@@ -249,17 +249,17 @@ def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statisti
 
 def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
     # Which classes no samples were drawn of, whatever the verdict on the model.
-    lacking = [model for model in models if model.classes_without_samples]
-    if not lacking:
+    affected = [model for model in models if model.classes_without_samples]
+    if not affected:
         return None
     names: list[str] = []
-    for model in lacking:
+    for model in affected:
         names += model.classes_without_samples
     names = list(dict.fromkeys(names))
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED:,} more"]
 
-    share = "" if len(lacking) == len(models) else f" for {len(lacking)} of {len(models)} models"
+    share = "" if len(affected) == len(models) else f" for {len(affected)} of {len(models)} models"
     return (
         f"no samples of {enumeration(names)}{share}, so that values there may be anything in the measure's range: only "
         "samples of them can show more"
@@ -268,14 +268,14 @@ def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
 
 def _missing(models: Sequence[ModelVerdict]) -> str | None:
     # How many samples have no value, and what they count as.
-    lacking = []
+    incomplete = []
     for judged in models:
         if judged.samples and judged.samples.measured < judged.samples.expected:
-            lacking.append((judged.model, judged.samples))
-    if not lacking:
+            incomplete.append((judged.model, judged.samples))
+    if not incomplete:
         return None
-    name, samples = min(lacking, key=lambda item: item[1].measured / item[1].expected)
-    share = "" if len(models) == 1 else f"for {len(lacking)} of {len(models)} models, at worst {name}, "
+    name, samples = min(incomplete, key=lambda item: item[1].measured / item[1].expected)
+    share = "" if len(models) == 1 else f"for {len(incomplete)} of {len(models)} models, at worst {name}, "
     return (
         f"{share}only {samples.measured:,} of {samples.expected:,} samples have a value; a missing one counts as the "
         "worst for PASS and as the best for FAIL"

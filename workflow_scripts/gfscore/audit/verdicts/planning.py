@@ -72,11 +72,11 @@ def fewest_samples(
     """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule."""
     plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
 
-    def decided(n: int) -> bool:
+    def is_decided(n: int) -> bool:
         low, high = statistic.bounds(plan.of(n), alpha)
         return verdict_of(direction, threshold, low, high) != INCONCLUSIVE
 
-    return _fewest(decided, start=_smallest(bounds.n))
+    return _fewest(is_decided, start=_smallest(bounds.n))
 
 
 def samples_for_interval(

@@ -93,11 +93,11 @@ def measure_batch(
         device=classifier.device,
         cores=cores,
     )
-    said = time.monotonic()
-    for done, (row, proof) in enumerate(zip(standing, proofs, strict=True)):
-        if time.monotonic() > said + SAYING:
-            print(f"{done} of {len(standing)} searched: {np.sum(status == 'proven')} proven")
-            said = time.monotonic()
+    last_line = time.monotonic()
+    for searched, (row, proof) in enumerate(zip(standing, proofs, strict=True)):
+        if time.monotonic() > last_line + SAYING:
+            print(f"{searched} of {len(standing)} searched: {np.sum(status == 'proven')} proven")
+            last_line = time.monotonic()
         branches[row] = proof.branches
         evaluations[row] = proof.evaluations
         if proof.counterexample is not None:
