@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import Stretches, optimum, two_phase_grid
-from gfscore.audit.calibration.temperatures import OBJECTIVES, calibrate
+from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.calibration_results import as_json, read_calibrations
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import OBJECTIVES, Temperatures
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values, split_samples
@@ -48,7 +48,7 @@ def evidence(index, *, k=4, distance=None):
 MODELS = [evidence(index) for index in range(5)]
 
 
-def calibrated(objectives=tuple(OBJECTIVES), models=MODELS, **changes):
+def calibrated(objectives=OBJECTIVES, models=MODELS, **changes):
     given = {"measure": "great", "settings": SEARCH, "stability_window": 0.05, "permutations": 99} | changes
     return calibrate(models, objectives, **given)
 
