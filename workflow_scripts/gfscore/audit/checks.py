@@ -40,7 +40,7 @@ class PublishedAccuracy:
     tolerance : float
         Difference that is accepted, a fraction.
     samples : {"full", "subset"} or None
-        What of the published test set the samples are; None for no comparison.
+        Whether the samples are the published test set or a subset of it; None for no comparison.
     on_failure : {"stop", "exclude"}
         Whether a deviating accuracy stops the run, or excludes the model.
     """

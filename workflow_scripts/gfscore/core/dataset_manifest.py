@@ -25,7 +25,7 @@ class DatasetManifest(Record):
     samples : int
         Number of samples.
     digest_covers : str
-        What of the samples the digest covers.
+        Part of the samples that the digest covers.
     path : str or None
         File or folder of the user; None for data without one.
     image_shape : list of int

@@ -256,7 +256,17 @@ def choose_offsets(
             identity=dict(identity or {}),
         )
         logits = attacked.clean_logits()
-        _require_classes(images.labels, logits.shape[1], settings, where=where)
+        classes = logits.shape[1]
+        counts = np.bincount(images.labels, minlength=classes)
+        if len(counts) > classes or counts.min() == 0:
+            missing = ", ".join(map(str, np.flatnonzero(counts[:classes] == 0)[:5])) or "none"
+            raise InputError(
+                f"{where}: offsets are chosen for {classes} classes, on images of {np.count_nonzero(counts)} (none of: "
+                f"{missing}); add images of every class to those that choose"
+            )
+        weights = settings.class_weights
+        if weights is not None and len(weights) != classes:
+            raise InputError(f"class_weights: {len(weights)} weights for {classes} classes; give one for each")
         seen = SeenPoints(logits, images.labels.astype(np.int64))
         return search_offsets(attacked.attack_with_offsets, seen, settings=settings)
 
@@ -380,16 +390,3 @@ def _best(rounds: Sequence[Round]) -> Round:
         if round_.merit.better_than(best.merit):
             best = round_
     return best
-
-
-def _require_classes(labels: NDArray[np.integer], classes: int, settings: OffsetSettings, *, where: Path | str) -> None:
-    counts = np.bincount(labels, minlength=classes)
-    if len(counts) > classes or counts.min() == 0:
-        missing = ", ".join(map(str, np.flatnonzero(counts[:classes] == 0)[:5])) or "none"
-        raise InputError(
-            f"{where}: offsets are chosen for {classes} classes, on images of {np.count_nonzero(counts)} (none of: "
-            f"{missing}); add images of every class to those that choose"
-        )
-    weights = settings.class_weights
-    if weights is not None and len(weights) != classes:
-        raise InputError(f"class_weights: {len(weights)} weights for {classes} classes; give one for each")

@@ -7,6 +7,7 @@ nearer than g disproves this for its sample; a failed attack proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -93,40 +94,37 @@ def falsification_table(
     frames = []
     for model in audit_values.included:
         evidence = audit_values.logits_of(model)
-        for distance_measure in distance_measures:
-            for score in audit_values.subject.of_kind("great"):
-                calibrated = score.name == audit_values.subject.calibrated_measure
-                for calibration, temperature, split in _temperatures(calibrations if calibrated else {}, model):
-                    distances = audit_values.table(model, distance_measure.name)
-                    if split is not None:
-                        # The samples that chose the temperature are left out.
-                        chose = choosing_samples(
-                            evidence.sample_id, evidence.labels, share=split.share, seed=split.seed
-                        )
-                        distances = distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
-                    frame = falsification(
-                        evidence.sample_id,
-                        evidence.labels,
-                        evidence.logits,
-                        distances,
-                        largest=cast(Minimal, distance_measure.settings).largest_distance,
-                        activation=cast(Great, score.settings).activation,
-                        temperature=temperature,
-                        alpha=alpha,
-                    )
-                    frame = frame.assign(
-                        **model.columns(),
-                        measure=score.name,
-                        distances=distance_measure.name,
-                        calibration=calibration,
-                        temperature=temperature,
-                        class_index=[*range(len(class_names)), ALL],
-                        class_name=[*class_names, ALL_NAME],
-                        confidence=1 - alpha,
-                    )
-                    if calibration != UNCALIBRATED and split is None:
-                        frame[DEPENDENT] = np.nan
-                    frames.append(frame)
+        for distance_measure, score in product(distance_measures, audit_values.subject.of_kind("great")):
+            is_calibrated = score.name == audit_values.subject.calibrated_measure
+            for calibration, temperature, split in _temperatures(calibrations if is_calibrated else {}, model):
+                distances = audit_values.table(model, distance_measure.name)
+                if split is not None:
+                    # The samples that chose the temperature are left out.
+                    chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
+                    distances = distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
+                frame = falsification(
+                    evidence.sample_id,
+                    evidence.labels,
+                    evidence.logits,
+                    distances,
+                    largest=cast(Minimal, distance_measure.settings).largest_distance,
+                    activation=cast(Great, score.settings).activation,
+                    temperature=temperature,
+                    alpha=alpha,
+                )
+                frame = frame.assign(
+                    **model.columns(),
+                    measure=score.name,
+                    distances=distance_measure.name,
+                    calibration=calibration,
+                    temperature=temperature,
+                    class_index=[*range(len(class_names)), ALL],
+                    class_name=[*class_names, ALL_NAME],
+                    confidence=1 - alpha,
+                )
+                if calibration != UNCALIBRATED and split is None:
+                    frame[DEPENDENT] = np.nan
+                frames.append(frame)
     return stacked(FALSIFICATION_TABLE, frames)
 
 

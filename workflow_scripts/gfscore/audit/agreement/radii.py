@@ -6,6 +6,7 @@ Tables `radius_curves`, `class_distances` and `refutations`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -100,33 +101,35 @@ def radius_tables(
     curves = []
     distances = []
     refutations = []
-    for model in audit_values.included:
-        for measure in audit_values.subject.of_kind("minimal", "certified"):
-            samples = audit_values.table(model, measure.name)
-            key = {**model.columns(), "measure": measure.name}
-            curve = curve_frame(samples, class_names, measure=measure, confidence=confidence)
-            curves.append(curve.assign(**key))
-            if measure in minimal:
-                distances.append(_distance_frame(samples, class_names).assign(**key))
-            elif measure in smoothed:
-                certificates = samples[samples["attacked"].notna()]
-                refuted = int(certificates["refuted"].astype(bool).sum())
-                alpha = _certificate_error(measure)
-                allowed = allowed_refutations(len(certificates), alpha=alpha)
-                refutations.append(
-                    {
-                        **key,
-                        "n": len(certificates),
-                        "attacked": int(certificates["attacked"].astype(bool).sum()),
-                        "refuted": refuted,
-                        "allowed": allowed,
-                        "alpha": alpha,
-                        "within_chance": refuted <= allowed,
-                    }
-                )
+    measures = audit_values.subject.of_kind("minimal", "certified")
+    for model, measure in product(audit_values.included, measures):
+        samples = audit_values.table(model, measure.name)
+        key = {**model.columns(), "measure": measure.name}
+        curve = curve_frame(samples, class_names, measure=measure, confidence=confidence)
+        curves.append(curve.assign(**key))
+        if measure in minimal:
+            for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
+                columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
+                distances.append(pd.DataFrame({**key, "class_index": indices, "class_name": names, **columns}))
+        elif measure in smoothed:
+            certificates = samples[samples["attacked"].notna()]
+            refuted = int(certificates["refuted"].astype(bool).sum())
+            alpha = _certificate_error(measure)
+            allowed = allowed_refutations(len(certificates), alpha=alpha)
+            refutations.append(
+                {
+                    **key,
+                    "n": len(certificates),
+                    "attacked": int(certificates["attacked"].astype(bool).sum()),
+                    "refuted": refuted,
+                    "allowed": allowed,
+                    "alpha": alpha,
+                    "within_chance": refuted <= allowed,
+                }
+            )
 
     tables = {}
-    if minimal or audit_values.subject.of_kind("certified"):
+    if measures:
         tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
     if minimal:
         tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
@@ -223,11 +226,3 @@ def _classes_then_all(
     # Indices of the groups, their names, and the group of each sample (N,).
     yield range(len(class_names)), class_names, labels
     yield [ALL], [ALL_NAME], np.zeros_like(labels)
-
-
-def _distance_frame(samples: pd.DataFrame, class_names: Sequence[str]) -> pd.DataFrame:
-    frames = []
-    for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
-        columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
-        frames.append(pd.DataFrame({"class_index": indices, "class_name": names, **columns}))
-    return pd.concat(frames, ignore_index=True)

@@ -116,7 +116,7 @@ class ModelErrors:
         intervals: IntervalSettings,
         label_error_rates: ArrayLike | None,
     ) -> None:
-        """See the class."""
+        """Compute the error and its bounds of every corruption and severity."""
         self._measure = measure
         self._classes = classes
         self._intervals = intervals

@@ -122,7 +122,7 @@ class ModelBoundaries:
     def __init__(
         self, samples: pd.DataFrame, dimensions: Sequence[str], is_task_attribute: Sequence[bool] | None = None
     ) -> None:
-        """See the class."""
+        """Compute Tolerance, Deviation and censoring of every sample and dimension."""
         shape = (len(samples) // len(dimensions), len(dimensions))
         self.dimensions = list(dimensions)
         if is_task_attribute is None:
