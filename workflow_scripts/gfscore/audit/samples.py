@@ -377,7 +377,7 @@ class ScoresFile:
         return self._table.identity
 
     @cached_property
-    def _positions(self):
+    def _positions(self) -> dict[tuple[str, str], int]:
         return positions(map(tuple, self.identity["parts"]))
 
     def read(self, model: ModelName, measure: str) -> pd.DataFrame:

@@ -171,7 +171,7 @@ def changed_files(folder: Path | str) -> list[str]:
     return sentences
 
 
-def _digests(folder):
+def _digests(folder: Path | str) -> dict[str, str]:
     digests = {}
     for path in sorted(Path(folder).iterdir()):
         # Hidden files belong to Snakemake or a desktop, not to the results.
@@ -242,7 +242,7 @@ def store(name: str, digest: str, *, paths: Iterable[Path | str], started: float
         Path(temporary).replace(_record_of(name))
 
 
-def _signature(paths):
+def _signature(paths: Iterable[str]) -> tuple[str, float]:
     # Digest of size, times, inode and path of each, and the time of the last change.
     state = hashlib.sha256()
     last_change = 0.0
@@ -253,6 +253,6 @@ def _signature(paths):
     return state.hexdigest(), last_change
 
 
-def _record_of(name):
+def _record_of(name: str) -> Path:
     key = hashlib.sha256(os.path.abspath(name).encode()).hexdigest()[:32]  # noqa: PTH100
     return FOLDER / f"{key}.json"

@@ -72,7 +72,7 @@ def atomic(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def _target_named(path):
+def _target_named(path: Path) -> Iterator[None]:
     # Replaces the file name in an error of the disk by the target's: writers only know the temporary one.
     try:
         yield
@@ -147,11 +147,11 @@ def read_json(path: Path | str) -> dict[str, Any]:
     return data
 
 
-def _checksum(data):
+def _checksum(data: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def _without_nan(data):
+def _without_nan(data: Any) -> Any:
     # Numbers and arrays of numpy have tolist.
     if hasattr(data, "tolist"):
         data = data.tolist()

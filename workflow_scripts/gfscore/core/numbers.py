@@ -140,11 +140,11 @@ def is_missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def _exact(value):
+def _exact(value: float | None) -> Decimal:
     return Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
 
 
-def _rounded(exact, rounding, digits):
+def _rounded(exact: Decimal, rounding: str, digits: int) -> Decimal:
     if not exact.is_finite():
         return exact
     # Twice, because rounding 0.9996 up adds a digit.
@@ -154,8 +154,8 @@ def _rounded(exact, rounding, digits):
     return exact
 
 
-def _printed(value, rounding, digits=DIGITS):
-    if is_missing(value):
+def _printed(value: float | None, rounding: str, digits: int = DIGITS) -> str:
+    if value is None or math.isnan(value):
         return MISSING
     if math.isinf(value):
         return "\u221e" if value > 0 else f"{MINUS}\u221e"

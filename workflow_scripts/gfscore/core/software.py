@@ -45,7 +45,7 @@ def version_in_words(made_by: Mapping[str, str | bool | None]) -> str:
     return ", ".join(words)
 
 
-def _git(*arguments):
+def _git(*arguments: str) -> str | None:
     """Output of a git command on the checkout; None where it fails."""
     # Named explicitly, so that git reads neither a repository around this folder nor the one of a calling hook.
     command = ["git", f"--git-dir={ROOT / '.git'}", f"--work-tree={ROOT}", *arguments]

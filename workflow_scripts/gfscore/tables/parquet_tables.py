@@ -69,7 +69,7 @@ def write_parts(path: Path | str, table: Table, frames: Sequence[pd.DataFrame], 
     _write(path, table, table.schema, groups, identity)
 
 
-def _arrays(table, frame):
+def _arrays(table: Table, frame: pd.DataFrame) -> list[pa.Array]:
     names = table.column_names
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
@@ -132,7 +132,15 @@ def write_attributes(path: Path | str, frame: pd.DataFrame, *, identity: Identit
     _write(path, ATTRIBUTES, schema, [arrays], identity)
 
 
-def _write(path, table, schema, groups, identity, *, rows_per_group=None):
+def _write(
+    path: Path | str,
+    table: Table,
+    schema: pa.Schema,
+    groups: Sequence[Sequence[pa.Array]],
+    identity: Identity,
+    *,
+    rows_per_group: int | None = None,
+) -> None:
     # `groups`: for each row group, the arrays of the columns.
     metadata = {**identity, "table": table.name, "table_version": table.version}
     schema = schema.with_metadata({IDENTITY_KEY: json.dumps(metadata, sort_keys=True)})
@@ -282,7 +290,9 @@ def read_logits(
     return columns[0], columns[1], columns[2]
 
 
-def _logits_columns(rows, path, classes=None, start=0):
+def _logits_columns(
+    rows: pa.Table, path: Path | str, classes: int | None = None, start: int = 0
+) -> tuple[NDArray[np.str_], NDArray[np.int32], NDArray[np.float32]]:
     # `(sample_id, label, logits)` of an Arrow table, the first row of which is row `start` of the file.
     lists = rows.column("logits").combine_chunks()
     lengths = np.diff(lists.offsets.to_numpy())
@@ -322,7 +332,7 @@ def read_attributes(path: Path | str, *, expect: Identity | None = None) -> tupl
     """
     file = _open(path)
     _require_identity(file, path, ATTRIBUTES, expect)
-    categories = _identity(file, path).get("categories")
+    categories: Any = _identity(file, path).get("categories")
     schema = file.schema_arrow
     # Keys of the identity are in alphabetical order, the columns in the order of config.yaml.
     names = sorted(["sample_id", *categories]) if isinstance(categories, dict) else []
@@ -343,7 +353,7 @@ def read_identity(path: Path | str) -> dict[str, Any]:
     return _identity(_open(path), path)
 
 
-def _open(path):
+def _open(path: Path | str) -> pq.ParquetFile:
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file; run the workflow to create it")
     try:
@@ -352,7 +362,7 @@ def _open(path):
         raise InputError(f"{path}: not a Parquet file, or truncated ({error}); {_remedy(path)}") from error
 
 
-def _checked(path, table, expect):
+def _checked(path: Path | str, table: Table, expect: Identity | None) -> pq.ParquetFile:
     # The open file, if its identity and columns are those of the table.
     file = _open(path)
     _require_identity(file, path, table, expect)
@@ -363,7 +373,7 @@ def _checked(path, table, expect):
     return file
 
 
-def _identity(file, path):
+def _identity(file: pq.ParquetFile, path: Path | str) -> dict[str, Any]:
     metadata = file.schema_arrow.metadata or {}
     if IDENTITY_KEY not in metadata:
         raise InputError(f"{path}: has no identity metadata, so this workflow did not write it; {_remedy(path)}")
@@ -376,7 +386,7 @@ def _identity(file, path):
     return identity
 
 
-def _require_identity(file, path, table, expect):
+def _require_identity(file: pq.ParquetFile, path: Path | str, table: Table, expect: Identity | None) -> None:
     identity = _identity(file, path)
     expected = {"table": table.name, "table_version": table.version, **(expect or {})}
     for name, value in expected.items():
@@ -386,22 +396,22 @@ def _require_identity(file, path, table, expect):
             )
 
 
-def _row_group(file, path, group):
+def _row_group(file: pq.ParquetFile, path: Path | str, group: int) -> pa.Table:
     return _decoded(path, partial(file.read_row_group, group, use_threads=False))
 
 
-def _decoded(path, read):
+def _decoded(path: Path | str, read: Callable[[], pa.Table]) -> pa.Table:
     try:
         return read()
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path}: damaged ({error}); {_remedy(path)}") from error
 
 
-def _remedy(path):
+def _remedy(path: Path | str) -> str:
     return f"delete it and run the same command again, or add -R {path} to the command"
 
 
-def _frame(rows, table):
+def _frame(rows: pa.Table, table: Table) -> pd.DataFrame:
     frame = rows.to_pandas()
     for name, kind, _ in table.columns:
         if pa.types.is_list(kind):

@@ -1,6 +1,7 @@
 """Reader of users' files of certified radii."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -94,7 +95,7 @@ def read_certified_radii(
     return rows, prediction, radius
 
 
-def _whole(column):
+def _whole(column: pd.Series) -> NDArray[np.int32]:
     # A fraction, an infinite number or one beyond int32 differs from its conversion to int32.
     values = column.to_numpy()
     with np.errstate(invalid="ignore"):
@@ -104,7 +105,7 @@ def _whole(column):
     return integers
 
 
-def _refuse(path, bad, values, fault):
+def _refuse(path: Path | str, bad: NDArray[np.bool_], values: NDArray[Any], fault: str) -> None:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
