@@ -77,7 +77,8 @@ def measure_batch(
     decided_by = np.full(len(labels), None, dtype=object)
     decided_by[refuted] = np.where(fooled, "attack", "prediction")[refuted]
     status = np.where(refuted, "refuted", "open").astype(object)
-    lower, lower32 = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
+    lower = np.full(len(labels), np.nan)
+    lower32 = np.full(len(labels), np.nan)
     branches = np.zeros(len(labels), dtype=np.int64)
     evaluations = np.zeros(len(labels), dtype=np.int64)
     certificates = np.full(len(labels), None, dtype=object)
@@ -110,12 +111,15 @@ def measure_batch(
                 eps=settings.eps,
             )
             if is_wrong[0]:
-                points[row], fooled[row] = point[0], True
-                status[row], decided_by[row] = "refuted", proof.decided_by
+                points[row] = point[0]
+                fooled[row] = True
+                status[row] = "refuted"
+                decided_by[row] = proof.decided_by
                 continue
         lower[row] = proof.lower
         if proof.certificate is not None:
-            status[row], decided_by[row] = "proven", proof.decided_by
+            status[row] = "proven"
+            decided_by[row] = proof.decided_by
             certificates[row] = proof.certificate.to_bytes()
             lower32[row] = smallest_margin(proof.certificate, proof.certificate.claim, plain, images[row], float32=True)
 
