@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -208,17 +209,14 @@ def read_projections(
     included = audit_values.included_labels
     remaining = iter(paths)
     projections = []
-    for manifest in manifests:
-        for task in tasks:
-            samples = []
-            for model in task.models:
-                path = next(remaining)
-                if model.label in included:
-                    frame = read_table(
-                        path, PROJECTION_TABLE, expect={**model.columns(), "measure": manifest["mapper"]}
-                    )
-                    samples.append((model, task.listed.once(frame, source=path)))
-            projections.append(Projections(manifest, task, samples))
+    for manifest, task in product(manifests, tasks):
+        samples = []
+        for model in task.models:
+            path = next(remaining)
+            if model.label in included:
+                frame = read_table(path, PROJECTION_TABLE, expect={**model.columns(), "measure": manifest["mapper"]})
+                samples.append((model, task.listed.once(frame, source=path)))
+        projections.append(Projections(manifest, task, samples))
     return projections
 
 
