@@ -36,7 +36,10 @@ def name_of(entry: PlainSettings) -> str:
     settings = complete(entry)
     values: dict[str, Value] = {}
     for key in kind.named_by:
-        value = _value_at(settings, key)
+        # A key such as "smoothing.sigma" is the setting sigma in the section smoothing.
+        value: Any = settings
+        for section in key.split("."):
+            value = value.get(section) if isinstance(value, Mapping) else None
         if value is not None:
             values[key] = value
 
@@ -97,7 +100,6 @@ def _entries(kind: Kind[Any], text: str) -> Iterator[PlainSettings]:
 
 
 def _entry_of(kind: str, values: Mapping[str, Value]) -> PlainSettings:
-    # A key such as "smoothing.sigma" is the setting sigma in the section smoothing.
     entry: dict[str, Any] = {"kind": kind}
     for key, value in values.items():
         *sections, setting = key.split(".")
@@ -106,15 +108,6 @@ def _entry_of(kind: str, values: Mapping[str, Value]) -> PlainSettings:
             section = section.setdefault(name, {})
         section[setting] = value
     return entry
-
-
-def _value_at(settings: PlainSettings, key: str) -> Value | None:
-    value: Any = settings
-    for name in key.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-    return value
 
 
 def _text_of(value: Value) -> str:
