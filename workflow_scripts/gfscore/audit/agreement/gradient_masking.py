@@ -193,17 +193,7 @@ def masking_warnings(measures: Mapping[str, Attacked]) -> list[MaskingSign]:
     signs: list[MaskingSign] = []
     for name, attacked in measures.items():
         signs += _without_gradients(name, attacked)
-        if attacked.norm == "linf" and attacked.eps >= GREY and attacked.strength >= FIRST_CROSSING:
-            survivors = np.asarray(attacked.labels)[attacked.survived]
-            n = len(attacked.labels)
-            missed = len(survivors) - int(np.bincount(survivors).max(initial=0))
-            if _significant(missed, n, NOISE_SHARE):
-                text = (
-                    f"{count(len(survivors))} samples of several classes survive at l_inf {setting(attacked.eps)}, "
-                    "where every ball holds the grey image, which is of one class: the attacks failed on at least "
-                    f"{count(missed)} of them, {REASONS}"
-                )
-                signs.append(MaskingSign(name, None, missed, n, proof=True, text=text))
+        signs += _beyond_grey(name, attacked)
         for other_name, other in measures.items():
             if other_name != name and other.norm == attacked.norm:
                 signs += _broken_by_another(name, attacked, other_name, other)
@@ -237,6 +227,21 @@ def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
             "be breakable"
         )
         yield MaskingSign(name, None, hits, n, proof=False, text=text)
+
+
+def _beyond_grey(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
+    if attacked.norm != "linf" or attacked.eps < GREY or attacked.strength < FIRST_CROSSING:
+        return
+    survivors = np.asarray(attacked.labels)[attacked.survived]
+    n = len(attacked.labels)
+    missed = len(survivors) - int(np.bincount(survivors).max(initial=0))
+    if _significant(missed, n, NOISE_SHARE):
+        text = (
+            f"{count(len(survivors))} samples of several classes survive at l_inf {setting(attacked.eps)}, where every "
+            f"ball holds the grey image, which is of one class: the attacks failed on at least {count(missed)} of "
+            f"them, {REASONS}"
+        )
+        yield MaskingSign(name, None, missed, n, proof=True, text=text)
 
 
 def _broken_by_another(name: str, attacked: Attacked, other_name: str, other: Attacked) -> Iterator[MaskingSign]:
