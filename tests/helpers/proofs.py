@@ -20,7 +20,7 @@ class Residual(nn.Module):
 
 
 def random_network(seed, *, relu_only=False):
-    """A network of two to four random parts for images (2, 4, 4), with three classes."""
+    """A network of two to four random parts for images (2, 4, 4), with three classes; every third one is pruned."""
     torch.manual_seed(seed)
     kinds = [nn.ReLU(), nn.ReLU(), nn.LeakyReLU(0.1)]
     if not relu_only:
@@ -44,6 +44,11 @@ def random_network(seed, *, relu_only=False):
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.running_mean, -0.3, 0.3)
             nn.init.uniform_(module.running_var, 0.3, 2)
+        if seed % 3 == 0 and isinstance(module, (nn.Linear, nn.Conv2d)) and module is not network[-1]:
+            unit = int(torch.randint(len(module.weight), ()))
+            nn.init.zeros_(module.weight[unit])
+            if module.bias is not None:
+                nn.init.zeros_(module.bias[unit])
     return network.eval()
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 from gfscore.core.errors import InputError
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.adversarial.batch import measure_batch as attack
-from gfscore.measures.proven import Proven
+from gfscore.measures.proven import Proven, batch
 from gfscore.measures.proven.batch import measure_batch
 from gfscore.networks.classifier import from_network
 from gfscore.proofs.certificates import Certificate, Claim, image_digest
@@ -104,6 +104,20 @@ def test_every_proof_has_a_certificate_that_an_independent_check_accepts(digits,
             # Rounding errors of float32 are small against margins of about 1.
             assert lower - 1e-2 < columns["lower32"][row] < lower
     assert np.isnan(columns["lower32"][columns["status"] != "proven"]).all()
+
+
+def test_a_proof_that_the_checker_does_not_confirm_does_not_count(digits, columns, monkeypatch):
+    network, images, labels = digits
+    proven = np.flatnonzero(columns["status"] == "proven")[:2]
+    monkeypatch.setattr(batch, "smallest_margin", lambda *_, float32=False: -0.25)
+    settings = Proven(eps=EPS, budget=5000)
+    refused = measure_batch(
+        from_network(network), images[proven], labels[proven], settings=settings, seeds=seeds_of(images[proven])
+    )
+    assert list(refused["status"]) == ["open", "open"]
+    assert list(refused["lower"]) == [-0.25, -0.25]
+    assert list(refused["value"]) == [0, 0]
+    assert list(refused["certificate"]) == [None, None]
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -51,6 +51,20 @@ def test_the_pixel_range_is_cut_off_the_ball():
     assert proof.lower == pytest.approx(0.125)
 
 
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_constant_input_of_a_sigmoid_counts_with_its_output_of_one_half(norm):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(1, 2), nn.Sigmoid(), nn.Linear(2, 2)).eval()
+    with torch.no_grad():
+        network[1].weight[:] = torch.tensor([[8.0], [0.0]])
+        network[1].bias[:] = 0
+        network[3].weight[:] = torch.tensor([[1.0, -1.5], [0.0, 0.0]])
+        network[3].bias[:] = 0
+    # The margin sigmoid(8 x) - 3/4 is 0.17 at x = 0.3 and negative at x = 0.1.
+    image = torch.full((1, 1, 1, 1), 0.5)
+    assert proofs_of(network, image, [0], norm=norm, eps=0.2)[0].proven
+    assert not proofs_of(network, image, [0], norm=norm, eps=0.4)[0].proven
+
+
 def test_a_tie_and_a_wrong_prediction_are_not_proven():
     network = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
     with torch.no_grad():

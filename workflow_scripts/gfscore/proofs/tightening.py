@@ -94,8 +94,10 @@ class _Inputs:
 
     def in_need_of_lines(self) -> Indices:
         if self.splits:
-            return np.flatnonzero((self.low < 0) & (self.high > 0))
-        return np.flatnonzero(self.low < self.high)
+            # Also where a bound has overflowed to NaN.
+            return np.flatnonzero(~(self.low >= 0) & ~(self.high <= 0))
+        # The output of a curve is not 0 where its input is constant.
+        return np.arange(len(self.low))
 
     def narrow(self, places: Indices, bounds: tuple[Bound, Bound]) -> None:
         # Bounds other than intervals are replaced, since a certificate holds one set of slopes.
