@@ -135,6 +135,16 @@ def test_what_float32_rounds_beyond_the_end_of_the_range_is_in_it():
     assert audit.classes["value"].max() <= 0.1 + 1e-15
 
 
+def test_what_bfloat16_rounds_beyond_the_end_of_the_range_is_in_it():
+    values = torch.full((10,), 0.3, dtype=torch.bfloat16)
+    assert values[0].item() > 0.3
+    audit = audit_values(values, LABELS, value_range=(0, 0.3))
+    assert audit.classes["value"].max() <= 0.3 + 1e-15
+    # The same number in float32 has not been rounded.
+    with pytest.raises(InputError, match="outside value_range"):
+        audit_values(values.float(), LABELS, value_range=(0, 0.3))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

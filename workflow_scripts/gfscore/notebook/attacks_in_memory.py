@@ -91,7 +91,7 @@ def attack(
     """
     settings = _settings(eps, norm, attacks, seed)
     pixels = _pixels_of(images)
-    true_classes = inputs.whole_labels(inputs.array_of(labels, name="labels"), None)
+    true_classes = inputs.checked_labels(inputs.array_of(labels, name="labels"), None)
     if len(pixels) != len(true_classes):
         raise InputError(f"{len(pixels)} images for {len(true_classes)} labels; give one label per image")
     if batch_size < 1:
@@ -225,5 +225,5 @@ def _require_logits(
             f"the model returns shape {logits.shape} for 1 image; give a function of images to logits (1, classes)"
         )
     classes = logits.shape[1]
-    inputs.whole_labels(labels, classes)
+    inputs.checked_labels(labels, classes)
     expand(attacks, classes)

@@ -429,7 +429,7 @@ def audit_values(
         if inputs.are_names(array):
             class_names = sorted({str(label) for label in array.ravel().tolist()})
     classes = None if class_names is None else len(class_names)
-    true_classes = inputs.whole_labels(inputs.labels_of(labels, class_names), classes)
+    true_classes = inputs.checked_labels(inputs.labels_of(labels, class_names), classes)
 
     ends = {}
     every_binary = True

@@ -25,9 +25,12 @@ MOST_CLASSES = 1_000_000
 ALIGNED = "give both in one order, with the same index, or as arrays (.to_numpy())"
 """Remedy for data frames whose rows are named differently."""
 
+BFLOAT16_EPS = 2**-7
+"""Distance from 1 to the next number of bfloat16, which numpy lacks."""
+
 
 def array_of(data: Any, *, name: str) -> NDArray[Any]:
-    """Array of an array, a list, a data frame, a series, or a torch tensor on any device.
+    """Array of an array, a list, a data frame, a series, or a torch tensor on any device; float32 of bfloat16.
 
     Raises InputError, naming the argument `name`, for an array with masked rows.
     """
@@ -108,7 +111,7 @@ def are_names(labels: NDArray[Any]) -> bool:
     return labels.dtype.kind in "SUT" or any(isinstance(label, str) for label in labels.ravel().tolist())
 
 
-def whole_labels(labels: NDArray[Any], classes: int | None) -> NDArray[np.int32]:
+def checked_labels(labels: NDArray[Any], classes: int | None) -> NDArray[np.int32]:
     """Labels (N,) int32; InputError unless they are whole numbers 0..K-1, at least one; K may be unknown."""
     numbers = logits.whole_labels(labels, "labels")
     if not len(numbers):
@@ -127,7 +130,7 @@ def interval_of(
     data : array-like (N,), or pair (low, high) of them
         Known values, or a tuple of the smallest and the largest value of each sample.
     samples : int
-        Their number N.
+        Number of samples N.
     value_range : (float, float)
         Lowest and highest possible value.
     name : str
@@ -155,12 +158,13 @@ def interval_of(
         values = array.astype(np.float64)
         slack = RANGE_TOLERANCE * (highest - lowest)
         if array.dtype.kind == "f":
-            slack = max(slack, float(np.finfo(array.dtype).eps) * max(abs(lowest), abs(highest)))
+            eps = BFLOAT16_EPS if str(getattr(end, "dtype", "")) == "torch.bfloat16" else np.finfo(array.dtype).eps
+            slack = max(slack, float(eps) * max(abs(lowest), abs(highest)))
         outside = np.flatnonzero((values < lowest - slack) | (values > highest + slack))
         if outside.size:
             row = outside[0]
             raise InputError(f"{name}: row {row} is {values[row]:g}, outside value_range {lowest:g} to {highest:g}")
-        # What a narrower type rounds beyond an end is set to it.
+        # A narrower type than float64 may round a value at an end of the range to one beyond it.
         arrays.append(values.clip(lowest, highest))
         binary = binary and array.dtype.kind in "biu"
 
