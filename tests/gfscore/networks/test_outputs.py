@@ -334,6 +334,12 @@ def test_logarithms_of_one_sigmoid_are_those_of_both_classes(tmp_path, end):
 # ---- several outputs ----
 
 
+def test_one_whole_number_of_a_batch_is_no_prediction():
+    assert Output("classes", 0, (5,), whole_numbers=True).predicts_classes
+    assert Output("classes", 0, (5, 1), whole_numbers=True).predicts_classes
+    assert not Output("step", 0, (), whole_numbers=True).predicts_classes
+
+
 def test_outputs_are_named_with_their_shapes():
     shapes = {(): "x ()", (2,): "x (n,)", (2, 3): "x (n, 3)", (2, 3, 4): "x (n, 3, 4)"}
     assert {shape: str(Output("x", 0, shape)) for shape in shapes} == shapes

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from gfscore.networks.onnx_content import inputs_of, messages_of, tensors_of
-from gfscore.networks.outputs import FLOAT32, no_head, prevailing_type
+from gfscore.networks.outputs import FLOAT32, missing_head_error, prevailing_type
 
 WEIGHTS = {"FLOAT": FLOAT32, "FLOAT16": "float16", "BFLOAT16": "bfloat16", "DOUBLE": "float64"}
 """Number types of weights by ONNX's name."""
@@ -165,7 +165,7 @@ def graph_before_head(graph: onnx.ModelProto, output: str, head: str, *, where: 
     """
     ending = onnx_head(graph, output)
     if ending is None or ending[0] != head:
-        raise no_head(head, where)
+        raise missing_head_error(head, where)
     tensor = ending[1]
 
     extended = onnx.ModelProto()

@@ -23,7 +23,7 @@ from gfscore.networks.outputs import (
     Logits,
     Output,
     class_count,
-    failed_on,
+    failed_network_error,
     first_line,
     logits_of_values,
     output_words,
@@ -316,7 +316,7 @@ def _logits_output(
         values = session.run(names, {session.get_inputs()[0].name: images})
     # onnxruntime's errors have no common base class.
     except Exception as error:
-        raise failed_on(images.shape[1:], error, where=path) from error
+        raise failed_network_error(images.shape[1:], error, where=path) from error
 
     outputs = []
     for index, (output_name, value) in enumerate(zip(names, values, strict=True)):

@@ -110,7 +110,7 @@ class Output:
     @property
     def predicts_classes(self) -> bool:
         """Whether the output is one integer for each image: the predicted class."""
-        return self.whole_numbers and self.shape[1:] in ((), (1,))
+        return self.whole_numbers and len(self.shape) > 0 and self.shape[1:] in ((), (1,))
 
     def __str__(self) -> str:
         """Name and shape, in which n stands for the number of images."""
@@ -231,7 +231,7 @@ def output_words(*, one_column: bool, logarithms: bool, head: str | None = None)
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-4, "uint8": 1e-4, "float16": 2e-3, "bfloat16": 2e-2}
 """Largest difference between a head applied to the logits and the output, relative to the largest output or 1, by the
-number type of the network, in which the output is rounded."""
+number type of the network, since the output is rounded to it."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def require_head(head: Head, images: Images, *, where: object) -> None:
         )
 
 
-def no_head(name: str, where: object) -> InputError:
+def missing_head_error(name: str, where: object) -> InputError:
     """Error for a graph in the file `where` that does not end in the head that its settings name."""
     return InputError(
         f"{where}: `head` is {name}, but the graph does not end in one; correct `head`, or leave it out for logits"
@@ -344,7 +344,7 @@ def class_count(run: Callable[[Images], object], image_shape: Sequence[int], *, 
         output = run(np.full((2, *image_shape), 0.5, dtype=np.float32))
     # The code of a model may raise anything.
     except Exception as error:
-        raise failed_on(image_shape, error, where=where) from error
+        raise failed_network_error(image_shape, error, where=where) from error
 
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] != 2 or shape[1] < 2:
@@ -355,7 +355,7 @@ def class_count(run: Callable[[Images], object], image_shape: Sequence[int], *, 
     return int(shape[1])
 
 
-def failed_on(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
+def failed_network_error(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
     """Error for a network, named `where`, that fails on images of a shape (C, H, W)."""
     return InputError(
         f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or "

@@ -19,7 +19,7 @@ from gfscore.networks.outputs import (
     Images,
     Logits,
     first_line,
-    no_head,
+    missing_head_error,
     output_words,
     probe_images,
     require_head,
@@ -227,7 +227,7 @@ def logits_node(network: nn.Module, index: int, head: str | None, *, where: obje
 def _required_head(network: nn.Module, index: int, head: str, where: object) -> fx.Node:
     node = _head_node(network, index)
     if node is None or HEAD_OPERATORS[_operator(node)] != head:
-        raise no_head(head, where)
+        raise missing_head_error(head, where)
     return node
 
 
