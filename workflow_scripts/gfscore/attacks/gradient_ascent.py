@@ -3,7 +3,7 @@
 Images are tensors (n, C, H, W) in [0, 1], labels (n,) int64; perturbations are in the same units.
 """
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -73,7 +73,8 @@ def project(points: Tensor, images: Tensor, *, norm: str, eps: float | Tensor) -
     difference = points - images
     if norm == "linf":
         radius = broadcast(eps, images)
-        difference = difference.clamp(-radius, radius)
+        # Two numbers or two tensors, which the types of torch do not know.
+        difference = difference.clamp(-radius, radius)  # type: ignore[arg-type]
     else:
         length = difference.flatten(1).norm(dim=1)
         share = (eps / length.clamp_min(SHORTEST)).clamp_max(1)
@@ -86,7 +87,7 @@ def per_image(values: Tensor, images: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (images.ndim - 1))
 
 
-def broadcast(value: float | Tensor, images: Tensor) -> Any:
+def broadcast(value: float | Tensor, images: Tensor) -> float | Tensor:
     """A number for all images, or (n,) numbers in a shape that broadcasts over images."""
     return per_image(value, images) if isinstance(value, Tensor) else value
 
@@ -97,7 +98,7 @@ def assert_allowed(adversarial: Tensor, images: Tensor, *, norm: str, eps: float
     length = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
     # float32: a difference of numbers in [0, 1] is off by up to 6e-8, a norm by that times sqrt(pixels).
     slack = 1e-7 * difference.shape[1] ** 0.5
-    # In one copy, as a GPU has to be waited for.
+    # One transfer, because each waits for the GPU.
     extremes = torch.stack([(length - (1 + 1e-5) * eps).max(), adversarial.min(), adversarial.max()])
     excess, lowest, highest = extremes.cpu().tolist()
     assert excess <= slack, f"left the {norm} ball of radius {eps} by {excess}"

@@ -38,8 +38,9 @@ class WorstClass(Training):
 def worst_class(setup: Setup, coefficients: WorstClassCoefficients) -> Objective:
     """Cross-entropy of PGD examples, weighted towards the worst class.
 
-    The class weights are updated by exponentiated gradient: after each batch the weight of class k is multiplied by
-    exp(`rate` times its mean adversarial loss); classes without samples in the batch are unchanged.
+    The class weights are updated by exponentiated gradient before they weight the loss of a batch: the weight of class
+    k is multiplied by exp(`rate` times its mean adversarial loss in the batch), by 1 where it has no samples there, and
+    all of them are divided by their sum.
 
     Parameters
     ----------
@@ -55,18 +56,18 @@ def worst_class(setup: Setup, coefficients: WorstClassCoefficients) -> Objective
     """
     rate = coefficients.rate
     floor = coefficients.floor
-    memory = torch.full((setup.classes,), 1 / setup.classes)
+    class_weights = torch.full((setup.classes,), 1 / setup.classes)
 
     def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
         adversarial = setup.perturb(network, images, labels)
         losses = gradient_ascent.cross_entropy(network(adversarial), labels)
         means, present = objectives.class_means(losses, labels, classes=setup.classes)
-        memory.copy_(exponentiated_gradient(memory.to(means.device), means.detach(), rate=rate))
-        weights = floor / setup.classes + (1 - floor) * memory.to(means.device)
+        class_weights.copy_(exponentiated_gradient(class_weights.to(means.device), means.detach(), rate=rate))
+        weights = floor / setup.classes + (1 - floor) * class_weights.to(means.device)
         weights = weights * present
         return (weights * means).sum() / weights.sum()
 
-    return objectives.Objective(loss, {"weights": memory})
+    return objectives.Objective(loss, {"weights": class_weights})
 
 
 def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> Tensor:
