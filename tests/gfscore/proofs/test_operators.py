@@ -97,7 +97,7 @@ def test_bounds_of_margins_hold_at_random_points_and_on_ascent(graph, norm):
         tightening.add_layer(3)
     rivals = torch.arange(graph.classes)
     rivals = rivals[rivals != label].numpy()
-    functions = tightening.functions(margins(network, label, rivals))
+    functions = tightening.functions_of(margins(network, label, rivals))
     relaxation = tightening.relaxation
     lower = relaxation.lower(functions, relaxation.branches(len(rivals)), exact=True).lower
 

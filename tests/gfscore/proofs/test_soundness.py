@@ -28,7 +28,7 @@ def bounded(network, image, label, eps, norm):
     for _ in network.layers:
         tightening.add_layer(2)
     rivals = np.array([j for j in range(network.classes) if j != label])
-    functions = tightening.functions(margins(network, label, rivals))
+    functions = tightening.functions_of(margins(network, label, rivals))
     relaxation = tightening.relaxation
     if not relaxation.units:
         return relaxation.lower(functions, relaxation.branches(len(rivals)), exact=True).lower, tightening.states

@@ -253,7 +253,7 @@ class _Search:
 
     def _bound_by_crown(self, tightening: Tightening) -> None:
         places = self._open()
-        functions = tightening.functions(margins(self.network, self.claim.label, self.rivals[places]))
+        functions = tightening.functions_of(margins(self.network, self.claim.label, self.rivals[places]))
         relaxation = tightening.relaxation
         bound = relaxation.lower(functions, relaxation.branches(len(places)), exact=True)
         self.lower[places] = np.fmax(self.lower[places], bound.lower.numpy())
@@ -264,7 +264,7 @@ class _Search:
         if not len(places):
             return self._proof("alpha", tightening)
         relaxation = tightening.relaxation
-        functions = tightening.functions(margins(self.network, self.claim.label, self.rivals[places]))
+        functions = tightening.functions_of(margins(self.network, self.claim.label, self.rivals[places]))
         fast, fast_functions = relaxation.to(torch.float32, device), functions.to(torch.float32, device)
         search = improved(fast, fast_functions, fast.branches(len(places)), steps=MARGIN_STEPS, rate=RATE)
         self.evaluations += search.evaluations

@@ -23,13 +23,13 @@ CPU = "cpu"
 """Bounds on inputs are made there; branches may be on another device."""
 
 PARTNERS = 6
-"""Units that a unit may be paired with at first: those whose inputs depend most on the same pixels."""
+"""Units that each unit is tried to be paired with: those whose inputs depend most on the same pixels and units."""
 
 LEAST_SLACK = 0.3
 """Pairs with less slack gain nothing and take time."""
 
 SLACK_ERROR = 1e-9
-"""More than the rounding errors of middles and half widths, in half widths."""
+"""Subtracted from every slack, in half widths: more than the rounding errors of two middles and half widths."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LayerState:
     units : ndarray
         (m,) places of the inputs that need lines.
     error : ndarray
-        (size,) rounding error of an input, for each unit of its coefficient.
+        (size,) bound on the rounding errors of each input; times a coefficient, on those of its product with it.
     """
 
     low: Array
@@ -100,10 +100,11 @@ class _Inputs:
         return np.arange(len(self.low))
 
     def narrow(self, places: Indices, bounds: tuple[Bound, Bound]) -> None:
-        # Bounds other than intervals are replaced, since a certificate holds one set of slopes.
-        low, high = self.intervals
-        self.low[places] = np.fmax(low[places], bounds[0].lower.numpy())
-        self.high[places] = np.fmin(high[places], -bounds[1].lower.numpy())
+        # From the intervals again: bounds of CROWN are dropped once slopes are optimised, because a certificate stores
+        # one set of slopes for each input.
+        interval_low, interval_high = self.intervals
+        self.low[places] = np.fmax(interval_low[places], bounds[0].lower.numpy())
+        self.high[places] = np.fmin(interval_high[places], -bounds[1].lower.numpy())
 
     def still_in_need(self, places: Indices, functions: Functions) -> tuple[Indices, Functions]:
         needed = np.isin(places, self.in_need_of_lines())
@@ -153,26 +154,29 @@ class Tightening:
         """Start without layers."""
         self.relaxation = Relaxation((), self.ball.on(torch.float64, CPU))
 
-    def bounds(self) -> dict[int, Interval]:
-        """Bounds of the pixels and of the outputs of layers so far, as columns."""
+    def output_intervals(self) -> dict[int, Interval]:
+        """Bounds of the pixels and of the outputs of the layers so far, by layer, as columns (size, 1)."""
         result = {IMAGE: (self.ball.low[:, None], self.ball.high[:, None])}
         for number, state in enumerate(self.states):
             low, high = state.outputs
             result[number] = (low[:, None], high[:, None])
         return result
 
-    def magnitudes(self) -> dict[int, Array]:
-        """Largest magnitudes of the same, as columns."""
+    def output_magnitudes(self) -> dict[int, Array]:
+        """Largest magnitudes of the pixels and of the outputs of the layers so far, by layer, as columns (size, 1)."""
         result = {IMAGE: self.ball.magnitude[:, None]}
         for number, state in enumerate(self.states):
             result[number] = state.magnitude
         return result
 
-    def functions(self, values: AffineMap) -> Functions:
-        """Values of an affine function of layers as functions of pixels and units: stable inputs are replaced."""
+    def functions_of(self, values: AffineMap) -> Functions:
+        """Values of an affine map of layers as functions of the pixels and of units whose inputs need lines.
+
+        The output of a unit that is active in the whole ball is its input, and is replaced by what that depends on.
+        """
         coefficients: dict[int, csr_array | Array] = dict(values.weights)
         constant = values.bias.copy()
-        error = values.error(self.magnitudes())[:, 0]
+        error = values.error(self.output_magnitudes())[:, 0]
         units = {}
         for number in reversed(range(len(self.states))):
             if number not in coefficients:
@@ -185,12 +189,12 @@ class Tightening:
             units[number] = _columns(outputs[:, state.units])
             before = self.network.layers[number].before
             active = np.flatnonzero(state.active)
-            inputs = outputs[:, active]
+            input_coefficients = outputs[:, active]
             for source, matrix in before.weights.items():
-                added = inputs @ matrix[active]
+                added = input_coefficients @ matrix[active]
                 coefficients[source] = coefficients[source] + added if source in coefficients else added
-            constant += inputs @ before.bias[active]
-            error += abs(inputs) @ state.error[active]
+            constant += input_coefficients @ before.bias[active]
+            error += abs(input_coefficients) @ state.error[active]
 
         image = coefficients.get(IMAGE, np.zeros((values.size, len(self.ball.centre))))
         blocks = []
@@ -203,21 +207,21 @@ class Tightening:
         """Bound the inputs of the next layer: by intervals, by CROWN, and with slopes optimised in so many steps."""
         number = len(self.states)
         layer = self.network.layers[number]
-        low, high = layer.before.interval(self.bounds())
+        low, high = layer.before.interval(self.output_intervals())
         inputs = _Inputs(low[:, 0], high[:, 0], layer.activation.splits)
         places = inputs.in_need_of_lines()
         rows = layer.before.rows(places)
         if self.ball.norm == "linf" and set(rows.weights) == {IMAGE}:
             # Intervals are exact, and linear bounds would give the same.
-            error = rows.error(self.magnitudes())[:, 0]
+            error = rows.error(self.output_magnitudes())[:, 0]
             unit_rows = _UnitRows(rows.weights[IMAGE], (), rows.bias, error)
-            pairs = self._pairs(inputs, places, self.functions(rows)) if steps else Pairs.none()
+            pairs = self._pairs(inputs, places, self.functions_of(rows)) if steps else Pairs.none()
             self._append(number, inputs, places, unit_rows, pairs)
             return
-        functions = self.functions(rows)
+        functions = self.functions_of(rows)
         if len(places):
             branches = self.relaxation.branches(len(places))
-            inputs.narrow(places, self._bounds(functions, branches, branches))
+            inputs.narrow(places, self._crown_bounds(functions, branches, branches))
             places, functions = inputs.still_in_need(places, functions)
         if len(places) and self.relaxation.units and steps:
             inputs.narrow(places, self._optimised(number, places, functions, steps))
@@ -226,51 +230,67 @@ class Tightening:
         self._append(number, inputs, places, _UnitRows.of(functions), pairs)
 
     def _pairs(self, inputs: _Inputs, places: Indices, functions: Functions) -> Pairs:
-        # Pairs of a layer's units, whose inputs are these functions, with their slack by CROWN.
+        # Pairs of a layer's ReLUs, whose inputs are never both near an end of their bounds. An input x is scaled to
+        # u = (x - middle) / half_width in [-1, 1]; units i and j are paired where CROWN proves that
+        # |u_i| + |u_j| = max(|u_i + u_j|, |u_i - u_j|) <= 2 - slack in the ball, for a slack above LEAST_SLACK. What a
+        # pair gains, see Pairs (an instance of the relaxations of several neurons of Singh et al. 2019).
         if not inputs.splits or len(places) < 2:
             return Pairs.none()
         low, high = torch.from_numpy(inputs.low[places]), torch.from_numpy(inputs.high[places])
-        middle, width = (low + high) / 2, (high - low) / 2
-        ball = self.relaxation.ball
-        terms = dot(torch.maximum(ball.low.abs(), ball.high.abs()), functions.image.abs())
-        reached = [functions.image.abs() * (ball.high - ball.low) / 2]
-        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
-            terms = terms + dot(block.output_sizes, coefficients.abs())
-            reached.append(coefficients.abs() * block.output_sizes / 2)
-        error = functions.error + gamma(8) * (terms + functions.constant.abs() + middle.abs())
-        scaled = Functions(
-            functions.image / width,
-            tuple(coefficients / width for coefficients in functions.units),
-            (functions.constant - middle) / width,
-            error / width,
-        )
+        scaled = self._scaled(functions, (low + high) / 2, (high - low) / 2)
+        first, second = self._proposed_pairs(functions)
 
-        shares = torch.cat(reached)
-        shares = shares / shares.norm(dim=0)
-        shared = shares.T @ shares
-        shared.fill_diagonal_(0)
-        partners = shared.topk(min(PARTNERS, len(low) - 1), dim=1).indices
-        units = torch.arange(len(low))[:, None].expand_as(partners)
-        ordered = torch.minimum(units, partners), torch.maximum(units, partners)
-        first, second = torch.unique(torch.stack(ordered).flatten(1), dim=1)
-
-        largest = torch.zeros(len(first), dtype=torch.float64)
+        largest_sum = torch.zeros(len(first), dtype=torch.float64)
         branches = self.relaxation.branches(len(first))
         if self.relaxation.units:
-            # Bounds by the pixels alone take as little time as intervals, which are not counted either.
+            # Without earlier units, bounds take as little time as intervals, which do not count as evaluations either.
             self.evaluations += 4 * len(first)
         for sign in (1, -1):
             sums = _sums(scaled.columns(first), scaled.columns(second), sign)
             for function in (sums, negated(sums)):
                 bound = self.relaxation.lower(function, branches, exact=True)
-                largest = torch.maximum(largest, -bound.lower)
-        slack = 2 - largest - SLACK_ERROR
+                largest_sum = torch.maximum(largest_sum, -bound.lower)
+
+        slack = 2 - largest_sum - SLACK_ERROR
         chosen = slack > LEAST_SLACK
+        # By how much the line above a ReLU exceeds it at the middle of its input's bounds.
         reach = torch.minimum(high, -low) / 2
         return Pairs(first[chosen], second[chosen], slack[chosen][:, None], reach[:, None])
 
-    def _bounds(self, functions: Functions, lower: Branches, upper: Branches) -> tuple[Bound, Bound]:
-        # Of functions and of their negatives.
+    def _scaled(self, functions: Functions, middle: Tensor, half_width: Tensor) -> Functions:
+        # The functions (x - middle) / half_width, with the rounding errors of this.
+        ball = self.relaxation.ball
+        terms = dot(torch.maximum(ball.low.abs(), ball.high.abs()), functions.image.abs())
+        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
+            terms = terms + dot(block.output_sizes, coefficients.abs())
+        error = functions.error + gamma(8) * (terms + functions.constant.abs() + middle.abs())
+        return Functions(
+            functions.image / half_width,
+            tuple(coefficients / half_width for coefficients in functions.units),
+            (functions.constant - middle) / half_width,
+            error / half_width,
+        )
+
+    def _proposed_pairs(self, functions: Functions) -> tuple[Tensor, Tensor]:
+        # Each of m functions with the PARTNERS others that are most similar to it, each pair once: places (P,), (P,).
+        # By how much each pixel and each unit of earlier layers can move each function from its middle, (d + M, m).
+        ball = self.relaxation.ball
+        moves = [functions.image.abs() * (ball.high - ball.low) / 2]
+        for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
+            moves.append(coefficients.abs() * block.output_sizes / 2)
+        directions = torch.cat(moves)
+        directions = directions / directions.norm(dim=0)
+        cosines = directions.T @ directions
+        cosines.fill_diagonal_(0)
+
+        partners = cosines.topk(min(PARTNERS, len(cosines) - 1), dim=1).indices
+        units = torch.arange(len(cosines))[:, None].expand_as(partners)
+        ordered = torch.minimum(units, partners), torch.maximum(units, partners)
+        first, second = torch.unique(torch.stack(ordered).flatten(1), dim=1)
+        return first, second
+
+    def _crown_bounds(self, functions: Functions, lower: Branches, upper: Branches) -> tuple[Bound, Bound]:
+        # Lower bounds of functions and of their negatives, each with its own slopes.
         self.evaluations += 2 * len(functions.constant)
         below = self.relaxation.lower(functions, lower, exact=True)
         return below, self.relaxation.lower(negated(functions), upper, exact=True)
@@ -282,12 +302,13 @@ class Tightening:
             search = improved(fast, side.to(torch.float32, CPU), fast.branches(len(places)), steps=steps, rate=0.2)
             slopes.append(rounded(search.branches.slopes))
             self.evaluations += search.evaluations
-        bounds = self._bounds(functions, as_branches(slopes[0]), as_branches(slopes[1]))
-        # Slopes of lower lines count only where a coefficient is positive; the others are 0, which takes less room.
-        counting = []
-        for numbers, bound in zip(slopes, bounds, strict=True):
-            counting.append((numbers * (torch.cat(bound.outputs) > 0)).numpy())
-        self.slopes[number] = LayerSlopes(places, *counting)
+        bounds = self._crown_bounds(functions, as_branches(slopes[0]), as_branches(slopes[1]))
+        # A bound uses a unit's lower line only where the unit has a positive coefficient; the slopes of all others are
+        # set to 0, so that a certificate is compressed better.
+        used_slopes = []
+        for side_slopes, bound in zip(slopes, bounds, strict=True):
+            used_slopes.append((side_slopes * (torch.cat(bound.outputs) > 0)).numpy())
+        self.slopes[number] = LayerSlopes(places, *used_slopes)
         return bounds
 
     def _append(self, number: int, inputs: _Inputs, units: Indices, rows: _UnitRows, pairs: Pairs) -> None:
@@ -299,7 +320,7 @@ class Tightening:
             outputs=layer.activation.interval(low, high),
             active=(low >= 0) & inputs.splits,
             units=units,
-            error=layer.before.error(self.magnitudes())[:, 0],
+            error=layer.before.error(self.output_magnitudes())[:, 0],
         )
         if len(units):
             self.relaxation = self.relaxation.with_block(self._block(number, state, rows, pairs))
