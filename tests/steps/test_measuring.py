@@ -244,11 +244,11 @@ def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(files, tmp_path,
 def test_one_image_may_take_what_is_left_of_the_gpu(files, tmp_path, monkeypatch):
     recorder = Recorder(too_many=0.5)
 
-    def lift():
+    def lift(subject):
         recorder.too_many = 1
         return True
 
-    monkeypatch.setattr(job, "lift_limit", lift)
+    monkeypatch.setattr(job.GPU_SHARE, "lift_limit", lift)
     frame = run(files, tmp_path, recorder)
     assert max(recorder.sizes) == 1
     assert frame["sample_id"].tolist() == run(files, tmp_path / "whole", Recorder())["sample_id"].tolist()

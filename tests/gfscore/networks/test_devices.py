@@ -13,7 +13,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks import devices
 from gfscore.networks.classifier import from_network
-from gfscore.networks.devices import device_of, hold_device, hold_gpu, hold_parts, lift_limit, move_to, out_of_memory
+from gfscore.networks.devices import WEIGHTS, GpuShare, device_of, hold_device, hold_percent, move_to, out_of_memory
 
 FORK = multiprocessing.get_context("fork")
 
@@ -33,7 +33,7 @@ class Holder:
     @staticmethod
     def _hold(percent, names, folder, said):
         sys.stdout = SimpleNamespace(write=said.send, flush=lambda: None)
-        print(hold_parts(names, percent, folder=folder), end="")
+        print(hold_percent(names, percent, folder=folder), end="")
         signal.pause()
 
     def line(self):
@@ -77,7 +77,7 @@ def test_a_killed_job_releases_its_part(start_holder, tmp_path):
     holder = start_holder(100, "only")
     assert holder.line() == "0"
     holder.end()
-    assert hold_parts(["only"], 100, folder=tmp_path / "locks") == 0
+    assert hold_percent(["only"], 100, folder=tmp_path / "locks") == 0
 
 
 def test_what_does_not_fit_waits_and_says_so(start_holder):
@@ -126,10 +126,10 @@ def test_locks_that_another_could_steer_are_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="belongs to another user"):
-        hold_parts(["one"], 1, folder=tmp_path / "locks")
+        hold_percent(["one"], 1, folder=tmp_path / "locks")
     (tmp_path / "elsewhere" / "one.0").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="one"):
-        hold_parts(["one"], 1, folder=tmp_path / "elsewhere")
+        hold_percent(["one"], 1, folder=tmp_path / "elsewhere")
     assert not (tmp_path / "victim").exists()
 
 
@@ -140,8 +140,6 @@ def test_locks_that_another_could_steer_are_refused(tmp_path):
 def two_gpus(monkeypatch, tmp_path):
     """Torch that sees two GPUs of 10 GiB; a list of the calls that set its device and memory."""
     calls = []
-    monkeypatch.setattr(devices.GpuShare, "reserved", False)
-    monkeypatch.setattr(devices.GpuShare, "limited", False)
     monkeypatch.setattr(devices, "lock_folder", lambda: tmp_path / "locks")
     cuda = {
         "device_count": lambda: 2,
@@ -155,30 +153,32 @@ def two_gpus(monkeypatch, tmp_path):
     return calls
 
 
-def test_torch_gets_the_memory_of_the_part_without_what_cuda_takes_itself(two_gpus):
-    hold_gpu(50)
-    hold_gpu(100)  # the first call decides
+def test_torch_gets_the_memory_of_the_part_without_what_cuda_takes_itself(two_gpus, capsys):
+    share = GpuShare()
+    share.hold(50)
+    share.hold(100)  # the first call decides
     assert two_gpus == [("device", 0), ("share", 0.43)]
-    assert lift_limit()
+    assert share.lift_limit(WEIGHTS)
     assert two_gpus[-1] == ("share", 1.0)
-    assert not lift_limit()
+    assert "the weights take more than this job's part" in capsys.readouterr().out
+    assert not share.lift_limit(WEIGHTS)
 
 
 def test_a_job_without_a_part_has_a_gpu_for_itself(two_gpus, start_holder):
     assert start_holder(1, "gpu-0", "gpu-1").line() == "0"
-    hold_gpu()
+    GpuShare().hold()
     assert two_gpus == [("device", 1)]
 
 
 def test_the_only_gpu_of_a_job_of_slurm_is_not_locked(two_gpus, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    hold_gpu()
+    GpuShare().hold()
     assert two_gpus == [] and not (tmp_path / "locks").exists()
 
 
 def test_holding_a_part_takes_no_time_worth_naming(tmp_path):
     started = time.process_time()
-    hold_parts([f"gpu-{number}" for number in range(8)], 100, folder=tmp_path / "locks")
+    hold_percent([f"gpu-{number}" for number in range(8)], 100, folder=tmp_path / "locks")
     assert time.process_time() - started < 1
 
 

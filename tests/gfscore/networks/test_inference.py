@@ -86,11 +86,11 @@ def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(images, batch_si
 def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold_it(images, monkeypatch):
     network = Recorder(limit=0)
 
-    def lift():
+    def lift(subject):
         network.limit = 1
         return True
 
-    monkeypatch.setattr(batches, "lift_limit", lift)
+    monkeypatch.setattr(batches.GPU_SHARE, "lift_limit", lift)
     _, _, logits = extract_logits(network, images, batch_size=2, device="cpu")
     np.testing.assert_array_equal(logits, first_pixels(images))
 

@@ -21,7 +21,7 @@ from gfscore.measures.declaration import NetworkSettings
 from gfscore.networks import devices, inference, passes
 from gfscore.networks.adjusted import open_model
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.devices import lift_limit
+from gfscore.networks.devices import GPU_SHARE, ONE_IMAGE
 from gfscore.networks.offset_files import Adjustment
 from gfscore.networks.precision import FULL, reproducible_arithmetic, search_precision
 from gfscore.statistics.draws import seeds_of_samples
@@ -308,7 +308,7 @@ class Batches:
         except Exception as error:
             if not devices.out_of_memory(error):
                 raise
-            if len(batch) == 1 and not lift_limit():
+            if len(batch) == 1 and not GPU_SHARE.lift_limit(ONE_IMAGE):
                 devices.refuse_small_gpu(error, where=self.weights)
                 raise
         # Behind the handler, as an error that is being handled keeps the tensors of what failed.

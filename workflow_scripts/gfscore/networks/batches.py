@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gfscore.networks.classifier import Classifier
-from gfscore.networks.devices import lift_limit, out_of_memory
+from gfscore.networks.devices import GPU_SHARE, ONE_IMAGE, out_of_memory
 
 Item = TypeVar("Item")
 
@@ -100,7 +100,7 @@ def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            if size == 1 and not lift_limit():
+            if size == 1 and not GPU_SHARE.lift_limit(ONE_IMAGE):
                 raise
             size = (size + 1) // 2
     return results, size

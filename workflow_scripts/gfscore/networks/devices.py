@@ -34,18 +34,28 @@ OUT_OF_MEMORY = (
 the driver of a GPU."""
 
 
+WEIGHTS = "the weights"
+ONE_IMAGE = "the passes of one image"
+"""What may not fit into the memory of a GPU, in messages."""
+
+
 # Choice of the device
 
 
 def hold_device(device: str, *, gpu_percent: int | None = None) -> str:
-    """Device to use, held where it is a GPU: for "auto" "cuda" if available, else "cpu"; others as they are.
+    """Choose a device, and hold a share of it for the lifetime of the process where it is a GPU.
 
     Parameters
     ----------
     device : str
-        "auto", "cpu" or "cuda".
+        "auto", "cpu" or "cuda"; "auto" is "cuda" where torch finds a GPU, else "cpu".
     gpu_percent : int, optional
-        Percent of one GPU to hold for the lifetime of the process, on a GPU that has as much free; all of it without.
+        Percent of one GPU, on one that has as much free; without it, see `GpuShare.hold`.
+
+    Returns
+    -------
+    str
+        "cpu" or "cuda".
 
     Raises
     ------
@@ -64,7 +74,7 @@ def hold_device(device: str, *, gpu_percent: int | None = None) -> str:
             "a CUDA build of torch (README.md), or set device: cpu where the configuration says cuda, which is much "
             "slower (inference: device; gfscore audit: --device cpu)"
         )
-    hold_gpu(gpu_percent)
+    GPU_SHARE.hold(gpu_percent)
     return device
 
 
@@ -90,8 +100,8 @@ def move_to(classifier: Classifier, device: str, *, where: object) -> None:
     except RuntimeError as error:
         if device == "cpu" or not out_of_memory(error):
             raise
-        if not lift_limit():
-            raise too_small_gpu(where, "the weights") from error
+        if not GPU_SHARE.lift_limit(WEIGHTS):
+            raise too_small_gpu(where, WEIGHTS) from error
         move_to(classifier, device, where=where)
 
 
@@ -107,7 +117,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def too_small_gpu(where: object, subject: str) -> InputError:
-    """Error for a GPU whose memory does not hold `subject` of a classifier."""
+    """Error for a GPU whose memory does not hold `subject`, in the plural, of a classifier."""
     return InputError(
         f"{where}: {subject} take more memory than the GPU has free; end what else computes on it, or run on the CPU "
         "with inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
@@ -118,71 +128,89 @@ def refuse_small_gpu(error: BaseException, *, where: object) -> None:
     """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
     # Where CUDA was not used, it was the machine's memory.
     if out_of_memory(error) and torch.cuda.is_initialized():
-        raise too_small_gpu(where, "the passes of one image") from error
+        raise too_small_gpu(where, ONE_IMAGE) from error
 
 
 # Shares of a GPU
 
 
 class GpuShare:
-    """The share of a GPU that this process holds, for its lifetime."""
+    """The share of a GPU that this process holds, for its lifetime.
 
-    reserved = False
-    """Whether the process holds one."""
-
-    limited = False
-    """Whether torch may take no more memory than the share."""
-
-
-def hold_gpu(percent: int | None = None) -> None:
-    """Set torch's current device to a GPU with so many percent free, and hold them for the lifetime of the process.
-
-    Waits until that much is free. Torch gets no more memory than the share, until `lift_limit`. Only the first call of
-    a process has an effect.
-
-    Parameters
+    Attributes
     ----------
-    percent : int, optional
-        Without it the process takes one of several GPUs for itself, and holds nothing where only one is visible, as in
-        SLURM jobs.
+    requested : bool
+        Whether `hold` was called, which has an effect once.
+    limited : bool
+        Whether torch may take no more memory than the share.
     """
-    if GpuShare.reserved:
-        return
-    GpuShare.reserved = True
-    count = torch.cuda.device_count()
-    if percent is None and count == 1:
-        return
 
-    names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
-    percent = min(percent or WHOLE, WHOLE)
-    index = hold_parts(names, percent, folder=lock_folder())
-    torch.cuda.set_device(index)
-    if percent < WHOLE:
-        total = torch.cuda.mem_get_info()[1]
-        # Torch does not count what CUDA and its libraries take.
-        fraction = max(percent / WHOLE - (CONTEXT_MB << 20) / total, 0.01)
-        torch.cuda.set_per_process_memory_fraction(fraction)
-        GpuShare.limited = True
-        print(f"{percent}% of GPU {index}, {percent * total / WHOLE / 1e9:.1f} GB of {total / 1e9:.1f} GB")
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.requested = False
+        self.limited = False
+
+    def hold(self, percent: int | None = None) -> None:
+        """Set torch's current device to a GPU with so many percent free, and hold them for the lifetime of the process.
+
+        Waits until that much is free. Torch gets no more memory than the share, until `lift_limit`. Only the first call
+        of a process has an effect.
+
+        Parameters
+        ----------
+        percent : int, optional
+            Without it the process takes one of several GPUs for itself, and holds nothing where only one is visible, as
+            in SLURM jobs.
+        """
+        if self.requested:
+            return
+        self.requested = True
+        count = torch.cuda.device_count()
+        if percent is None and count == 1:
+            return
+
+        names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
+        percent = min(percent or WHOLE, WHOLE)
+        index = hold_percent(names, percent, folder=lock_folder())
+        torch.cuda.set_device(index)
+        if percent < WHOLE:
+            total = torch.cuda.mem_get_info()[1]
+            # Torch does not count what CUDA and its libraries take.
+            fraction = max(percent / WHOLE - (CONTEXT_MB << 20) / total, 0.01)
+            torch.cuda.set_per_process_memory_fraction(fraction)
+            self.limited = True
+            print(f"{percent}% of GPU {index}, {percent * total / WHOLE / 1e9:.1f} GB of {total / 1e9:.1f} GB")
+
+    def lift_limit(self, subject: str) -> bool:
+        """Let torch take all memory of the GPU that is free, for a `subject` in the plural that exceeds the share.
+
+        Returns whether memory was limited to a share.
+        """
+        if not self.limited:
+            return False
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        self.limited = False
+        print(f"{subject} take more than this job's part of the GPU: they may take all that is free")
+        return True
 
 
-def lift_limit() -> bool:
-    """Let torch take all memory of the GPU that is free; returns whether it was limited to a share."""
-    if not GpuShare.limited:
-        return False
-    torch.cuda.set_per_process_memory_fraction(1.0)
-    GpuShare.limited = False
-    print("one image takes more than this job's part of the GPU: it may take all that is free")
-    return True
+GPU_SHARE = GpuShare()
+"""The share of this process."""
 
 
 def lock_folder() -> Path:
-    """Folder of the lock files of this user on this machine."""
+    """Folder of this user's lock files, in the folder for temporary files.
+
+    Jobs with different TMPDIR do not see each other's locks, and may take more than a GPU has.
+    """
     return Path(tempfile.gettempdir()) / f"gfscore-gpus-{os.getuid()}"
 
 
-def hold_parts(names: Sequence[str], percent: int, *, folder: Path) -> int:
+def hold_percent(names: Sequence[str], percent: int, *, folder: Path) -> int:
     """Hold a percentage of the first GPU that has it free, until this process ends.
+
+    Of the processes that wait, one has the lock of the queue and goes first, so that a large share is not kept waiting
+    by small ones that come later. Which of the others gets that lock next is chance.
 
     Parameters
     ----------
@@ -196,8 +224,7 @@ def hold_parts(names: Sequence[str], percent: int, *, folder: Path) -> int:
     Returns
     -------
     int
-        Position of the GPU in `names`. Processes that wait are served in turn, so that a large share is not kept
-        waiting by small ones that come later.
+        Position of the GPU in `names`.
 
     Raises
     ------
@@ -225,7 +252,7 @@ def hold_parts(names: Sequence[str], percent: int, *, folder: Path) -> int:
 
 
 def _lock_percent(folder: Path, name: str, percent: int) -> bool:
-    # Holds so many locks of one GPU, or none of them if fewer are free.
+    # Holds so many of the WHOLE locks of one GPU, or none of them if fewer are free.
     locks: list[int] = []
     for number in range(WHOLE):
         lock = _lock_file(folder / f"{name}.{number}")
