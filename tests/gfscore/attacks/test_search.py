@@ -13,7 +13,7 @@ from gfscore.attacks.search import confirmed_attack, shortened
 from gfscore.core.errors import InputError
 from gfscore.measures import KINDS
 from gfscore.networks.classifier import from_network
-from gfscore.networks.number_types import confirmed
+from gfscore.networks.number_types import NetworkWithSearch
 from gfscore.networks.precision import network_in, search_precision
 from helpers.networks import curved, grey, one_thread, predicted, pretended  # noqa: F401
 from helpers.real_bounds import sequence_of
@@ -166,7 +166,7 @@ def test_auto_takes_tf32_where_the_card_has_it(monkeypatch, capability, expected
 
 @pytest.mark.parametrize("setting", ["auto", "float32", "tf32", "bfloat16"])
 def test_networks_of_another_number_type_search_in_float32(setting):
-    network = confirmed(curved(3), curved(3).double(), "float64")
+    network = NetworkWithSearch(curved(3), curved(3).double(), "float64")
     classifier = from_network(network, number_type="float64")
     assert search_precision(setting, classifier, device="cpu") == "float32"
 

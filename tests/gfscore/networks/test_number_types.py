@@ -18,7 +18,7 @@ from gfscore.measures.targeted import KIND as TARGETED
 from gfscore.networks import inference
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
 from gfscore.networks.classifier import open_classifier
-from gfscore.networks.number_types import confirmed, number_words, search_alone
+from gfscore.networks.number_types import NetworkWithSearch, number_words, search_alone
 from gfscore.networks.torch_models import with_preprocessing
 
 RNG = np.random.default_rng(0)
@@ -244,7 +244,7 @@ class Shifted(nn.Module):
 
 def disagreeing():
     """A search that sees the border at 0.5, where the network as it is has it at 0.52."""
-    network = confirmed(Shifted(0.5), Shifted(0.52), "float16")
+    network = NetworkWithSearch(Shifted(0.5), Shifted(0.52), "float16")
     return with_preprocessing(network, {**RAW, "image_shape": [1, 4, 4]}, "net", architecture="pair")
 
 
@@ -266,6 +266,16 @@ def test_a_point_counts_only_where_the_network_as_it_is_is_wrong():
     np.testing.assert_allclose(distance, 0.03, atol=1e-3)
     with search_alone(classifier.network):
         assert measured(ADVERSARIAL, classifier, eps=0.02, **ball)["value"] == 0.0
+
+
+def test_a_search_that_overflows_leaves_the_logits_as_they_are():
+    class Huge(Shifted):
+        def forward(self, images):
+            return super().forward(images) * 1e39
+
+    images = torch.full((1, 1, 4, 4), 0.4).requires_grad_()
+    logits = NetworkWithSearch(Huge(0.5), Shifted(0.5).double(), "float64")(images)
+    torch.testing.assert_close(logits, Shifted(0.5)(images), rtol=0, atol=0)
 
 
 def test_a_copy_that_answers_otherwise_is_refused():

@@ -20,7 +20,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import PACKAGE, folder, source_file_of
 from gfscore.networks.compatibility import import_robustbench, import_torchvision, mend_torchvision, version_of
 from gfscore.networks.model_source import Arguments
-from gfscore.networks.number_types import in_float32_unless_other
+from gfscore.networks.number_types import all_in_float32_where_most
 
 FORM = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 """Name of an architecture, package.module:callable."""
@@ -82,7 +82,7 @@ def build_architecture(name: str, arguments: Arguments, *, any_number_type: bool
             f"architecture {name} returns a {type(network).__name__}; name one that returns a torch.nn.Module"
         )
     if any_number_type:
-        return in_float32_unless_other(network).eval()
+        return all_in_float32_where_most(network).eval()
     return network.float().eval()
 
 

@@ -1,6 +1,6 @@
-"""Networks in other number types than float32: attacks follow gradients in float32, the network itself answers.
+"""Networks in other number types than float32: logits are their own, attacks follow gradients of a copy in float32.
 
-Whether something is an adversarial example, a distance or a targeted success is so decided by the network as it is.
+So the network as it is decides what is an adversarial example, how far it is away, and whether its target is reached.
 """
 
 from __future__ import annotations
@@ -32,28 +32,35 @@ BATCH = 64
 
 
 def weights_type(network: nn.Module) -> str:
-    """Number type of most weights of a network, by their number; "float32" for one without."""
+    """Number type of most numbers in a network's weights and buffers; "float32" for a network without."""
     sizes = []
     for value in _floating_values(network):
         sizes.append((type_name(value.dtype), value.numel()))
     return prevailing_type(sizes)
 
 
-def in_float32_unless_other(network: nn.Module) -> nn.Module:
+def all_in_float32_where_most(network: nn.Module) -> nn.Module:
     """The network with all weights in float32, where most of them are; unchanged where most are of another type."""
     if weights_type(network) == FLOAT32:
         return network.float()
     return network
 
 
-def taking_float32(network: nn.Module, images: Tensor) -> nn.Module:
+def with_float32_images(network: nn.Module, images: Tensor) -> nn.Module:
     """Network of float32 images for one with weights in another number type.
 
     Parameters
     ----------
     network : nn.Module
+        One with most weights in float32 is returned unchanged.
     images : Tensor
-        Images (n, C, H, W) float32 that the network is tried on. One that takes them as they are is returned unchanged.
+        Images (n, C, H, W) float32 that the network is tried on.
+
+    Returns
+    -------
+    nn.Module
+        Images are converted on their way into the network, to the type of its first weight, with which it is taken to
+        begin. Where the network fails on such images, it is returned unchanged: its code may convert float32 images.
     """
     if weights_type(network) == FLOAT32:
         return network
@@ -61,7 +68,7 @@ def taking_float32(network: nn.Module, images: Tensor) -> nn.Module:
     try:
         with torch.no_grad():
             network(images.to(dtype))
-    # The code of a model may raise anything; what fails in both number types is reported when the model is opened.
+    # The code of a model may raise anything; one that fails on float32 images too is refused when it is opened.
     except Exception:
         return network
     return in_number_type(network, type_name(dtype))
@@ -81,20 +88,20 @@ def type_name(dtype: torch.dtype) -> str:
 # Networks with gradients in float32
 
 
-class Confirmed(nn.Module):
-    """The logits of one network and the gradients of another.
+class NetworkWithSearch(nn.Module):
+    """The logits of a network with the gradients of a copy of it, by which attacks search; in eval mode.
 
     Parameters
     ----------
     search : nn.Module
-        From images (n, C, H, W) float32 to logits, differentiable.
+        The copy: from images (n, C, H, W) float32 to logits, differentiable.
     exact : nn.Module or callable
-        The same function in the number type of the model; not differentiated.
+        The network in its own number type; not differentiated.
     number_type : str
-        That type, a key of CLOSE.
-    made_by : str
+        Number type of `exact`, a key of CLOSE.
+    converter : str
         Library that made `search`, in words; empty for torch itself.
-    searches_in : str
+    search_type : str
         Number type of `search`.
     """
 
@@ -104,45 +111,37 @@ class Confirmed(nn.Module):
         exact: nn.Module | Callable[[Tensor], Tensor],
         number_type: str,
         *,
-        made_by: str = "",
-        searches_in: str = FLOAT32,
+        converter: str = "",
+        search_type: str = FLOAT32,
     ) -> None:
         super().__init__()
         self.search = search
         # A module moves to another device with this one.
         self.exact = exact
-        self.answers_in = number_type
-        self.made_by = made_by
-        self.searches_in = searches_in
-        self.confirms = True
+        self.number_type = number_type
+        self.converter = converter
+        self.search_type = search_type
+        self.search_alone = False
+        self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits (n, K) float32 of images (n, C, H, W) float32."""
-        if not self.confirms:
+        """Logits (n, K) float32 of images (n, C, H, W) float32.
+
+        What is not a tensor is returned as it is, so that opening the network can refuse it.
+        """
+        if self.search_alone:
             return self.search(images)
         with torch.no_grad():
-            answers = self.exact(images.detach())
-        if not isinstance(answers, Tensor):
-            return answers
-        answers = answers.float()
+            logits = self.exact(images.detach())
+        if not isinstance(logits, Tensor):
+            return logits
+        logits = logits.float()
         if not (torch.is_grad_enabled() and images.requires_grad):
-            return answers
+            return logits
         searched = self.search(images).float()
-        # The difference is exactly 0 and has the gradient of the search.
-        return answers + (searched - searched.detach())
-
-
-def confirmed(
-    search: nn.Module,
-    exact: nn.Module | Callable[[Tensor], Tensor],
-    number_type: str,
-    *,
-    made_by: str = "",
-    searches_in: str = FLOAT32,
-) -> Confirmed:
-    """Network in eval mode with the logits of `exact` and the gradients of `search`; parameters as of `Confirmed`."""
-    network = Confirmed(search, exact, number_type, made_by=made_by, searches_in=searches_in)
-    return network.eval()
+        # Exactly 0, with the gradient of the search; also where the search is infinite, whose difference would be NaN.
+        zeros = (searched - searched.detach()).nan_to_num()
+        return logits + zeros
 
 
 def with_search_in_float32(
@@ -162,50 +161,49 @@ def with_search_in_float32(
     Returns
     -------
     nn.Module
-        For weights in another type than float32, images are converted on their way into it; its answers are those of
-        `network`, its gradients those of a copy in float32. Where its code does not run in float32, the gradients are
-        its own.
+        Where most weights are of another type than float32, images are converted on their way into the network; logits
+        are its own, gradients those of a copy in float32, or its own where its code does not run in float32.
     """
     number_type = weights_type(network)
     if number_type == FLOAT32:
         return with_logits(network)
-    exact = with_logits(taking_float32(network, images))
+    exact = with_logits(with_float32_images(network, images))
     try:
         search = copy.deepcopy(network).float()
         with torch.no_grad():
             search(images)
     # The code of a model may raise anything, and that of a program may name the number type.
     except Exception:
-        return confirmed(exact, exact, number_type, searches_in=number_type)
-    return confirmed(with_logits(search), exact, number_type)
+        return NetworkWithSearch(exact, exact, number_type, search_type=number_type)
+    return NetworkWithSearch(with_logits(search), exact, number_type)
 
 
 def number_type_of(network: nn.Module) -> str:
-    """Number type in which a network of `confirmed` answers, "float32" for any other network."""
-    modules = _confirmed_in(network)
-    return modules[0].answers_in if modules else FLOAT32
+    """Number type of the logits of a network with a search, "float32" for any other network."""
+    modules = _networks_with_search(network)
+    return modules[0].number_type if modules else FLOAT32
 
 
 @contextmanager
 def search_alone(network: nn.Module) -> Iterator[None]:
-    """Let networks of `confirmed` answer as their search does."""
-    modules = _confirmed_in(network)
+    """Let every `NetworkWithSearch` in a network return the logits of its search."""
+    modules = _networks_with_search(network)
     for module in modules:
-        module.confirms = False
+        module.search_alone = True
     try:
         yield
     finally:
         for module in modules:
-            module.confirms = True
+            module.search_alone = False
 
 
-def _confirmed_in(network: nn.Module | None) -> list[Confirmed]:
+def _networks_with_search(network: nn.Module | None) -> list[NetworkWithSearch]:
     if network is None:
         return []
-    return [module for module in network.modules() if isinstance(module, Confirmed)]
+    return [module for module in network.modules() if isinstance(module, NetworkWithSearch)]
 
 
-# Agreement of both
+# Agreement of network and search
 
 
 def search_agreement(classifier: Classifier, images: LabelledImages, logits: Logits, *, where: object) -> str:
@@ -214,10 +212,10 @@ def search_agreement(classifier: Classifier, images: LabelledImages, logits: Log
     Parameters
     ----------
     classifier : Classifier
-        Its network is one of `confirmed`.
+        Its network has a search.
     images : LabelledImages
     logits : ndarray
-        Its logits (N, K) for them.
+        Logits (N, K) of the images by the network as it is.
     where : object
         The model, for messages.
 
@@ -230,26 +228,26 @@ def search_agreement(classifier: Classifier, images: LabelledImages, logits: Log
     largest = float(np.abs(logits).max())
     difference = searched_logits(classifier, images).astype(np.float64) - logits
     distance = float(np.abs(difference).max()) / (largest or 1.0)
-    module = _confirmed_in(classifier.network)[0]
+    module = _networks_with_search(classifier.network)[0]
     # NaN, for which every comparison is false, must be refused too.
     if not distance <= CLOSE[number_type]:
         raise InputError(
-            f"{where}: logits in {number_type} differ from those of the copy in {module.searches_in}, along whose "
+            f"{where}: logits in {number_type} differ from those of the copy in {module.search_type}, along whose "
             f"gradients attacks search, by {distance:.1e} of the largest logit, above {CLOSE[number_type]:g}; save the "
             "model in float32"
         )
-    maker = f"by {module.made_by}; " if module.made_by else ""
-    return f"{maker}searched in {module.searches_in}, within {distance:.0e} of the logits in {number_type}"
+    maker = f"by {module.converter}; " if module.converter else ""
+    return f"{maker}searched in {module.search_type}, within {distance:.0e} of the logits in {number_type}"
 
 
 def number_words(classifier: Classifier) -> str:
-    """In which number types a classifier answers and attacks search; empty where both are float32."""
+    """Number types of a classifier's logits and of the search of attacks, in words; empty where both are float32."""
     if classifier.number_type == FLOAT32:
         return ""
     if classifier.network is None:
         return f"numbers in {classifier.number_type}"
-    module = _confirmed_in(classifier.network)[0]
-    return f"numbers in {module.answers_in}, attacks search in {module.searches_in}"
+    module = _networks_with_search(classifier.network)[0]
+    return f"numbers in {module.number_type}, attacks search in {module.search_type}"
 
 
 def searched_logits(classifier: Classifier, images: LabelledImages) -> Logits:

@@ -16,7 +16,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, Original
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import confirmed
+from gfscore.networks.number_types import NetworkWithSearch
 from gfscore.networks.onnx_content import OnnxModel, read_model, serialized
 from gfscore.networks.onnx_graphs import (
     graph_before_head,
@@ -108,7 +108,7 @@ def open_classifier(
     def exact(images: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(run(images.cpu().numpy())).to(images.device)
 
-    network = confirmed(search, exact, number_type, made_by=converter())
+    network = NetworkWithSearch(search, exact, number_type, converter=converter())
     return replace(classifier, network=network, run=None)
 
 
@@ -167,7 +167,7 @@ def _opened_by_torch(number_type: str, model: OnnxModel, settings: Settings, thr
         return classifier
     search = _torch_network(float32_graph, graph, logits)
     original = Original(lambda images: graph.logits(images, logits), "onnxruntime (float32)", converter())
-    return replace(classifier, network=confirmed(search, exact, number_type), run=None, original=original)
+    return replace(classifier, network=NetworkWithSearch(search, exact, number_type), run=None, original=original)
 
 
 def _without_gradients(graph: GraphSession, logits: GraphLogits, run: Run, number_type: str) -> Classifier:

@@ -13,7 +13,7 @@ from torch import fx, nn
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import in_float32_unless_other, taking_float32
+from gfscore.networks.number_types import all_in_float32_where_most, with_float32_images
 from gfscore.networks.outputs import (
     Head,
     Images,
@@ -126,7 +126,7 @@ def output_position(network: nn.Module, settings: Settings, batch: int | None, p
     """
     images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
     with torch.inference_mode():
-        outputs = outputs_in(taking_float32(network, images)(images))
+        outputs = outputs_in(with_float32_images(network, images)(images))
     return selected_output(outputs, settings.get("output"), where=path, images=len(images)).index
 
 
@@ -144,7 +144,7 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
     try:
         if kind == "script":
             script = torch.jit.load(str(path), map_location="cpu")
-            script = in_float32_unless_other(script) if any_number_type else script.float()
+            script = all_in_float32_where_most(script) if any_number_type else script.float()
             return script.eval(), None
         program = torch.export.load(str(path))
         inputs = program.graph_signature.user_inputs

@@ -11,7 +11,7 @@ from gfscore.networks.callables import build_architecture
 from gfscore.networks.checkpoints import load_checkpoint, load_weights, weights_of
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import number_type_of, taking_float32, with_search_in_float32
+from gfscore.networks.number_types import number_type_of, with_float32_images, with_search_in_float32
 from gfscore.networks.outputs import Images, class_count
 from gfscore.networks.preprocessing import description, image_shape_of, preprocessed
 from gfscore.networks.wrappers import in_blocks, logits_of_network
@@ -86,7 +86,7 @@ def with_preprocessing(
     """
     shape = image_shape_of(settings)
     grey = torch.full((batch or 2, *shape), 0.5)
-    logits = logits_of_network(taking_float32(network, grey), settings, grey, where=path)
+    logits = logits_of_network(with_float32_images(network, grey), settings, grey, where=path)
     network = with_search_in_float32(network, grey, logits.network)
     if batch:
         network = in_blocks(network, batch)

@@ -14,7 +14,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import in_float32_unless_other
+from gfscore.networks.number_types import all_in_float32_where_most
 from gfscore.networks.outputs import first_line
 from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.networks.torch_models import with_preprocessing
@@ -118,7 +118,7 @@ def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Mo
         outputs = network(pixel_values=images)
         return outputs.logits if settings.get("output") is None else outputs
 
-    return wrap(in_float32_unless_other(network).eval(), forward)
+    return wrap(all_in_float32_where_most(network).eval(), forward)
 
 
 # Configuration

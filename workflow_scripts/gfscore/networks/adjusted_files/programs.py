@@ -16,7 +16,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.model_source import Settings
-from gfscore.networks.number_types import taking_float32
+from gfscore.networks.number_types import with_float32_images
 from gfscore.networks.outputs import first_line
 from gfscore.networks.programs import KINDS, logits_node, opened, output_position, require_usable
 from gfscore.networks.wrappers import tensors_in
@@ -55,7 +55,7 @@ def write_adjusted(
     position = output_position(network, settings, batch, path)
     with torch.no_grad():
         images = torch.full((batch or 2, *settings["image_shape"]), 0.5)
-        returned = taking_float32(network, images)(images)
+        returned = with_float32_images(network, images)(images)
     outputs = list(tensors_in(returned).values())
     columns = outputs[position][0].numel()
     shift = torch.from_numpy(output_shift(offsets, settings, columns=columns, where=path)).float()

@@ -20,7 +20,7 @@ from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.model_source import Settings, module_of
-from gfscore.networks.number_types import taking_float32
+from gfscore.networks.number_types import with_float32_images
 from gfscore.networks.outputs import probe_images
 from gfscore.networks.sources.transformers import CONFIGURATION
 from gfscore.networks.wrappers import NetworkLogits, logits_of_network, tensors_in
@@ -97,7 +97,7 @@ def write_adjusted(
     path = Path(path)
     network = module_of(settings["source"]).open_network(settings, path, classes=classes).requires_grad_()
     images = torch.from_numpy(probe_images(settings.get("image_shape") or image_shape))
-    taking_images = taking_float32(network, images)
+    taking_images = with_float32_images(network, images)
     logits = logits_of_network(taking_images, settings, images, where=path)
     with torch.enable_grad():
         returned = taking_images(images)
