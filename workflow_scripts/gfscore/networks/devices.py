@@ -33,10 +33,11 @@ OUT_OF_MEMORY = (
 """Words in errors without a type of their own: of the CPU allocators of torch and onnxruntime, and of the libraries and
 the driver of a GPU."""
 
-
 WEIGHTS = "the weights"
+"""Of a network, where messages say that they do not fit into the memory of a GPU."""
+
 ONE_IMAGE = "the passes of one image"
-"""What may not fit into the memory of a GPU, in messages."""
+"""Smallest batch, where messages say that it does not fit into the memory of a GPU."""
 
 
 # Choice of the device
@@ -91,7 +92,8 @@ def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = 
 def move_to(classifier: Classifier, device: str, *, where: object) -> None:
     """Move the network of a classifier, if it has one, to a device in eval mode.
 
-    Raises InputError, naming the classifier as `where`, where the weights do not fit into the memory of the GPU.
+    Weights that exceed the share of a GPU may take all that is free. Raises InputError, naming the classifier as
+    `where`, where they do not fit into that either.
     """
     if classifier.network is None:
         return

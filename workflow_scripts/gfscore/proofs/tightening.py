@@ -83,7 +83,7 @@ class LayerSlopes:
 
 @dataclass
 class _Inputs:
-    # Bounds of an activation's inputs while they are narrowed; `splits` is that of the activation.
+    # Bounds (size,) of an activation's inputs while they are narrowed; `splits` as the activation has it.
 
     low: Array
     high: Array
@@ -232,8 +232,8 @@ class Tightening:
     def _pairs(self, inputs: _Inputs, places: Indices, functions: Functions) -> Pairs:
         # Pairs of a layer's ReLUs, whose inputs are never both near an end of their bounds. An input x is scaled to
         # u = (x - middle) / half_width in [-1, 1]; units i and j are paired where CROWN proves that
-        # |u_i| + |u_j| = max(|u_i + u_j|, |u_i - u_j|) <= 2 - slack in the ball, for a slack above LEAST_SLACK. What a
-        # pair gains, see Pairs (an instance of the relaxations of several neurons of Singh et al. 2019).
+        # |u_i| + |u_j| = max(|u_i + u_j|, |u_i - u_j|) <= 2 - slack in the ball, for a slack above LEAST_SLACK. This is
+        # an instance of relaxations of several neurons (Singh et al. 2019); `Pairs` says what bounds gain by it.
         if not inputs.splits or len(places) < 2:
             return Pairs.none()
         low, high = torch.from_numpy(inputs.low[places]), torch.from_numpy(inputs.high[places])
@@ -272,9 +272,10 @@ class Tightening:
         )
 
     def _proposed_pairs(self, functions: Functions) -> tuple[Tensor, Tensor]:
-        # Each of m functions with the PARTNERS others that are most similar to it, each pair once: places (P,), (P,).
-        # By how much each pixel and each unit of earlier layers can move each function from its middle, (d + M, m).
+        # Pairs of m functions, each with the PARTNERS others that are most similar to it: places (P,) of the first and
+        # of the second ones.
         ball = self.relaxation.ball
+        # How far each pixel and each unit of earlier layers can move each function, (d + M, m).
         moves = [functions.image.abs() * (ball.high - ball.low) / 2]
         for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
             moves.append(coefficients.abs() * block.output_sizes / 2)
