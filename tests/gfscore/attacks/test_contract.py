@@ -114,6 +114,15 @@ def test_points_stay_in_ball_and_box_are_the_same_every_time_and_leave_no_trace(
 
 
 @every_search
+def test_every_layer_keeps_its_mode(name, known, norm, images):
+    layers = curved(CLASSES, math.prod(SHAPE), width=40, seed=1).train()
+    layers[1].eval()
+    modes = [module.training for module in layers.modules()]
+    found(name, known, norm, (layers, images))
+    assert [module.training for module in layers.modules()] == modes
+
+
+@every_search
 def test_it_needs_gradients_as_declared(name, known, norm, network, images):
     with pytest.raises(InputError, match="no gradient") if ATTACKS[name].follows else nullcontext():
         found(name, known, norm, (detached(network), images))

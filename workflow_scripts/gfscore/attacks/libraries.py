@@ -1,16 +1,24 @@
 """Attacks of public libraries, in the forms of gfscore.attacks.ball_attacks and gfscore.attacks.minimal_norm.
 
-Within a ball only FAB and Square come from there. pyautoattack's Auto-PGD keeps fooled images to the end of a restart,
-and its targeted one fails with fewer than 4 classes; foolbox 3.3.4 has neither Auto-PGD, FAB nor Square, and the
-projected gradient descent of both foolbox and the adversarial-robustness-toolbox 1.20.1 tests the last iterate only and
-never lets an image go. benchmarks/attacks.py compares them.
+Within a ball, FAB and Square are those of pyautoattack 0.2.0. PGD and Auto-PGD are our own, because no library
+both tests every iterate and lets each image leave the batch once it is fooled:
 
-Why other searches for the nearest point are not offered: of foolbox 3.3.4, L2FMNAttack never projects onto its ball (it
-finds distance 1 for every image), DDNAttack is up to 40% too far on linear models after 200 steps, the Brendel-Bethge
-attack needs numba, and DeepFool classifies once per class and step and keeps finished images in the batch; the targeted
-FAB of pyautoattack 0.2.0 stops at the first class that works.
+- Auto-PGD of pyautoattack keeps fooled images in the batch to the end of a restart. Its targeted version fails with
+  fewer than 4 classes.
+- PGD of foolbox 3.3.4 and of the adversarial-robustness-toolbox 1.20.1 tests only the last iterate, and no image
+  leaves the batch.
 
-foolbox and pyautoattack are imported by the attack that needs them: an audit without it runs without them.
+foolbox has no Auto-PGD, FAB or Square. benchmarks/attacks.py compares the attacks.
+
+Searches for the nearest adversarial example that are not offered:
+
+- L2FMNAttack of foolbox never projects onto its ball: it finds distance 1 for every image.
+- DDNAttack of foolbox ends up to 40% too far on linear models after 200 steps.
+- The Brendel-Bethge attack of foolbox needs numba.
+- DeepFool of foolbox makes a forward pass for each class and step, and finished images stay in the batch.
+- The targeted FAB of pyautoattack stops at the first class that works.
+
+foolbox and pyautoattack are imported by the attack that needs them, so that an audit with other attacks needs neither.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,55 +39,72 @@ LIBRARY_NORMS = {"linf": "Linf", "l2": "L2"}
 SMALLEST_SQUARE_IMAGE = 5
 """Height in pixels below which Square of pyautoattack fails in l2."""
 
+TIED_MARGIN = -1e-30
+"""Margin of a tie in place of 0, so that the Square attack takes it for a misclassification."""
+
 PROJECTIONS = ((1, 0.02), (9, 0.02), (1, 0.002))
-"""Projections after Carlini and Wagner's attack, each with the number of class boundaries that it considers and the
-share by which it overshoots, so that the boundary lies between two points."""
+"""Projections after Carlini and Wagner's attack, one after the other: how many class boundaries each considers, and the
+share by which it goes beyond the nearest one, so that a bisection can follow."""
 
 BISECTIONS = 10
-"""Steps of the bisection after each projection."""
+"""Steps of each bisection between an image and a candidate or projected point."""
 
 
 class CountedNetwork(Module):
-    """A network as the libraries expect it, whose attribute `images` counts the images passed through it."""
+    """A network as the libraries expect it, which counts its forward passes.
+
+    Attributes
+    ----------
+    images : int
+        Images passed through the network so far.
+    """
 
     def __init__(self, network: Module) -> None:
-        """Begin with no image."""
+        """Wrap a network; nothing is counted yet."""
         super().__init__()
         self.network = network
         self.images = 0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (n, K) float32; raises InputError where a gradient is wanted and there is none."""
+        """Logits (n, K) float32 of images (n, C, H, W).
+
+        Raises
+        ------
+        InputError
+            Where x needs a gradient that the network does not have.
+        """
         self.images += len(x)
         logits = self.network(x).float()
         if x.requires_grad and torch.is_grad_enabled():
-            # No weight takes gradients, so that the logits do only along the image.
+            # No parameter needs a gradient here: logits need one only where they depend differentiably on x.
             if not logits.requires_grad:
                 raise missing_gradient_error()
-            # As in gfscore.attacks.search: what overflowed leads nowhere, and must not spread to the pixels.
+            # As in gfscore.attacks.search: a gradient that overflowed counts as 0, and must not spread to the pixels.
             x.register_hook(lambda gradient: gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0))
         return logits
 
     def passes_of(self, images: Tensor) -> Tensor:
-        """Passes of each image of a batch, (n,) int64, if all took as many; rounded up."""
+        """Forward passes of each image of a batch, (n,) int64: an equal share of all passes so far, rounded up."""
         passes = -(-self.images // len(images))
         return torch.full((len(images),), passes, dtype=torch.int64, device=images.device)
 
 
 @contextmanager
 def as_library_expects(network: Module, *, seed: int) -> Iterator[CountedNetwork]:
-    """Give the network to a library, and leave no trace of it.
+    """Let a library attack a network, which is afterwards as it was.
 
-    The libraries call backward(), which would leave gradients in the parameters, and draw from torch's global
-    generator: meanwhile no parameter takes gradients, and the generator starts at `seed`. Both are restored.
+    The libraries call backward(), which would leave gradients in the parameters, expect a network in evaluation mode,
+    and draw from torch's global generator. Within the context no parameter needs a gradient, every module is in
+    evaluation mode, and the generator starts at `seed`; afterwards all three are restored.
 
     Raises
     ------
     InputError
         Where a library asks for gradients that the network does not have.
     """
-    learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    for parameter in learned:
+    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    in_training_mode = [module for module in network.modules() if module.training]
+    for parameter in trainable:
         parameter.requires_grad_(False)
     try:
         # Of one GPU only: by default the states of all of them are copied.
@@ -88,8 +113,10 @@ def as_library_expects(network: Module, *, seed: int) -> Iterator[CountedNetwork
             torch.manual_seed(seed)
             yield CountedNetwork(network).eval()
     finally:
-        for parameter in learned:
+        for parameter in trainable:
             parameter.requires_grad_(True)
+        for module in in_training_mode:
+            module.training = True
 
 
 def fab_in_ball(
@@ -97,8 +124,28 @@ def fab_in_ball(
 ) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack towards each of the `targets` likeliest wrong classes in turn.
 
-    `targets` < K. It searches the nearest boundary point, so it succeeds where that lies in the ball; it draws no
-    random numbers.
+    FAB searches the nearest point of a class boundary, and succeeds where that point lies in the ball.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, labels : Tensor
+        (n, C, H, W) in [0, 1], correctly classified, and (n,) int64.
+    ball : Ball
+        Norm and radius.
+    draws : Draws
+        Not used, since this attack draws no random numbers: an argument of every attack within a ball.
+    steps : int
+        Steps towards each class.
+    targets : int
+        Wrong classes, fewer than K.
+
+    Returns
+    -------
+    points, passes : Tensor
+        (n, C, H, W), the image where the attack failed; forward passes (n,) int64. Towards each class, the images still
+        attacked share the passes equally, rounded down.
 
     References
     ----------
@@ -109,6 +156,7 @@ def fab_in_ball(
     norm, eps = ball["norm"], ball["eps"]
     points = images.clone()
     passes = torch.zeros(len(images), dtype=torch.int64, device=images.device)
+    # Indices of the images that have no adversarial example yet, as in gfscore.attacks.search.Search.
     standing = torch.arange(len(images), device=images.device)
     with as_library_expects(network, seed=0) as counted:
         attack = FABAttack_PT(counted, norm=LIBRARY_NORMS[norm], eps=eps, n_iter=steps, device=images.device)
@@ -135,8 +183,9 @@ def square(
 ) -> tuple[Tensor, Tensor]:
     """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
 
-    All images share where the squares lie, and in l_inf their colours, whatever their batch: that is seeded by
-    `draws.common`. What else is random each image draws for itself.
+    The squares' sizes, places and patterns, and in l_inf their colours, are the same for all images and in every batch:
+    they come from torch's generator, seeded by `draws.common`. All other random signs each image draws from its own
+    stream.
 
     Raises
     ------
@@ -157,35 +206,40 @@ def square(
             "contains it) out of the attacks of this measure"
         )
 
-    # The library evaluates margins only of images not yet fooled, in order, so that `standing` follows its rows.
-    class Square(SquareAttack):
-        standing = torch.arange(len(images), device=images.device)
-        drawn = 0
+    # Defined in this function because its base class is imported here.
+    class SquareByImage(SquareAttack):
+        """Square attack that takes ties for misclassifications and draws signs of each image on its own."""
+
+        def __init__(self, network: Module) -> None:
+            super().__init__(
+                network,
+                norm=LIBRARY_NORMS[ball["norm"]],
+                eps=ball["eps"],
+                n_queries=queries,
+                resc_schedule=False,
+                device=images.device,
+            )
+            # Indices of the images not yet fooled: the library evaluates margins of these, in this order.
+            self.standing = torch.arange(len(images), device=images.device)
+            self.streams = 0
 
         def margin_and_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-            # A tie is a misclassification. The library's search counts it as one, but its test before the search does
-            # not: where ties are all that is left, it would search with an empty batch.
+            # The library's search takes a tie for a misclassification, but its test before the search does not: where
+            # only ties are left, it would search with an empty batch.
             margin, loss = super().margin_and_loss(x, y)
             self.standing = self.standing[margin > 0]
-            return torch.where(margin == 0, -1e-30, margin), loss
+            return torch.where(margin == 0, TIED_MARGIN, margin), loss
 
         def random_choice(self, shape: Sequence[int]) -> Tensor:
             if len(shape) == images.ndim - 1:
                 # (C, 1, 1): colours that all images share, from torch's generator.
                 return super().random_choice(shape)
-            # A batch axis first: signs for each image still attacked, from its own stream.
-            self.drawn += 1
-            return draws.stream(self.drawn)[self.standing].uniform(shape[1:]).sign()
+            # (m, ...): signs for each of the m images still attacked.
+            self.streams += 1
+            return draws.stream(self.streams)[self.standing].uniform(shape[1:]).sign()
 
     with as_library_expects(network, seed=draws.common) as counted:
-        attack = Square(
-            counted,
-            norm=LIBRARY_NORMS[ball["norm"]],
-            eps=ball["eps"],
-            n_queries=queries,
-            resc_schedule=False,
-            device=images.device,
-        )
+        attack = SquareByImage(counted)
         attack.init_hyperparam(images)
         passes, points = attack.attack_single_run(images, labels)
     return points, passes.long()
@@ -204,9 +258,10 @@ def carlini_wagner(
 ) -> tuple[Tensor, Tensor]:
     """Carlini and Wagner's l2 attack, by foolbox: Adam on squared distance plus c times the margin, c searched.
 
-    Adam's steps have a fixed length, so ends overshoot: even on linear models a tenth of them are 4 to 25% too far. The
-    ends are therefore projected onto linearised boundaries, which never makes one farther. Distance relative to the
-    nearer of FMN and FAB (small adversarially trained network, after projection):
+    Adam's steps keep about the same length near the boundary, so that it ends beyond it: even on linear models a tenth
+    of the adversarial examples are 4 to 25% too far. They are therefore projected onto linearised class boundaries; one
+    that this would make farther stays. Distances afterwards, relative to the nearer one of FMN and FAB, on a small
+    adversarially trained network:
 
     =================== =============== =====
     steps x step_size   90th percentile worst
@@ -216,8 +271,8 @@ def carlini_wagner(
     100 x 0.05          1.08            1.5
     =================== =============== =====
 
-    Takes up to `steps` times `binary_search_steps` passes and about 50. `norm`, which is l2, and `largest_distance`
-    limit nothing: they are arguments of every minimal-norm attack.
+    It takes up to `steps` times `binary_search_steps` forward passes, and about 50 for the projections. Not used are
+    `norm`, which is l2, and `largest_distance`: they are arguments of every minimal-norm attack.
 
     References
     ----------
@@ -230,8 +285,8 @@ def carlini_wagner(
     )
     with as_library_expects(network, seed=0) as counted:
         model = foolbox.PyTorchModel(counted, bounds=(0, 1), device=images.device)
-        ends = attack.run(model, images, foolbox.Misclassification(labels)).detach()
-        nearest = _projected_nearer(counted, images, ends, labels)
+        candidates = attack.run(model, images, foolbox.Misclassification(labels)).detach()
+        nearest = _projected_nearer(counted, images, candidates, labels)
         return nearest, counted.passes_of(images)
 
 
@@ -239,6 +294,8 @@ def nearest_fab(
     network: Module, images: Tensor, labels: Tensor, *, norm: str, largest_distance: float, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Fast adaptive boundary attack, untargeted, by pyautoattack: one gradient per class and step.
+
+    An image whose adversarial example is farther away than `largest_distance` is returned unchanged.
 
     References
     ----------
@@ -255,50 +312,50 @@ def nearest_fab(
 
 
 def _projected_nearer(network: Module, images: Tensor, candidates: Tensor, labels: Tensor) -> Tensor:
-    # Adversarial examples at most as far as the candidates; the image where a candidate is none.
+    # Adversarial examples (n, C, H, W), at most as far as the candidates; the image where its candidate is not one.
     nearest, adversarial = refine(network, images, candidates, labels, steps=BISECTIONS)
-    for rivals, overshoot in PROJECTIONS:
-        projected = _projected(network, images, nearest, labels, rivals=rivals, overshoot=overshoot)
-        points, across = refine(network, images, projected, labels, steps=BISECTIONS)
+    for boundaries, overshoot in PROJECTIONS:
+        projected = _projected(network, images, nearest, labels, boundaries=boundaries, overshoot=overshoot)
+        points, crossed = refine(network, images, projected, labels, steps=BISECTIONS)
         shorter = length(points - images, "l2") < length(nearest - images, "l2")
-        nearer = adversarial & across & shorter
+        nearer = adversarial & crossed & shorter
         nearest = torch.where(per_image(nearer, images), points, nearest)
     return nearest
 
 
 def _projected(
-    network: Module, images: Tensor, points: Tensor, labels: Tensor, *, rivals: int, overshoot: float
+    network: Module, images: Tensor, points: Tensor, labels: Tensor, *, boundaries: int, overshoot: float
 ) -> Tensor:
-    # Images moved just across the nearest class boundary of the network that is linearised at the points.
+    # The network is linearised at the points (n, C, H, W). Each image is moved to the nearest of the boundaries between
+    # its label and the likeliest other classes, and beyond it by the share `overshoot`.
     from pyautoattack.fab_projections import projection_l2
 
     points = points.detach().requires_grad_()
     logits = network(points)
     label_logits = logit_of(logits, labels)
-    rival_logits = other_logits(logits, labels).topk(min(rivals, logits.shape[1] - 1), dim=1).values
+    rival_logits = other_logits(logits, labels).topk(min(boundaries, logits.shape[1] - 1), dim=1).values
 
     offset = (images - points.detach()).flatten(1)
     gaps = []
-    directions = []
-    for rival in rival_logits.unbind(1):
-        margin = label_logits - rival
+    normals = []
+    for rival_logit in rival_logits.unbind(1):
+        margin = label_logits - rival_logit
         gradient = torch.autograd.grad(margin.sum(), points, retain_graph=True)[0].flatten(1)
         steepness = gradient.norm(dim=1).clamp_min(TINY)
-        # Unit normals: projection_l2 treats small weights as 0.
-        direction = gradient / steepness[:, None]
-        # Linearised margin at the image over the gradient's length: the image's distance from this boundary.
-        linear_margin = margin.detach() / steepness + (direction * offset).sum(1)
-        gaps.append(linear_margin)
-        directions.append(direction)
+        # Of length 1, because projection_l2 treats small weights as 0.
+        normal = gradient / steepness[:, None]
+        # Linearised margin at the image over the gradient's length: the image's signed distance from this boundary.
+        gaps.append(margin.detach() / steepness + (normal * offset).sum(1))
+        normals.append(normal)
     gap = torch.stack(gaps)
-    direction = torch.stack(directions)
+    normal = torch.stack(normals)
 
-    # gap <= 0: the linearised boundary has already been crossed at the image; direction 0 or NaN: no boundary.
-    reachable = (gap > 0) & (direction.abs().amax(2) > 0)
-    best = gap.where(reachable, torch.inf).argmin(0)
+    # gap <= 0: the image lies beyond the linearised boundary already; normal 0 or NaN: there is no boundary.
+    reachable = (gap > 0) & (normal.abs().amax(2) > 0)
+    nearest = gap.where(reachable, torch.inf).argmin(0)
     rows = torch.arange(len(images), device=images.device)
-    gap, direction = gap[best, rows], direction[best, rows]
+    gap, normal = gap[nearest, rows], normal[nearest, rows]
     pixels = images.flatten(1)
-    move = projection_l2(pixels, direction, (direction * pixels).sum(1) - gap)
+    move = projection_l2(pixels, normal, (normal * pixels).sum(1) - gap)
     move = move.nan_to_num(nan=0.0).reshape(images.shape)
     return (images + (1 + overshoot) * move).clamp(0, 1)
