@@ -15,7 +15,7 @@ from gfscore.core.settings import PlainSettings
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.show.exports import ExportSettings
 from gfscore.show.exports.cards import evaluation_results, model_cards
-from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.crate import AuditRun, write_crate
 from gfscore.show.exports.croissant import write_croissant
 from gfscore.show.exports.step_runs import recorded_steps
 from gfscore.show.exports.tables import (
@@ -56,7 +56,7 @@ def export_tables(audit: AuditFolder, target: Path, *, measures: Mapping[str, Na
 
 
 def export_cards(
-    audit: AuditFolder, target: Path, *, title: str, measures: Mapping[str, NamedMeasure], stated: ExportSettings
+    audit: AuditFolder, target: Path, *, title: str, measures: Mapping[str, NamedMeasure], settings: ExportSettings
 ) -> None:
     """Write the evaluation of each model for the Hugging Face Hub into a folder.
 
@@ -65,7 +65,7 @@ def export_cards(
     """
     summary = audit.table("model_summary")
     verdict = audit.verdict()
-    hub_dataset = stated.dataset(verdict.dataset.name).hub
+    hub_dataset = settings.dataset(verdict.dataset.name).hub
     texts = model_cards(
         summary,
         measures,
@@ -84,12 +84,14 @@ def export_cards(
             write_text(target / f"{model}.eval_results.yaml", text)
 
 
-def export_datasets(target: Path, *, manifests: Sequence[str], samples: Sequence[str], stated: ExportSettings) -> None:
+def export_datasets(
+    target: Path, *, manifests: Sequence[str], samples: Sequence[str], settings: ExportSettings
+) -> None:
     """Write <dataset>/croissant.json and samples.csv into a folder, of datasets by manifests and tables of samples."""
     for path_to_manifest, path_to_samples in zip(manifests, samples, strict=True):
         manifest = DatasetManifest.read(path_to_manifest)
         samples_table = read_table(path_to_samples, DATASET)
-        write_croissant(target / manifest.dataset, manifest, samples_table, stated=stated.dataset(manifest.dataset))
+        write_croissant(target / manifest.dataset, manifest, samples_table, stated=settings.dataset(manifest.dataset))
 
 
 def export_audit(
@@ -135,29 +137,28 @@ def export_audit(
     InputError
         For an audit whose files are not as the workflow wrote them: the crate gives each a digest of its own.
     """
-    stated = ExportSettings(**config["exports"])
+    settings = ExportSettings(**config["exports"])
     export_tables(audit, Path(targets["latex"]), measures=measures, fp_lambda=fp_lambda)
-    export_cards(audit, Path(targets["cards"]), title=title, measures=measures, stated=stated)
-    export_datasets(Path(targets["croissant"]), manifests=datasets, samples=samples, stated=stated)
+    export_cards(audit, Path(targets["cards"]), title=title, measures=measures, settings=settings)
+    export_datasets(Path(targets["croissant"]), manifests=datasets, samples=samples, settings=settings)
 
     require_unchanged_audit(audit.path)
     verdict = audit.verdict_file
     results = [str(verdict), *outputs]
-    write_crate(
-        targets["crate"],
-        root=".",
-        workflow=workflow,
-        workflow_folder=workflow_folder,
-        config=config,
-        inputs=inputs,
-        outputs=results,
-        steps=recorded_steps([*inputs, *results], root=Path(), workflow=workflow),
-        stated=stated,
+    run = AuditRun(
         audit=audit.audit,
         title=title,
         sentence=audit.verdict().sentence,
         finished=verdict.stat().st_mtime,
+        root=Path(),
+        workflow_folder=workflow_folder,
+        workflow=workflow,
+        config=config,
+        inputs=inputs,
+        outputs=results,
+        steps=recorded_steps([*inputs, *results], root=Path(), workflow=workflow),
     )
+    write_crate(targets["crate"], run, settings)
 
 
 if __name__ == "__main__":

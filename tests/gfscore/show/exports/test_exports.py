@@ -25,7 +25,7 @@ from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.show import run_output
 from gfscore.show.exports import ExportSettings, crate
 from gfscore.show.exports.cards import evaluation_results, model_cards
-from gfscore.show.exports.crate import write_crate
+from gfscore.show.exports.crate import AuditRun, write_crate
 from gfscore.show.exports.step_runs import StepRun, recorded_steps
 from gfscore.show.exports.tables import (
     calibration_table,
@@ -312,11 +312,14 @@ def test_cards_print_no_bound_beyond_the_range_of_its_number():
 
 
 def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.smk"), steps=(), stated=None):
-    write_crate(
-        folder,
+    run = AuditRun(
+        audit="toy",
+        title="A toy",
+        sentence="PASS: all.",
+        finished=1_700_000_000.5,
         root=root,
-        workflow=workflow,
         workflow_folder=Path(),
+        workflow=workflow,
         config=config or {"run": ["toy"], "name": "日本語"},
         inputs=[MANIFEST],
         outputs=[
@@ -325,12 +328,8 @@ def crate_in(folder, root, *, config=None, workflow=("Snakefile", "rules/common.
             "results/audits/toy/figures",
         ],
         steps=steps,
-        stated=stated or ExportSettings(),
-        audit="toy",
-        title="A toy",
-        sentence="PASS: all.",
-        finished=1_700_000_000.5,
     )
+    write_crate(folder, run, stated or ExportSettings())
 
 
 @pytest.fixture

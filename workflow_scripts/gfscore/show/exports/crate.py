@@ -13,6 +13,7 @@ import os
 import platform
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,9 +43,12 @@ WORKFLOW_PROFILES = {
 PROVENANCE_PROFILE = {"https://w3id.org/ro/wfrun/provenance/0.5": ("Provenance Run Crate", "0.5")}
 BIOSCHEMAS = "https://bioschemas.org/profiles"
 CONFIG = "config-of-this-run.json"
+"""File of the crate that holds the configuration of the run."""
+
 SHA256 = "https://w3id.org/ro/terms/workflow-run#sha256"
 SPDX = "https://spdx.org/licenses"
 COMPLETED = "http://schema.org/CompletedActionStatus"
+SOURCE_CODE = ["File", "SoftwareSourceCode"]
 YEAR = "2026"
 """Year in which the workflow was created, as LICENSE says."""
 
@@ -85,55 +89,79 @@ OTHER_MEDIA_TYPE = "text/plain"
 """Media type of the workflow's other files, all of which are text."""
 
 
-def write_crate(
-    folder: str | Path,
-    *,
-    root: str | Path,
-    workflow: Sequence[str],
-    workflow_folder: Path,
-    config: Mapping[str, Any],
-    inputs: Collection[str],
-    outputs: Iterable[str | Path],
-    steps: Sequence[StepRun],
-    stated: ExportSettings,
-    audit: str,
-    title: str,
-    sentence: str,
-    finished: float,
-) -> None:
-    """Write a crate: copies of the files, and ro-crate-metadata.json.
-
-    The bytes depend on nothing but the arguments, the installed versions and the commit of this package. The query of
-    a URL may hold an access key and is never written; `?...` stands in its place.
+@dataclass(frozen=True, kw_only=True)
+class AuditRun:
+    """A run of the workflow that made an audit.
 
     Parameters
     ----------
-    folder : path
-        Folder of the crate.
-    root : path
-        Folder of the run, which inputs and outputs are relative to; files have the same relative paths in the crate.
-    workflow : sequence of path
-        The Snakefile, then the files that it includes and reads, relative to the folder of the workflow.
-    workflow_folder : Path
-        Folder of the workflow, relative to the folder of the run.
-    config : mapping
-        Configuration of the run, plain data.
-    inputs : collection of path
-        Manifests, which hold the digests of the datasets and models.
-    outputs : iterable of path
-        Files and folders of the audit.
-    steps : sequence of StepRun
-        Executions of the steps that made inputs and outputs, in the order of their start. Intermediate files are named
-        but not copied. Without steps the crate does not claim the profile Provenance Run Crate.
-    stated : ExportSettings
-        Author, publisher and licence of the results, and the address at which the code is published. Where there is
-        one, the files that were executed are those at the address, and their copies in the crate name it.
     audit, title : str
         Name and title of the audit.
     sentence : str
         Verdict of the audit, in a sentence.
     finished : float
         Time of the verdict, seconds since 1970.
+    root : Path
+        Folder of the run, which inputs and outputs are relative to; files have the same relative paths in the crate.
+    workflow_folder : Path
+        Folder of the workflow, relative to the folder of the run.
+    workflow : sequence of str
+        The Snakefile, then the files that it includes and reads, relative to the folder of the workflow.
+    config : mapping
+        Configuration of the run, plain data.
+    inputs : collection of str
+        Manifests, which hold the digests of the datasets and models.
+    outputs : iterable of path
+        Files and folders of the audit.
+    steps : sequence of StepRun
+        Executions of the steps that made inputs and outputs, in the order of their start.
+    """
+
+    audit: str
+    title: str
+    sentence: str
+    finished: float
+    root: Path
+    workflow_folder: Path
+    workflow: Sequence[str]
+    config: Mapping[str, Any]
+    inputs: Collection[str]
+    outputs: Iterable[str | Path]
+    steps: Sequence[StepRun]
+
+    @property
+    def snakefile(self) -> str:
+        """The Snakefile, relative to the folder of the workflow."""
+        return self.workflow[0]
+
+    @property
+    def scripts(self) -> set[str]:
+        """Scripts that were executed as steps, relative to the folder of the workflow."""
+        return {step.script for step in self.steps}
+
+    def workflow_file(self, path: str) -> Path:
+        """Where a file of the workflow lies."""
+        return self.root / self.workflow_folder / path
+
+
+def write_crate(folder: str | Path, run: AuditRun, settings: ExportSettings) -> None:
+    """Write a crate: copies of the files, and ro-crate-metadata.json.
+
+    The bytes depend on nothing but the arguments, the contents of the files that they name, the installed versions and
+    the commit of this package. The query of a URL may hold an access key and is never written; `?...` stands in its
+    place.
+
+    Intermediate files of the run are named but not copied. Without records of its steps the crate does not claim the
+    profile Provenance Run Crate.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the crate.
+    run : AuditRun
+    settings : ExportSettings
+        Author, publisher and licence of the results, and the address at which the code is published. Where there is
+        one, the files that were executed are those at the address, and their copies in the crate name it.
 
     Raises
     ------
@@ -143,54 +171,45 @@ def write_crate(
     """
     from rocrate.rocrate import ROCrate
 
-    root = Path(root)
-    published_code = _published_code(stated.code)
+    code_address = _code_address(settings.code)
     crate = ROCrate(version="1.1")
-    _describe(crate, name=f"Audit {audit}: {title}", sentence=sentence, published=_time(finished), steps=bool(steps))
-    author = _add_people(crate, stated)
-    crate.license = _add_licence(crate, stated.licence)
-    main_workflow = _add_workflow(
-        crate,
-        root / workflow_folder,
-        workflow,
-        scripts={step.script for step in steps},
-        published_code=published_code,
-        published=_time(finished),
-    )
+    _describe(crate, run)
+    author = _add_people(crate, settings)
+    crate.license = _add_licence(crate, settings.licence)
+    workflow = _add_workflow(crate, run, code_address)
 
-    text = json.dumps(without_queries(config), indent=2, ensure_ascii=False)
+    text = json.dumps(without_queries(run.config), indent=2, ensure_ascii=False)
     configuration_properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
     configuration = crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=configuration_properties)
-    for path in inputs:
-        _require_without_queries(path, read_json(root / path))
+    for path in run.inputs:
+        _require_without_queries(path, read_json(run.root / path))
     objects = [configuration]
-    objects += [_add_file(crate, root, Path(path)) for path in inputs]
-    results = [_add_file(crate, root, path) for path in _files(root, outputs)]
+    objects += [_add_file(crate, run.root, Path(path)) for path in run.inputs]
+    results = [_add_file(crate, run.root, path) for path in _files(run.root, run.outputs)]
 
-    main_workflow["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
+    workflow["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
     parameters = []
     for entity in results:
         file = Path(entity.id)
         if file.suffix == ".parquet":
             parameters.append(_add_parameter(crate, file.stem, entity, file.name))
-    main_workflow["output"] = parameters
+    workflow["output"] = parameters
 
-    run_properties = {"name": f"Run of the audit {audit}", "description": sentence, "actionStatus": COMPLETED}
-    if steps:
-        run_properties["startTime"] = _time(steps[0].started)
-    run_properties["endTime"] = _time(max([finished, *(step.ended for step in steps)]))
-    run = crate.add_action(
-        main_workflow, identifier=f"#run-of-{audit}", object=objects, result=results, properties=run_properties
+    properties = {"name": f"Run of the audit {run.audit}", "description": run.sentence, "actionStatus": COMPLETED}
+    if run.steps:
+        properties["startTime"] = _time(run.steps[0].started)
+    properties["endTime"] = _time(max([run.finished, *(step.ended for step in run.steps)]))
+    run_action = crate.add_action(
+        workflow, identifier=f"#run-of-{run.audit}", object=objects, result=results, properties=properties
     )
-    actions = [run]
-    if steps:
-        code = {os.path.normpath(workflow_folder / path) for path in workflow}
-        actions += _add_steps(crate, main_workflow, run, steps, code=code, published_code=published_code)
+    actions = [run_action]
+    if run.steps:
+        actions += _add_steps(crate, run, workflow, run_action, code_address)
     for action in actions:
         if author:
             action["agent"] = author
     crate.root_dataset["mentions"] = actions
-    # A property with one value is no list in the form of JSON-LD that RO-Crate asks for.
+    # RO-Crate asks for compacted JSON-LD, in which a property with one value has the value itself and not a list of it.
     for entity in crate.get_entities():
         for name, values in dict(entity.properties()).items():
             if not name.startswith("@") and isinstance(values, list) and len(values) == 1:
@@ -205,30 +224,33 @@ def _time(seconds: float) -> str:
 # ---- entities of the crate ----
 
 
-def _describe(crate: ROCrate, *, name: str, sentence: str, published: str, steps: bool) -> None:
+def _describe(crate: ROCrate, run: AuditRun) -> None:
     crate.metadata.extra_terms["sha256"] = SHA256
-    crate.name = name
-    crate.datePublished = published
+    crate.name = f"Audit {run.audit}: {run.title}"
+    crate.datePublished = _time(run.finished)
     crate.description = (
-        f"Class-wise robustness and fairness of image classifiers. {sentence} Data and checkpoints keep the licences "
-        "of their owners and are named by their digests."
+        f"Class-wise robustness and fairness of image classifiers. {run.sentence} Data and checkpoints keep the "
+        "licences of their owners and are named by their digests."
     )
+    profiles = WORKFLOW_PROFILES
+    if run.steps:
+        profiles = profiles | PROVENANCE_PROFILE
     conforms_to = []
-    for identifier, (profile, number) in (WORKFLOW_PROFILES | (PROVENANCE_PROFILE if steps else {})).items():
-        conforms_to.append(_add_entity(crate, identifier, "CreativeWork", name=profile, version=number))
+    for identifier, (name, profile_version) in profiles.items():
+        conforms_to.append(_add_entity(crate, identifier, "CreativeWork", name=name, version=profile_version))
     crate.root_dataset["conformsTo"] = conforms_to
 
 
-def _add_people(crate: ROCrate, stated: ExportSettings) -> ContextEntity | None:
-    # The author, if stated.
+def _add_people(crate: ROCrate, settings: ExportSettings) -> ContextEntity | None:
+    # Returns the author; None where the settings name none.
     publisher = author = None
-    if stated.publisher:
+    if settings.publisher:
         publisher = _add_entity(
-            crate, stated.publisher.url, "Organization", name=stated.publisher.name, url=stated.publisher.url
+            crate, settings.publisher.url, "Organization", name=settings.publisher.name, url=settings.publisher.url
         )
         crate.publisher = publisher
-    if stated.author:
-        author = _add_entity(crate, stated.author.orcid or "#author", "Person", name=stated.author.name)
+    if settings.author:
+        author = _add_entity(crate, settings.author.orcid or "#author", "Person", name=settings.author.name)
         if publisher:
             author["affiliation"] = publisher
         crate.root_dataset["author"] = author
@@ -249,99 +271,107 @@ def _add_licence(crate: ROCrate, identifier: str | None) -> ContextEntity:
     )
 
 
-def _published_code(address: str | None) -> str:
-    # Address of the folder that holds this code on the web; empty where none is stated.
-    if address is None:
+# ---- the workflow ----
+#
+# `code_address` is the address of the folder that holds the workflow's files on the web, with a / at its end. It is
+# empty where the settings state none, so that it can be put before a path in either case.
+
+
+def _code_address(template: str | None) -> str:
+    if template is None:
         return ""
-    made_by = software()
-    if not made_by["commit"] or made_by["changed"] is not False:
+    this_code = software()
+    if not this_code["commit"] or this_code["changed"] is not False:
         raise InputError(
-            f"exports: code: {address} holds the code of a commit, which the code that runs here is not "
-            f"({version_in_words(made_by)}); commit and publish it, or leave code out"
+            f"exports: code: {template} holds the code of a commit, which the code that runs here is not "
+            f"({version_in_words(this_code)}); commit and publish it, or leave code out"
         )
-    return address.replace("{commit}", str(made_by["commit"]))
+    return template.replace("{commit}", str(this_code["commit"]))
 
 
-def _add_workflow(
-    crate: ROCrate,
-    root: Path,
-    paths: Sequence[str],
-    *,
-    scripts: Collection[str],
-    published_code: str,
-    published: str,
-) -> Entity:
-    # `scripts` are those whose executions are the steps of the run.
-    snakefile = paths[0]
+def _add_workflow(crate: ROCrate, run: AuditRun, code_address: str) -> Entity:
+    # The Snakefile as the crate's main entity, with what it requires, and the other files of the workflow.
     authors = _add_entity(
         crate, "#gfscore-authors", "Organization", name="The gfscore authors", url={"@id": "CITATION.cff"}
     )
     licence = _add_entity(
         crate, f"{SPDX}/MIT", "CreativeWork", name="MIT License", description="Licence of the workflow"
     )
-    executed: dict[str, dict[str, Any]] = {}
-    for path in (snakefile, *scripts):
-        executed[path] = {
-            "name": Path(path).stem,
-            "version": version_in_words(software()),
-            "url": {"@id": f"{published_code}{path}"},
-            "encodingFormat": MEDIA_TYPES.get(Path(path).suffix, OTHER_MEDIA_TYPE),
-        }
-        if published_code:
-            executed[path] |= {"contentSize": str((root / path).stat().st_size), "sdDatePublished": published}
-
-    main = crate.add_workflow(
-        f"{published_code}{snakefile}" if published_code else root / snakefile,
-        None if published_code else snakefile,
+    workflow = crate.add_workflow(
+        f"{code_address}{run.snakefile}" if code_address else run.workflow_file(run.snakefile),
+        None if code_address else run.snakefile,
         main=True,
         lang="snakemake",
         properties={
-            "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow", *(["HowTo"] if scripts else [])],
-            **executed[snakefile],
+            "@type": [*SOURCE_CODE, "ComputationalWorkflow", *(["HowTo"] if run.steps else [])],
+            **_executed_file(run, run.snakefile, code_address),
             "name": "gfscore",
             "conformsTo": {"@id": f"{BIOSCHEMAS}/ComputationalWorkflow/1.0-RELEASE"},
             "dateCreated": YEAR,
         },
     )
-    main["creator"] = authors
-    main["license"] = licence
+    workflow["creator"] = authors
+    workflow["license"] = licence
     if crate.publisher:
-        main["sdPublisher"] = crate.publisher
+        workflow["sdPublisher"] = crate.publisher
     requirements = [_add_software(crate, "python", "https://www.python.org", platform.python_version())]
     for name, address in PACKAGES.items():
-        requirements.append(_add_software(crate, name, address, _installed(name)))
-    main["softwareRequirements"] = requirements
+        requirements.append(_add_software(crate, name, address, _installed_version(name)))
+    workflow["softwareRequirements"] = requirements
 
-    source_code = {"@type": ["File", "SoftwareSourceCode"]}
-    for path in paths:
-        if path not in executed:
-            _add_file(crate, root, Path(path))
-        elif published_code:
-            # What was executed is the file on the web; the copy names its address.
-            _add_file(crate, root, Path(path), url=executed[path]["url"])
-            if path in scripts:
-                crate.add_file(f"{published_code}{path}", properties={**source_code, **executed[path]})
-        elif path in scripts:
-            # Not the Snakefile, which add_workflow has added.
-            _add_file(crate, root, Path(path), **source_code, **executed[path])
+    _add_workflow_files(crate, run, code_address)
     readme = crate.get("README.md")
     if readme:
         readme["about"] = crate.root_dataset
-    return main
+    return workflow
 
 
-def _installed(package: str) -> str | None:
+def _add_workflow_files(crate: ROCrate, run: AuditRun, code_address: str) -> None:
+    # Copies of the files. Where the code is on the web, what was executed are the Snakefile and the scripts there: they
+    # have entities of their own, and the copies name their addresses. Otherwise the copies are what was executed.
+    folder = run.workflow_file("")
+    snakefile, *other_files = run.workflow
+    if code_address:
+        # Otherwise add_workflow has copied it.
+        _add_file(crate, folder, Path(snakefile), url={"@id": f"{code_address}{snakefile}"})
+    for path in other_files:
+        if path not in run.scripts:
+            _add_file(crate, folder, Path(path))
+            continue
+        properties = {"@type": [*SOURCE_CODE], **_executed_file(run, path, code_address)}
+        if code_address:
+            _add_file(crate, folder, Path(path), url=properties["url"])
+            crate.add_file(f"{code_address}{path}", properties=properties)
+        else:
+            _add_file(crate, folder, Path(path), **properties)
+
+
+def _executed_file(run: AuditRun, path: str, code_address: str) -> dict[str, Any]:
+    # Properties of the Snakefile, or of a script that was executed as a step.
+    properties: dict[str, Any] = {
+        "name": Path(path).stem,
+        "version": version_in_words(software()),
+        "url": {"@id": f"{code_address}{path}"},
+        "encodingFormat": MEDIA_TYPES.get(Path(path).suffix, OTHER_MEDIA_TYPE),
+    }
+    if code_address:
+        properties["contentSize"] = str(run.workflow_file(path).stat().st_size)
+        properties["sdDatePublished"] = _time(run.finished)
+    return properties
+
+
+def _installed_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
-        # Snakemake itself, where a step runs in an environment of its own.
+        # The environment of a step need not hold Snakemake.
         return None
 
 
-def _add_software(crate: ROCrate, name: str, address: str, number: str | None) -> ContextEntity:
+def _add_software(crate: ROCrate, name: str, address: str, installed_version: str | None) -> ContextEntity:
     entity = _add_entity(crate, address, "SoftwareApplication", name=name, url=address)
-    if number:
-        entity["softwareVersion"] = number
+    if installed_version:
+        entity["softwareVersion"] = installed_version
     return entity
 
 
@@ -369,46 +399,31 @@ def _add_entity(crate: ROCrate, identifier: str, kind: str, **properties: object
 # ---- steps ----
 
 
-def _add_steps(
-    crate: ROCrate,
-    workflow: Entity,
-    run: Entity,
-    steps: Sequence[StepRun],
-    *,
-    code: Collection[str],
-    published_code: str,
-) -> list[Entity]:
+def _add_steps(crate: ROCrate, run: AuditRun, workflow: Entity, run_action: Entity, code_address: str) -> list[Entity]:
     """Describe the steps of the workflow, and every execution of one.
-
-    Parameters
-    ----------
-    workflow, run : Entity
-        The workflow, and the action that is its run.
-    code : collection of str
-        Files of the workflow, which are no data to a step.
-    published_code : str
-        Address of the folder that holds them on the web; empty where none is stated.
 
     Returns
     -------
     list of Entity
         Actions of the executions, then that of the engine that called them.
     """
-    positions: dict[str, ContextEntity] = {}
+    workflow_paths = {os.path.normpath(run.workflow_folder / path) for path in run.workflow}
+    how_to_steps: dict[str, ContextEntity] = {}
     executions, calls = [], []
-    for step in steps:
-        script = crate.get(f"{published_code}{step.script}")
+    for step in run.steps:
+        script = crate.get(f"{code_address}{step.script}")
         objects: list[Entity] = []
         for path in step.inputs:
-            if path not in code:
+            # Files of the workflow are no data to a step.
+            if path not in workflow_paths:
                 objects += _data_entities(crate, path)
         results: list[Entity] = []
         for path in step.outputs:
             results += _data_entities(crate, path)
-        if step.script not in positions:
+        if step.script not in how_to_steps:
             source = crate.get(step.script).source
-            positions[step.script] = _add_how_to_step(crate, script, source, position=len(positions) + 1)
-        how_to_step = positions[step.script]
+            how_to_steps[step.script] = _add_how_to_step(crate, script, source, position=len(how_to_steps) + 1)
+        how_to_step = how_to_steps[step.script]
         execution = crate.add_action(
             script,
             identifier=f"#execution-of-{quote(step.name)}",
@@ -428,12 +443,12 @@ def _add_steps(
         call["object"] = execution
         calls.append(call)
 
-    workflow["step"] = list(positions.values())
-    workflow["hasPart"] = [crate.get(f"{published_code}{script}") for script in positions]
+    workflow["step"] = list(how_to_steps.values())
+    workflow["hasPart"] = [crate.get(f"{code_address}{script}") for script in how_to_steps]
     engine = _add_entity(crate, "#snakemake-run", "OrganizeAction", name="Run of Snakemake")
-    engine["instrument"] = _add_software(crate, *ENGINE, _installed(ENGINE[0]))
+    engine["instrument"] = _add_software(crate, *ENGINE, _installed_version(ENGINE[0]))
     engine["object"] = calls
-    engine["result"] = run
+    engine["result"] = run_action
     return [*executions, engine]
 
 
@@ -452,7 +467,8 @@ def _add_how_to_step(crate: ROCrate, script: Entity, source: Path, *, position: 
 
 
 def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
-    # A file, or the files of a folder. What is not in the crate is named; a file of the user without its folder.
+    # The entity of a file, or those of the files of a folder. A file that the crate does not hold gets an entity that
+    # only names it; of a file outside of results, which may be the user's own, the folder is left out.
     in_crate = []
     for entity in crate.data_entities:
         if entity.id == path or entity.id.startswith(f"{path}/"):
@@ -463,7 +479,7 @@ def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
         name = path
         identifier = f"#file-{quote(name)}"
     else:
-        # Files of one name in several folders are different files.
+        # With a digest of the path, so that files of one name in several folders have different entities.
         name = Path(path).name
         identifier = f"#file-{hashlib.sha256(path.encode()).hexdigest()[:8]}-{quote(name)}"
     entity = crate.get(identifier) or _add_entity(
@@ -475,7 +491,7 @@ def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
 # ---- files ----
 
 
-def _add_file(crate: ROCrate, root: Path, path: Path, **described: object) -> Entity:
+def _add_file(crate: ROCrate, root: Path, path: Path, **properties: object) -> Entity:
     source: Path | io.StringIO = root / path
     if path == Path("config.yaml") or path.parent == Path("configs"):
         # As the user wrote it, comments included, with only the queries of its URLs replaced.
@@ -495,7 +511,7 @@ def _add_file(crate: ROCrate, root: Path, path: Path, **described: object) -> En
         size = (root / path).stat().st_size
         digest = sha256_of_file(root / path)
 
-    properties = {"name": path.name, **described}
+    properties = {"name": path.name, **properties}
     properties["encodingFormat"] = MEDIA_TYPES.get(path.suffix, OTHER_MEDIA_TYPE)
     properties["contentSize"] = str(size)
     properties["sha256"] = digest
