@@ -76,7 +76,7 @@ def draw(frame: pd.DataFrame, axes: Axes) -> None:
     drawing.numbers(
         axes.xaxis, "CFPS (share of the model's errors; equal shares are fairest)", frame["cfps"], zero=True
     )
-    drawing.bars(axes, frame, row="class", value="cfps", sure="above", rule=float(frame["equal"].iloc[0]))
+    drawing.bars(axes, frame, row="class", value="cfps", filled="above", rule=float(frame["equal"].iloc[0]))
 
 
 CHART = Chart(

@@ -97,7 +97,7 @@ def reranking(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:
     """A line for each model, which stands out where its place changes up to the audit's lambda."""
-    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    drawing.reserve(axes, drawing.CURVES_HEIGHT)
     title = "\u03bb, weight of RDI in FP (0: class mean alone; no unit)"
     drawing.numbers(axes.xaxis, title, frame["fp_lambda"], zero=True, end=float(frame["fp_lambda"].max()))
     drawing.numbers(axes.yaxis, "place (1 is best)", frame["place"], whole=True, reverse=True)

@@ -91,7 +91,7 @@ def draw(
 ) -> None:
     """A panel for each measure: a line for each model, which stands out where it moves furthest."""
     for axes, panel in drawing.panels(figure, frame, "measure", most=2, least=330):
-        drawing.reserve(axes, drawing.LINE_HEIGHT)
+        drawing.reserve(axes, drawing.CURVES_HEIGHT)
         drawing.numbers(axes.xaxis, title, frame["change"], log=log)
         drawing.numbers(axes.yaxis, "aggregate score (higher is better)", panel["value"], zero=True)
         drawing.curves(axes, panel, x="change", y="value", line="model", bold="moves_most", points=True)

@@ -73,7 +73,7 @@ def width_of_bound(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:
     """The bound, which stands out, and a line for each model."""
-    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    drawing.reserve(axes, drawing.CURVES_HEIGHT)
     drawing.numbers(axes.xaxis, "samples per class, n (log scale)", frame["n"], log=True, whole=True)
     title = "distance from the RDI of all samples ({short_unit}; lower is better)"
     drawing.numbers(axes.yaxis, title, frame["distance"], log=True)

@@ -78,7 +78,7 @@ def extremes(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, axes: Axes, *, share: str = "share not broken within r") -> None:
     """A line with its band for each model; the one of the smallest mean stands out."""
-    drawing.reserve(axes, drawing.LINE_HEIGHT)
+    drawing.reserve(axes, drawing.CURVES_HEIGHT)
     drawing.numbers(axes.xaxis, "radius r ({unit})", frame["radius"], zero=True)
     drawing.numbers(axes.yaxis, f"{share} (higher is better)", frame["share"], end=1.0)
     drawing.curves(axes, frame, x="radius", y="share", line="model", low="low", high="high", bold="weakest")

@@ -15,7 +15,7 @@ from gfscore.show.drawing.cells import (
 from gfscore.show.drawing.images import encoded
 from gfscore.show.drawing.layout import panels, reserve
 from gfscore.show.drawing.marks import (
-    LINE_HEIGHT,
+    CURVES_HEIGHT,
     PANEL_HEIGHT,
     POINTS_HEIGHT,
     ROW,
@@ -29,7 +29,7 @@ from gfscore.show.drawing.marks import (
 )
 
 __all__ = [
-    "LINE_HEIGHT",
+    "CURVES_HEIGHT",
     "PANEL_HEIGHT",
     "POINTS_HEIGHT",
     "ROW",

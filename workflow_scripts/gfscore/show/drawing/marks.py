@@ -36,23 +36,32 @@ from gfscore.show.drawing.layout import (
 from gfscore.show.drawing.theme import ACCENT, CATEGORIES, CONTRAST, INK, LINE, MARKERS, MUTED, PAPER
 
 ROW = 22
-"""Pixels of a row."""
-LINE_HEIGHT = 260
+"""Height of a row in pixels."""
+
+CURVES_HEIGHT = 260
+"""Height of a plot of curves in pixels."""
+
 PANEL_HEIGHT = 150
+"""Height of each of several small plots of curves in pixels."""
+
 POINTS_HEIGHT = 320
-"""Pixels of the height of curves, of curves in panels, and of points."""
+"""Height of a plot of points in pixels."""
+
 RADAR = 180
+"""Width and height of a radar in pixels, the names around it included."""
+
 RADIUS = 0.31
-"""Pixels of a radar with the names around it, and the share of them that is its radius."""
+"""Radius of a radar's outer circle, as a share of RADAR."""
+
 FEW_LINES = 8
-"""Lines whose bands are all drawn; of more, only those that stand out."""
+"""Lines whose bands are all drawn; of more lines, only those that stand out have one."""
 
 LEGEND_LINE = 17
-"""Pixels of a line of a legend."""
+"""Height of a line of a legend in pixels."""
 
 DASHES = (0, (5, 4))
 LOOKS: dict[str, tuple[str, str]] = {"accent": (ACCENT, "o"), "open": (MUTED, "D"), "contrast": (CONTRAST, "^")}
-"""Colour and marker of the points of a state."""
+"""Colour and marker of points, by the name of their look."""
 
 
 def intervals(
@@ -71,7 +80,9 @@ def intervals(
     rule: float | None = None,
     rows: Sequence[str] | None = None,
 ) -> None:
-    """One value for each row with its interval; `numbers` makes the axis.
+    """A point for each row at its value, on a line from the low to the high end of its interval.
+
+    The horizontal axis is that of `numbers`.
 
     Parameters
     ----------
@@ -80,19 +91,19 @@ def intervals(
     row, value, low, high : str
         Columns of the frame; rows stand in the order of the frame. A row without a value says that it is undefined.
     tick : str, optional
-        Where a vertical tick stands, what chance alone gives.
+        Column of values that get a vertical tick: what chance alone gives.
     colour : str, optional
-        Categories that share a row, each with a colour and a marker.
+        Column of categories that share a row, each with a colour and a marker.
     hollow : str, optional
-        Whether a value rests on little.
+        Column of booleans: points are hollow whose value rests on few samples.
     bold : str, optional
-        Whether a row stands out.
+        Column of booleans: rows that stand out.
     aside : str, optional
-        Text behind a row.
+        Column of texts, written to the right of the plot.
     rule : float, optional
-        Where a line crosses all rows.
+        Where a vertical line crosses all rows.
     rows : sequence of str, optional
-        All names, where other panels have more of them.
+        Names of all rows, where the frame lacks some that other panels have.
     """
     rows = list(rows or categories(frame, row))
     kinds = categories(frame, colour) if colour else [""]
@@ -139,22 +150,26 @@ def intervals(
         write(axes, 0, height, "undefined", transform=at_start, size=11, color=MUTED, va="center")
 
     if aside:
-        behind = right_of(axes, 8)
+        beside_plot = right_of(axes, 8)
         first = frame.drop_duplicates(row)
         texts = first[aside].astype(str).tolist()
         for name, text in zip(first[row].astype(str), texts, strict=True):
             height = 1 - (rows.index(name) + 0.5) / len(rows)
-            write(axes, 1, height, text, transform=behind, size=11, va="center", color=INK)
+            write(axes, 1, height, text, transform=beside_plot, size=11, va="center", color=INK)
         surround(axes, right=12 + widest_of(texts, 11))
 
 
-def _draw_intervals(axes, marks, *, paint, marker, width):
+def _draw_intervals(axes: Axes, marks: DataFrame, *, paint: str, marker: str, width: float) -> None:
+    # Of the rows of one colour and marker; columns as in `intervals`.
     ordered = marks[marks["low"] <= marks["high"]]
     axes.hlines(ordered["y"], ordered["low"], ordered["high"], colors=paint, linewidths=width, alpha=0.45, zorder=2)
 
     valued = marks[marks["value"].notna()]
     fill = np.where(valued["hollow"], PAPER, paint).tolist()
-    style = {"color": paint} if marker == "_" else {"facecolors": fill, "edgecolors": paint, "linewidths": 1.2}
+    style: dict[str, Any] = {"facecolors": fill, "edgecolors": paint, "linewidths": 1.2}
+    if marker == "_":
+        # Of lines alone, which have no face.
+        style = {"color": paint}
     points = axes.scatter(valued["value"], valued["y"], s=48, marker=marker, zorder=3, clip_on=False, **style)
     texts = []
     for mark in valued.itertuples():
@@ -163,66 +178,70 @@ def _draw_intervals(axes, marks, *, paint, marker, width):
 
 
 def _legend(axes: Axes, looks: Sequence[tuple[str, str, str]], *, columns: int | None = None) -> None:
-    # Names with colours and markers, above the plot and under its title.
+    # Names with their colours and markers, above the plot and under its title.
     names = shortened_all([name for name, _, _ in looks], 24)
-    step = widest_of(names) + 28
+    column_width = widest_of(names) + 28
     if columns is None:
-        columns = max(1, min(len(names), int(plot_width(axes, left=plot_of(axes).left) // step)))
+        columns = max(1, min(len(names), int(plot_width(axes, left=plot_of(axes).left) // column_width)))
     lines = math.ceil(len(names) / columns)
     surround(axes, top=LEGEND_LINE * lines + 8)
     for index, (name, (_, colour, marker)) in enumerate(zip(names, looks, strict=True)):
-        right = step * (index % columns)
-        up = LEGEND_LINE * (lines - 1 - index // columns) + 12
-        shift = ScaledTranslation((right + 5) / INCH, up / INCH, axes.figure.dpi_scale_trans)
-        sign = axes.scatter(0, 1, s=44, marker=marker, color=colour, transform=axes.transAxes + shift, clip_on=False)
+        # Pixels from the upper left corner of the plot.
+        x = column_width * (index % columns)
+        y = LEGEND_LINE * (lines - 1 - index // columns) + 12
+        at_marker = ScaledTranslation((x + 5) / INCH, y / INCH, axes.figure.dpi_scale_trans)
+        at_name = ScaledTranslation((x + 14) / INCH, y / INCH, axes.figure.dpi_scale_trans)
+        sign = axes.scatter(
+            0, 1, s=44, marker=marker, color=colour, transform=axes.transAxes + at_marker, clip_on=False
+        )
         sign.set_in_layout(False)
-        behind_sign = ScaledTranslation((right + 14) / INCH, up / INCH, axes.figure.dpi_scale_trans)
-        write(axes, 0, 1, name, transform=axes.transAxes + behind_sign, va="center_baseline", color=INK)
+        write(axes, 0, 1, name, transform=axes.transAxes + at_name, va="center_baseline", color=INK)
 
 
 def bars(
-    axes: Axes, frame: DataFrame, *, row: str, value: str, sure: str | None = None, rule: float | None = None
+    axes: Axes, frame: DataFrame, *, row: str, value: str, filled: str | None = None, rule: float | None = None
 ) -> None:
-    """A bar for each row at the mean of its values, which are dots; `numbers` makes the axis.
+    """A bar for each category at the mean of its values, and a dot for each value.
+
+    Without dots where each category has one value only. The horizontal axis is that of `numbers`.
 
     Parameters
     ----------
     axes : Axes
     frame : DataFrame
-        One row for each dot.
+        One row for each value. Tooltips of dots say its `model` where there is such a column, else its category.
     row, value : str
-        Columns of the frame; rows stand in the order of the frame.
-    sure : str, optional
-        Whether a dot is filled.
+        Columns of categories and of values; bars stand in the order of the frame.
+    filled : str, optional
+        Column of booleans: dots that are filled; all others are rings.
     rule : float, optional
-        Where a dashed line crosses all rows.
+        Where a vertical dashed line crosses all bars.
     """
     rows = categories(frame, row)
     reserve(axes, ROW * len(rows))
     name_rows(axes, rows, row_height=ROW)
-    heights = places_among(rows, frame[row])
-    means = frame[value].groupby(heights).mean()
-    drawn = axes.barh(means.index, means, height=0.6, color=ACCENT, alpha=0.45, linewidth=0)
-    for bar, name, mean in zip(drawn, rows, means, strict=True):
+    places = places_among(rows, frame[row])
+    means = frame[value].groupby(places).mean()
+    drawn_bars = axes.barh(means.index, means, height=0.6, color=ACCENT, alpha=0.45, linewidth=0)
+    for bar, name, mean in zip(drawn_bars, rows, means, strict=True):
         bar.set_gid(tooltips(axes, [f"{name}: {number(mean)} on average"]))
     if rule is not None:
         axes.axvline(rule, color=MUTED, linewidth=1, linestyle=DASHES)
     if len(frame) == len(rows):
         return
 
-    filled = frame[sure].to_numpy(dtype=bool) if sure else np.zeros(len(frame), dtype=bool)
-    for chosen, paint in ((~filled, INK), (filled, CONTRAST)):
-        dots_of_paint = frame[chosen & frame[value].notna().to_numpy()]
-        if dots_of_paint.empty:
+    is_filled = frame[filled].to_numpy(dtype=bool) if filled else np.zeros(len(frame), dtype=bool)
+    is_valued = frame[value].notna().to_numpy()
+    for selected, edge, face in ((~is_filled, INK, "none"), (is_filled, CONTRAST, CONTRAST)):
+        dots = frame[selected & is_valued]
+        if dots.empty:
             continue
-        heights_of_dots = places_among(rows, dots_of_paint[row])
-        dots = axes.scatter(
-            dots_of_paint[value], heights_of_dots, s=24, linewidths=1.4, edgecolors=paint,
-            facecolors=paint if paint == CONTRAST else "none", zorder=3,
-        )  # fmt: skip
-        names = dots_of_paint["model"] if "model" in dots_of_paint else dots_of_paint[row]
-        dots.set_gid(tooltips(axes, named_values(names, dots_of_paint[value])))
-        dots.set_clip_on(False)
+        drawn_dots = axes.scatter(
+            dots[value], places_among(rows, dots[row]), s=24, linewidths=1.4, edgecolors=edge, facecolors=face, zorder=3
+        )
+        names = dots["model"] if "model" in dots else dots[row]
+        drawn_dots.set_gid(tooltips(axes, named_values(names, dots[value])))
+        drawn_dots.set_clip_on(False)
 
 
 def curves(
@@ -240,7 +259,7 @@ def curves(
     rule: float | None = None,
     points: bool = False,
 ) -> None:
-    """Lines over a common axis; `numbers` makes the axes, and must have made them.
+    """Lines over a common axis; `numbers` must have made both axes.
 
     Parameters
     ----------
@@ -248,23 +267,23 @@ def curves(
     frame : DataFrame
         One row for each point of a line, from left to right.
     x, y, line : str
-        Columns of the frame.
+        Columns of coordinates and of the lines' names.
     low, high : str, optional
-        Ends of a band around the line.
+        Columns of the ends of a band around the line.
     bold : str, optional
-        Whether a line stands out.
+        Column of booleans, equal along a line: lines that stand out.
     dot : str, optional
-        Whether a point is marked.
+        Column of booleans: points that are marked.
     shade : str, optional
-        Whether the stretch of x around a point is shaded.
+        Column of booleans: the plot is shaded over each run of points where it is true.
     rule : float, optional
         Where a vertical dashed line stands.
     points : bool
-        Whether every value is a point of its line.
+        Whether every point of a line has a marker.
     """
     lines = groups_of(frame, line)
     if bold:
-        # Lines that stand out lie over all others.
+        # Drawn last, so that they lie over all others.
         lines.sort(key=lambda item: bool(item[1][bold].iloc[0]))
     if shade:
         for _, rows in lines:
@@ -294,7 +313,7 @@ def curves(
 
 
 def runs_of(flags: ArrayLike) -> list[tuple[int, int]]:
-    """Places of the first and the last value of each run of true values."""
+    """Indices of the first and the last of each run of true values."""
     steps = np.diff(np.concatenate([[0], np.asarray(flags, dtype=int), [0]]))
     edges = np.flatnonzero(steps)
     return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2] - 1, strict=True)]
@@ -323,9 +342,9 @@ def scatter(
     x, y, name : str
         Columns of the frame.
     x_low, x_high, y_low, y_high : str, optional
-        Ends of the intervals.
+        Columns of the ends of the intervals.
     state : str, optional
-        Column of the keys of `looks`.
+        Column of states, which are keys of `looks`.
     looks : mapping, optional
         How the points of each state look: "accent" (circles), "open" (grey diamonds), "contrast" (triangles).
     """
@@ -373,9 +392,9 @@ def radars(
     most: str | None = None,
     reference: str | None = None,
 ) -> None:
-    """Values around a circle with their intervals, a circle for each panel, and a triangle at its lowest value.
+    """A radar for each panel: values with their intervals as polygons around a centre of 0.
 
-    All circles lie on the same axes, since axes are slow to make.
+    A triangle marks the lowest value of each radar. All radars lie on the same axes, since axes are slow to make.
 
     Parameters
     ----------
@@ -386,62 +405,46 @@ def radars(
     panel, spoke, value, low, high : str
         Columns of the frame; panels and spokes stand in the order of the frame, the first spoke up, clockwise.
     top : float
-        Value of the outer circle (outer_circle); the centre is 0.
+        Value at the outer circle (outer_circle), positive.
     most : str, optional
-        The most that a value may be; the band between the two is shaded.
+        Column of values with undecided samples at the most that they may be worth; the band between `value` and `most`
+        is shaded.
     reference : str, optional
-        Values of a dashed line on each of several circles.
+        Column of values that a dashed line shows, where there are several panels.
     """
     panels = categories(frame, panel)
     spokes = categories(frame, spoke)
-    room = pixel_width(root_of(axes))
-    names_of_spokes = shortened_all(spokes, 11)
-    # A unit of both axes is RADAR pixels.
-    pitch = max(1.0, 2.3 * RADIUS + 2 * widest_of(names_of_spokes, 10) / RADAR)
-    columns = max(1, min(len(panels), int(room // (RADAR * pitch))))
-    lines = math.ceil(len(panels) / columns)
-    reserve(axes, RADAR * lines, widest=RADAR * pitch * columns)
-    axes.set_axis_off()
-    axes.set_xlim(0, pitch * columns)
-    axes.set_ylim(lines, 0)
-
-    directions = _directions(len(spokes))
-    indices = np.arange(len(panels))
-    centres = np.column_stack([pitch * (indices % columns + 0.5), indices // columns + 0.55])
-    turn = np.linspace(0, 2 * np.pi, 61)
-    circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
-    rings = []
-    for centre in centres:
-        rings += [centre + 0.5 * circle, centre + circle]
-    axes.add_collection(LineCollection(rings, colors=LINE, linewidths=1))
-    for centre, name in zip(centres, shortened_all(panels, 24), strict=True):
-        _name_radar(axes, centre, name, names_of_spokes, top)
+    centres, directions = _radar_grid(axes, panels, spokes, top)
 
     def lengths_of(column: str) -> NDArray[np.float64]:
+        # (panels, spokes), 1 at the outer circle.
         return grid_of(frame, panel, spoke, column, panels, spokes) / top
 
-    values = lengths_of(value)
+    def points_of(lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        # (panels, spokes, 2)
+        return centres[:, None, :] + RADIUS * lengths[:, :, None] * directions
 
-    def corners_of(lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        corners = centres[:, None, :] + RADIUS * lengths[:, :, None] * directions
+    def polygons_of(lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        # (panels, spokes + 1, 2), the last corner being the first.
+        corners = points_of(lengths)
         return np.concatenate([corners, corners[:, :1]], axis=1)
 
-    def outline(lengths: NDArray[np.float64], **style: Any) -> None:
-        axes.add_collection(LineCollection(list(corners_of(lengths)), **style))
-
+    values = lengths_of(value)
     highest = lengths_of(most) if most else values
     if (highest > values).any():
         bands = []
-        for inner, outer in zip(corners_of(values), corners_of(highest), strict=True):
+        for inner, outer in zip(polygons_of(values), polygons_of(highest), strict=True):
             bands.append(np.concatenate([inner, outer[::-1]]))
         axes.add_collection(PolyCollection(bands, facecolors=ACCENT, alpha=0.3, linewidths=0))
     for bound in (low, high):
-        outline(lengths_of(bound), colors=ACCENT, linewidths=0.8, alpha=0.5)
+        polygons = list(polygons_of(lengths_of(bound)))
+        axes.add_collection(LineCollection(polygons, colors=ACCENT, linewidths=0.8, alpha=0.5))
     if reference and len(panels) > 1:
-        outline(lengths_of(reference), colors=MUTED, linewidths=1.4, linestyles=[(0, (4, 3))])
-    outline(values, colors=ACCENT, linewidths=2)
+        polygons = list(polygons_of(lengths_of(reference)))
+        axes.add_collection(LineCollection(polygons, colors=MUTED, linewidths=1.4, linestyles=[(0, (4, 3))]))
+    axes.add_collection(LineCollection(list(polygons_of(values)), colors=ACCENT, linewidths=2))
 
-    points = centres[:, None, :] + RADIUS * values[:, :, None] * directions
+    points = points_of(values)
     valued = np.isfinite(values)
     x, y = points[valued].T
     marks = axes.scatter(x, y, s=18, color=ACCENT, linewidths=0, zorder=3)
@@ -452,8 +455,45 @@ def radars(
     axes.scatter(x, y, s=60, marker="v", color=CONTRAST, linewidths=0, zorder=4)
 
 
-def _name_radar(axes, centre, name, spokes, top):
-    directions = _directions(len(spokes))
+def _radar_grid(
+    axes: Axes, panels: Sequence[str], spokes: Sequence[str], top: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    # Makes room for the radars, and draws their circles and names. Returns their centres (panels, 2), and unit vectors
+    # along the spokes (spokes, 2), in units of the axes, of which one is RADAR pixels; y points down.
+    short_spokes = shortened_all(spokes, 11)
+    pitch = max(1.0, 2.3 * RADIUS + 2 * widest_of(short_spokes, 10) / RADAR)
+    columns = max(1, min(len(panels), int(pixel_width(root_of(axes)) // (RADAR * pitch))))
+    lines = math.ceil(len(panels) / columns)
+    reserve(axes, RADAR * lines, widest=RADAR * pitch * columns)
+    axes.set_axis_off()
+    axes.set_xlim(0, pitch * columns)
+    axes.set_ylim(lines, 0)
+
+    indices = np.arange(len(panels))
+    centres = np.column_stack([pitch * (indices % columns + 0.5), indices // columns + 0.55])
+    angles = 2 * np.pi * np.arange(len(spokes)) / len(spokes)
+    directions = np.column_stack([np.sin(angles), -np.cos(angles)])
+
+    turn = np.linspace(0, 2 * np.pi, 61)
+    circle = RADIUS * np.column_stack([np.sin(turn), np.cos(turn)])
+    circles = []
+    for centre in centres:
+        circles += [centre + 0.5 * circle, centre + circle]
+    axes.add_collection(LineCollection(circles, colors=LINE, linewidths=1))
+    for centre, name in zip(centres, shortened_all(panels, 24), strict=True):
+        _name_radar(axes, centre, name, short_spokes, directions, top)
+    return centres, directions
+
+
+def _name_radar(  # noqa: PLR0917
+    axes: Axes,
+    centre: NDArray[np.float64],
+    name: str,
+    spokes: Sequence[str],
+    directions: NDArray[np.float64],
+    top: float,
+) -> None:
+    # The name of the radar above it, those of its spokes around it, and the value at its outer circle.
     write(axes, centre[0], centre[1] - 0.49, name, weight="bold", ha="center", va="center", color=INK)
     for spoke, (across, down) in zip(spokes, directions, strict=True):
         alignment = "center"
@@ -462,21 +502,34 @@ def _name_radar(axes, centre, name, spokes, top):
         x = centre[0] + 1.12 * RADIUS * across
         y = centre[1] + 1.2 * RADIUS * down
         write(axes, x, y, spoke, size=10, ha=alignment, va="center", color=INK)
-    half = np.pi / len(spokes)
-    x = centre[0] + RADIUS * np.sin(half)
-    y = centre[1] - RADIUS * np.cos(half)
+    # Between the first spoke and the second.
+    angle = np.pi / len(spokes)
+    x = centre[0] + RADIUS * np.sin(angle)
+    y = centre[1] - RADIUS * np.cos(angle)
     write(axes, x, y, end_of_range(top), size=8, color=MUTED, ha="center", va="center")
 
 
-def _directions(spokes):
-    angles = 2 * np.pi * np.arange(spokes) / spokes
-    return np.column_stack([np.sin(angles), -np.cos(angles)])
-
-
 def outer_circle(highest: float, value_range: tuple[float, float]) -> float:
-    """The end of the measure's range where the values come near it, else a round number above them."""
+    """Value at the outer circle of radars, positive.
+
+    Parameters
+    ----------
+    highest : float
+        Highest value that is drawn; NaN where there is none.
+    value_range : tuple of float
+        Lowest and highest value of the measure, which may be infinite.
+
+    Returns
+    -------
+    float
+        The upper end of the range where `highest` is above half of it, or not above 0; else, and where the range has no
+        end, the next round number at or above `highest`. 1 where there is neither an end nor a value above 0.
+    """
     end = value_range[1]
-    if np.isfinite(end) and highest > end / 2:
+    bounded = 0 < end < math.inf
+    if not highest > 0:
+        return float(end) if bounded else 1.0
+    if bounded and highest > end / 2:
         return float(end)
     power = 10.0 ** np.floor(np.log10(max(highest, 1e-9)))
     rounds = [step * power for step in (1, 2, 4, 6, 8, 10)]
