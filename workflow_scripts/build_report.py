@@ -11,7 +11,7 @@ from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.settings import TrainedModel
 from gfscore.core.digests import write_checksummed
 from gfscore.measures import named_measures
-from gfscore.show.page.report import PageSettings, drawn_page
+from gfscore.show.page.report import PageSettings, page_of_folder
 from gfscore.workflow.jobs import logged_job
 
 
@@ -28,7 +28,7 @@ def build_report(
     Raises InputError for a verdict on other files than there are now.
     """
     folder.verdict().require_current(folder.verdict_file)
-    page = drawn_page(folder, settings, sweeps=sweeps, pictures=pictures)
+    page = page_of_folder(folder, settings, sweeps=sweeps, pictures=pictures)
     write_checksummed(path_to_page, page, files=folder.files())
 
 

@@ -20,7 +20,7 @@ from gfscore.show.page.elements import ModelsAndClasses, packed, plain
 from gfscore.show.page.first_screen import WORST_CLASS, FirstScreen, first_screen
 from gfscore.show.page.html import compressed, environment, style_and_script, width_of
 from gfscore.show.page.provenance import provenance_of
-from gfscore.show.page.sections import QUESTIONS, Contents, sections_of
+from gfscore.show.page.sections import Contents, sections_of
 from gfscore.show.page.sections.contents import drawn_charts
 from gfscore.statistics.curves import ScoreCurves
 
@@ -57,14 +57,16 @@ class PageSettings:
     published_samples: str | None = None
 
 
-def drawn_page(
+def page_of_folder(
     folder: AuditFolder,
     settings: PageSettings,
     *,
     sweeps: Path | str | None = None,
     pictures: Iterable[Path | str] = (),
 ) -> str:
-    """Text of report.html; equal files, settings and versions of the software give an equal text.
+    """Read the files of an audit, and make the text of its page, report.html.
+
+    The text depends on the files, the settings and the versions of the software alone.
 
     Parameters
     ----------
@@ -72,9 +74,9 @@ def drawn_page(
         Tables and verdict of the audit.
     settings : PageSettings
     sweeps : path, optional
-        Table of that name, with the scores over the temperature.
+        File of the table `sweeps`: scores of each class over the temperature.
     pictures : iterable of path
-        Pictures of the audit's mappers.
+        Files with pictures of the audit's mappers.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def render_page(
     costs: pd.DataFrame | None = None,
     pictures: Mapping[str, Pictures] | None = None,
 ) -> str:
-    """The page as text; every name is escaped.
+    """Make the text of a page from what has been read; every name in it is escaped.
 
     Parameters
     ----------
@@ -113,11 +115,11 @@ def render_page(
     provenance : mapping
         Names and values by heading.
     sweeps : mapping of str to ScoreCurves, optional
-        By "threat/model".
+        Scores of each class over the temperature, by model as "threat/model".
     costs : DataFrame, optional
-        The table of that name.
+        The audit's table `costs`: time and passes of each step.
     pictures : mapping, optional
-        Arrays of the audit's mappers, by mapper.
+        Arrays by name, of each of the audit's mappers.
     """
     measures = settings.measures
     index = ModelsAndClasses(tables.class_scores)
@@ -127,11 +129,11 @@ def render_page(
 
     judged = {(rule.measure, rule.statistic) for rule in verdict.rules}
     by_worst_class = (screen.measure, WORST_CLASS) in judged
-    metrics = ranking.ranking_data(tables, index, measures, settings.fp_lambda)
-    ranked = ranking.ranking_view(metrics, index, screen.measure, by_worst_class=by_worst_class)
+    metrics_of_models = ranking.ranking_data(tables, index, measures, settings.fp_lambda)
+    ranking_view = ranking.ranking_view(metrics_of_models, index, screen.measure, by_worst_class=by_worst_class)
     temperatures = ranking.temperature_grid(tables, sweeps, index)
     differences = {name: ranking.paired_differences(tables, name, index) for name in measures}
-    pairs = ranking.pair_view(differences[screen.measure], index, screen.chosen, screen.measure)
+    pair_view = ranking.pair_view(differences[screen.measure], index, screen.chosen, screen.measure)
 
     contents = Contents(
         tables=tables,
@@ -145,42 +147,41 @@ def render_page(
         costs=costs,
         published_samples=settings.published_samples,
         screen_sentences=[*screen.qualifications, *(finding.sentence for finding in screen.findings)],
-        paired=pairs is not None,
+        paired=pair_view is not None,
         undrawn=undrawn,
     )
     sections = sections_of(contents)
 
     packed_differences = {}
-    for measure, pairs_of_measure in differences.items():
-        packed_differences[measure] = None if pairs_of_measure is None else pairs_of_measure.packed()
-    data = _data_of_screen(screen, verdict, index)
-    data["painted"] = screen.measure if by_worst_class or not verdict.rules else None
-    data["chosen"] = screen.chosen
-    data["ranking"] = metrics
-    data["measure"] = screen.measure
-    data["metric"] = ranked.metric
-    data["metrics"] = _metrics()
-    data["fp_lambda"] = settings.fp_lambda
-    data["swaps"] = {name: ranking.swaps(tables, index, name) for name in measures}
-    data["temperatures"] = temperatures
-    data["pairs"] = packed_differences
-    data["cells"] = {chart.id: chart.cells for chart in charts if chart.cells}
-    data["values"] = {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures}
+    for name, pairs in differences.items():
+        packed_differences[name] = None if pairs is None else pairs.packed()
+    data = {
+        **_data_of_first_screen(screen, verdict, index, by_worst_class=by_worst_class),
+        "ranking": metrics_of_models,
+        "measure": screen.measure,
+        "metric": ranking_view.metric,
+        "metrics": _data_of_metrics(),
+        "fp_lambda": settings.fp_lambda,
+        "swaps": {name: ranking.swaps(tables, index, name) for name in measures},
+        "temperatures": temperatures,
+        "pairs": packed_differences,
+        "cells": {chart.id: chart.cells for chart in charts if chart.cells},
+        "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
+    }
     return (
         environment()
         .get_template("page.html")
         .render(
-            **vars(screen),
             **style_and_script(),
-            ranking=ranked,
+            screen=screen,
+            ranking=ranking_view,
             metrics=list(METRICS.values()),
             temperatures=temperatures["temperatures"] if temperatures else None,
-            pairs=pairs,
+            pairs=pair_view,
             data=compressed(plain(data)),
             title=settings.title,
             sections=sections,
             ids={section.id for section in sections},
-            questions=QUESTIONS,
             fp_lambda=settings.fp_lambda,
             VERBS=VERBS,
             width_of=width_of,
@@ -188,10 +189,12 @@ def render_page(
     )
 
 
-# ---- numbers from which the page's script makes others ----
+# ---- what the page's script computes with: DATA in templates/*.js ----
 
 
-def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> dict[str, object]:
+def _data_of_first_screen(
+    screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses, *, by_worst_class: bool
+) -> dict[str, object]:
     evidence = []
     for rows in screen.evidence.rows:
         evidence.append([row.plain() for row in rows])
@@ -202,6 +205,8 @@ def _data_of_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClass
         "evidence": {"scale": screen.evidence.scale.plain(), "rows": evidence},
         "strip": {"scale": screen.strip.scale.plain(), "rows": strip},
         "same_scale": bool(verdict.rules) and screen.evidence.scale.threshold is not None,
+        "painted": screen.measure if by_worst_class or not verdict.rules else None,
+        "chosen": screen.chosen,
     }
 
 
@@ -209,13 +214,13 @@ def _names(labels: Sequence[str], short: Sequence[str]) -> list[dict[str, str]]:
     return [{"label": label, "short": name} for label, name in zip(labels, short, strict=True)]
 
 
-def _metrics() -> Mapping[str, object]:
-    result = {}
+def _data_of_metrics() -> dict[str, object]:
+    metrics: dict[str, object] = {}
     for metric in METRICS.values():
-        result[metric.name] = {
+        metrics[metric.name] = {
             "title": metric.title,
             "better": metric.better,
             "direction": metric.direction,
             "lambda": "lam" in metric.needs,
         }
-    return result
+    return metrics

@@ -43,7 +43,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.samples import table_of
 from gfscore.show.page import provenance
 from gfscore.show.page.provenance import versions
-from gfscore.show.page.report import PageSettings, drawn_page
+from gfscore.show.page.report import PageSettings, page_of_folder
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
 from gfscore.workflow.bundling.contents import Bundle, Json, inputs_of_tables, logit_files, name_of
@@ -324,7 +324,7 @@ class Recomputed:
             fp_lambda=audit.run.settings.disparity.fp_lambda,
         )
         pictures = [bundle.path(mapper.pictures) for mapper in audit.mappers]
-        drawn = drawn_page(self._folder, settings, sweeps=self._sweeps, pictures=pictures)
+        drawn = page_of_folder(self._folder, settings, sweeps=self._sweeps, pictures=pictures)
         stored, drawn = _page_of(bundle), drawn.rstrip("\n") + "\n"
         if stored == drawn:
             return
