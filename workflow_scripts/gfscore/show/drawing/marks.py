@@ -95,7 +95,7 @@ def intervals(
     colour : str, optional
         Column of categories that share a row, each with a colour and a marker.
     hollow : str, optional
-        Column of booleans: points are hollow whose value rests on few samples.
+        Column of booleans: points that are hollow because their values are uncertain.
     bold : str, optional
         Column of booleans: rows that stand out.
     aside : str, optional
