@@ -16,6 +16,7 @@ from gfscore.networks.classifier import from_network
 from gfscore.proofs.certificates import Certificate, Claim, image_digest
 from gfscore.proofs.checking.check import check, margins_at
 from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.counterexamples import distance, from_bytes
 from gfscore.proofs.graph import graph_of
 from helpers.samples import seeds_of
@@ -106,18 +107,27 @@ def test_every_proof_has_a_certificate_that_an_independent_check_accepts(digits,
     assert np.isnan(columns["lower32"][columns["status"] != "proven"]).all()
 
 
-def test_a_proof_that_the_checker_does_not_confirm_does_not_count(digits, columns, monkeypatch):
+def not_confirmed(*_, float32=False):
+    return -0.25
+
+
+def refused(*_, float32=False):
+    raise Refused("another network")
+
+
+@pytest.mark.parametrize(("check_margin", "lower"), [(not_confirmed, -0.25), (refused, -np.inf)])
+def test_a_proof_that_the_checker_does_not_confirm_does_not_count(digits, columns, monkeypatch, check_margin, lower):
     network, images, labels = digits
     proven = np.flatnonzero(columns["status"] == "proven")[:2]
-    monkeypatch.setattr(batch, "smallest_margin", lambda *_, float32=False: -0.25)
+    monkeypatch.setattr(batch, "smallest_margin", check_margin)
     settings = Proven(eps=EPS, budget=5000)
-    refused = measure_batch(
+    again = measure_batch(
         from_network(network), images[proven], labels[proven], settings=settings, seeds=seeds_of(images[proven])
     )
-    assert list(refused["status"]) == ["open", "open"]
-    assert list(refused["lower"]) == [-0.25, -0.25]
-    assert list(refused["value"]) == [0, 0]
-    assert list(refused["certificate"]) == [None, None]
+    assert list(again["status"]) == ["open", "open"]
+    assert list(again["lower"]) == [lower, lower]
+    assert list(again["value"]) == [0, 0]
+    assert list(again["certificate"]) == [None, None]
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
+from torch import nn
 
 from gfscore.proofs.balls import ball
+from gfscore.proofs.checking.check import smallest_margin
+from gfscore.proofs.checking.plain_network import PlainNetwork
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
@@ -107,6 +110,40 @@ def test_lines_above_exceed_paired_units_by_what_bounds_gain():
             assert (gains > 0).any()
             assert (exceeded >= gains[:, None]).all(), seed
     assert {0, 1} <= layers_with_pairs
+
+
+class ReluBesideSigmoid(nn.Module):
+    """Three pixels to two ReLUs and three sigmoids, and these five to two classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_relu = nn.Linear(3, 2)
+        self.to_sigmoid = nn.Linear(3, 3)
+        self.to_logits = nn.Linear(5, 2)
+
+    def forward(self, x):
+        pixels = x.flatten(1)
+        units = [torch.relu(self.to_relu(pixels)), torch.sigmoid(self.to_sigmoid(pixels))]
+        return self.to_logits(torch.cat(units, 1))
+
+
+@pytest.mark.parametrize(("seed", "eps"), [(6, 0.875), (54, 0.75), (70, 0.75), (94, 0.46)])
+def test_no_curve_is_split(seed, eps):
+    torch.manual_seed(seed)
+    network = ReluBesideSigmoid().eval()
+    with torch.no_grad():
+        for layer in network.children():
+            layer.weight *= 3
+    graph = graph_of(network, (1, 1, 3))
+    image = torch.rand(1, 1, 3)
+    label = graph.logits(image[None]).argmax(1)
+    (proof,) = prove(layered(graph), image[None].numpy(), label.numpy(), norm="linf", eps=eps, budget=3000)
+    assert proof.branches > 1
+    smallest = smallest_margins(graph, image, int(label), ("linf", eps), torch.Generator().manual_seed(seed), starts=64)
+    assert proof.lower <= smallest.min()
+    if proof.certificate is not None:
+        plain = PlainNetwork(graph.plain())
+        assert smallest_margin(proof.certificate, proof.certificate.claim, plain, image.numpy()) > 0
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -299,6 +299,8 @@ class BranchAndBound:
         # The candidate whose split gives the best bounds with the slopes of the part itself, and these bounds (2 n,).
         n = len(parts.lower)
         functions = self.functions.columns(parts.functions.repeat(2))
+        # Where few units are left to split, other candidates are split already, or are curves.
+        allowed = self._splittable(parts.branches)
         best = torch.full_like(parts.lower, -torch.inf)
         chosen = parts.candidates[0]
         bounds = best.repeat(2)
@@ -308,8 +310,7 @@ class BranchAndBound:
             # A part that is proven needs no better bound.
             first, second = lower.clamp(max=0).chunk(2)
             value = first + second
-            splittable = parts.branches.signs.gather(0, candidate[None])[0] == 0
-            better = (value > best) & splittable
+            better = (value > best) & allowed.gather(0, candidate[None])[0]
             best = torch.where(better, value, best)
             chosen = torch.where(better, candidate, chosen)
             bounds = torch.where(better.repeat(2), lower, bounds)

@@ -1,7 +1,7 @@
 """Proven accuracy: which samples are proven, refuted or open in a ball."""
 
 import time
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,8 +16,10 @@ from gfscore.measures.confirmation import confirmed
 from gfscore.measures.proven import Proven
 from gfscore.measures.samples import SampleColumns
 from gfscore.networks.classifier import Classifier
+from gfscore.proofs.certificates import Certificate
 from gfscore.proofs.checking.check import smallest_margin
 from gfscore.proofs.checking.plain_network import PlainNetwork
+from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.counterexamples import to_bytes as counterexample_bytes
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import LayeredNetwork, layered
@@ -118,12 +120,9 @@ def measure_batch(
                 continue
         lower[row] = proof.lower
         if proof.certificate is not None:
-            check_margin = partial(smallest_margin, proof.certificate, proof.certificate.claim, plain, images[row])
-            margin32 = check_margin(float32=True)
-            # What is certain in float32 holds in real arithmetic; a margin may have overflowed to NaN.
-            if not margin32 > 0:
-                lower[row] = np.minimum(proof.lower, check_margin())
-            if not lower[row] > 0:
+            margin, margin32 = _checked_margins(proof.certificate, plain, images[row])
+            if not margin > 0:
+                lower[row] = np.minimum(proof.lower, margin)
                 print(f"sample {row} of the batch stays open: the checker does not confirm its proof")
                 continue
             status[row] = "proven"
@@ -151,6 +150,20 @@ def measure_batch(
         "certificate": certificates,
         "counterexample": counterexamples,
     }
+
+
+def _checked_margins(
+    certificate: Certificate, network: PlainNetwork, image: NDArray[np.float32]
+) -> tuple[float, float]:
+    # Bounds by the checker, in real arithmetic and in float32; the first is -inf where it refuses the certificate.
+    try:
+        margin32 = smallest_margin(certificate, certificate.claim, network, image, float32=True)
+        if margin32 > 0:
+            # Holds in real arithmetic too.
+            return margin32, margin32
+        return smallest_margin(certificate, certificate.claim, network, image), margin32
+    except Refused:
+        return -np.inf, np.nan
 
 
 def require_bounds(classifier: Classifier, image_shape: tuple[int, int, int]) -> tuple[LayeredNetwork, PlainNetwork]:
