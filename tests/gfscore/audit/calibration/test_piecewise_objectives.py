@@ -12,8 +12,9 @@ THREE = Stretches.between(np.array([0.1, 1.0, 2.0, 10.0]))
 
 def across(scores, accuracy):
     """AcrossModels of scores (S, M), one row per stretch, on S stretches of one width each."""
-    boundaries = np.geomspace(0.1, 10, len(scores) + 1)
-    return AcrossModels(Stretches.between(boundaries), ranks(np.asarray(scores)), ranks(np.asarray(accuracy)))
+    stretches = Stretches.between(np.geomspace(0.1, 10, len(scores) + 1))
+    searched = np.ones(len(scores), dtype=bool)
+    return AcrossModels(stretches, ranks(np.asarray(scores)), ranks(np.asarray(accuracy)), True, searched)
 
 
 def test_permutation_p_value_by_hand():

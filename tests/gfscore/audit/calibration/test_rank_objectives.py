@@ -1,3 +1,6 @@
+import dataclasses
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -132,7 +135,7 @@ def test_permuting_accuracies_is_searching_anew():
     across = rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
     within = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
     for order, found, found_within in zip(orders, across.permuted(orders), within.permuted(orders), strict=True):
-        direct = rank_objectives.AcrossModels(across.stretches, across.ranks, across.accuracy_ranks[order])
+        direct = dataclasses.replace(across, accuracy_ranks=across.accuracy_ranks[order])
         assert found == pytest.approx(direct.values().max(), abs=1e-12)
         # The same classes change places in every model.
         direct = rank_objectives.within_model_class_accuracy(curves, accuracy[:, order], PAPER)
@@ -190,13 +193,24 @@ def _across(curves, accuracy):
     return rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
 
 
-def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch):
+def _spearman_at(temperatures, *, scores, accuracies):
+    return spearman(scores(temperatures), accuracies)
+
+
+@pytest.mark.parametrize("permuted", ["models", "classes"])
+def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch, permuted):
     monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
     rough = Temperatures(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
-    curves, accuracy = made_models(models=2, k=12)
-    objective = rank_objectives.within_model_class_accuracy(curves, accuracy, rough)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)
-    functions = [attack_free.within_model_class_accuracy(curves, accuracy[:, order]) for order in orders]
+    if permuted == "models":
+        curves, accuracy = made_models(models=12, k=3)
+        objective = rank_objectives.cross_model_accuracy(curves, accuracy, rough)
+        scores, accuracies = attack_free.aggregates(curves), attack_free.aggregate_accuracy(curves, accuracy)
+        functions = [partial(_spearman_at, scores=scores, accuracies=accuracies[order]) for order in orders]
+    else:
+        curves, accuracy = made_models(models=2, k=12)
+        objective = rank_objectives.within_model_class_accuracy(curves, accuracy, rough)
+        functions = [attack_free.within_model_class_accuracy(curves, accuracy[:, order]) for order in orders]
     coarse, all_steps = (
         np.nanmax([function(temperatures) for function in functions], axis=1)
         for temperatures in (coarse_grid(rough), objective.stretches.first)

@@ -35,12 +35,15 @@ class AcrossModels:
         Ranks of the models' accuracies.
     exact : bool
         Whether the stretches lie between crossings, rather than on the paper's grid.
+    independent_of_accuracy : ndarray (S,) of bool
+        Stretches whose position does not depend on the accuracies, which permutations search.
     """
 
     stretches: Stretches
     ranks: NDArray[np.float64]
     accuracy_ranks: NDArray[np.float64]
-    exact: bool = True
+    exact: bool
+    independent_of_accuracy: NDArray[np.bool_]
 
     @property
     def permuted_items(self) -> int:
@@ -54,9 +57,12 @@ class AcrossModels:
         return correlation(scores @ accuracy, (scores**2).sum(axis=1), (accuracy**2).sum())
 
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Largest value over the stretches for each permutation `orders` (R, M) of the accuracies, (R,)."""
+        """Largest value for each permutation `orders` (R, M) of the accuracies, (R,).
+
+        Over the stretches that are independent of the accuracies.
+        """
         # Repeated rankings are computed once.
-        scores = np.unique(centred(self.ranks), axis=0)
+        scores = np.unique(centred(self.ranks[self.independent_of_accuracy]), axis=0)
         squares = (scores**2).sum(axis=1)[:, None]
         accuracy = centred(self.accuracy_ranks)
         accuracy_squares = (accuracy**2).sum()
@@ -109,14 +115,14 @@ class WithinModels(MeanOverModels):
         Index of the model's stretch that contains each common stretch.
     accuracy_ranks : ndarray (M, K) of float64
         Ranks of the class accuracies, of the classes with samples.
-    fixed : ndarray (S,) of bool
-        Stretches that do not depend on the accuracies, which permutations search.
+    independent_of_accuracy : ndarray (S,) of bool
+        As in AcrossModels.
     """
 
     ranks: list[NDArray[np.float64]]
     stretch_of_model: NDArray[np.int64]
     accuracy_ranks: NDArray[np.float64]
-    fixed: NDArray[np.bool_]
+    independent_of_accuracy: NDArray[np.bool_]
 
     @property
     def permuted_items(self) -> int:
@@ -124,13 +130,15 @@ class WithinModels(MeanOverModels):
         return self.accuracy_ranks.shape[1]
 
     def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Largest value over the fixed stretches for each permutation `orders` (R, K) of the class accuracies, (R,)."""
-        count = (~np.isnan(self.by_model[:, self.fixed])).sum(axis=0)
+        """Largest value for each permutation `orders` (R, K) of the class accuracies, (R,).
+
+        Over the stretches that are independent of the accuracies.
+        """
+        count = (~np.isnan(self.by_model[:, self.independent_of_accuracy])).sum(axis=0)
         share = ratio(1, count)[:, None]
+        stretch_of_model = self.stretch_of_model[:, self.independent_of_accuracy]
         models = []
-        for ranks, accuracy_ranks, stretches in zip(
-            self.ranks, self.accuracy_ranks, self.stretch_of_model[:, self.fixed], strict=True
-        ):
+        for ranks, accuracy_ranks, stretches in zip(self.ranks, self.accuracy_ranks, stretch_of_model, strict=True):
             models.append(_ModelRanks(centred(ranks), centred(accuracy_ranks), stretches))
 
         def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:

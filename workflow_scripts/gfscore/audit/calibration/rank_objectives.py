@@ -25,16 +25,17 @@ from gfscore.statistics.curves import ScoreCurves, ScoresAt
 from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
 
 MOST_RANKED = 100
-"""Largest number of classes, or models, for which all crossings are found. About K^2 / 2 pairs may cross; for more of
-them the paper's grid is searched."""
+"""Largest number of classes, or models, for which all crossings are found. Above it the paper's grid is searched, since
+K^2 / 2 pairs may cross."""
 
 
 def cross_model_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
-    """Spearman over models between aggregate score and clean accuracy (GF-Score, Eq. 8 as written), as stretches.
+    """Piecewise constant Spearman correlation, over models, of aggregate score and clean accuracy.
 
-    Exact for up to MOST_RANKED models; for more of them on the paper's grid and at T = 1.
+    It is Eq. 8 of GF-Score as written. Exact for up to MOST_RANKED models; for more of them on the paper's grid and at
+    T = 1.
 
     Parameters
     ----------
@@ -42,6 +43,12 @@ def cross_model_accuracy(
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
     settings : Temperatures
+        Range of the search, and the paper's grid in it.
+
+    Returns
+    -------
+    AcrossModels
+        The objective's value on each stretch of temperatures.
     """
     return _across_models(curves, attack_free.aggregate_accuracy(curves, class_accuracy), settings)
 
@@ -49,7 +56,7 @@ def cross_model_accuracy(
 def attack_distance(
     curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: Temperatures
 ) -> AcrossModels:
-    """Spearman over models of the aggregate score and the mean attack distance.
+    """Piecewise constant Spearman correlation, over models, of aggregate score and mean attack distance.
 
     It corresponds to the attack-based calibration of the GF-Score paper.
 
@@ -59,6 +66,12 @@ def attack_distance(
     distances : ndarray (M,) of float64
         Mean distance of each model.
     settings : Temperatures
+        Range of the search, and the paper's grid in it.
+
+    Returns
+    -------
+    AcrossModels
+        The objective's value on each stretch of temperatures.
 
     Raises
     ------
@@ -79,19 +92,22 @@ def _across_models(
     exact = len(curves) <= MOST_RANKED
     if exact:
         stretches = Stretches.between(rank_boundaries(aggregates, low=settings.low, high=settings.high))
+        independent_of_accuracy = np.ones(len(stretches.first), dtype=bool)
     else:
 
         def objective(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.asarray(spearman(aggregates(temperatures), quantity))
 
-        stretches = Stretches.at(_grid(objective, settings))
-    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(quantity), exact)
+        temperatures = _grid(objective, settings)
+        stretches = Stretches.at(temperatures)
+        independent_of_accuracy = _in_coarse_grid(temperatures, settings)
+    return AcrossModels(stretches, ranks(aggregates(stretches.middle)), ranks(quantity), exact, independent_of_accuracy)
 
 
 def within_model_class_accuracy(
     curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
 ) -> WithinModels:
-    """Mean over models of the Spearman over classes between class scores and class accuracies.
+    """Mean over models of the Spearman correlation, over classes, of class scores and class accuracies.
 
     Exact for up to MOST_RANKED classes; for more of them on the paper's grid and at T = 1.
 
@@ -101,6 +117,12 @@ def within_model_class_accuracy(
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
     settings : Temperatures
+        Range of the search, and the paper's grid in it.
+
+    Returns
+    -------
+    WithinModels
+        The objective's value on each stretch of temperatures.
     """
     # All models are scored on the same samples.
     sampled = curves[0].n > 0
@@ -108,26 +130,31 @@ def within_model_class_accuracy(
     if exact:
         stretches_of_models = [Stretches.between(_boundaries(curve, settings.low, settings.high)) for curve in curves]
         stretches = _common_refinement(stretches_of_models, settings)
-        fixed = np.ones(len(stretches.first), dtype=bool)
+        independent_of_accuracy = np.ones(len(stretches.first), dtype=bool)
     else:
         temperatures = _grid(attack_free.within_model_class_accuracy(curves, class_accuracy), settings)
         stretches = Stretches.at(temperatures)
         stretches_of_models = [stretches] * len(curves)
-        # The position of the fine grid depends on the accuracies.
-        fixed = np.isin(temperatures, coarse_grid(settings))
+        independent_of_accuracy = _in_coarse_grid(temperatures, settings)
 
     accuracy_ranks = ranks(class_accuracy[:, sampled])
-    class_ranks = []
+    ranks_of_models = []
     stretch_of_model = []
     by_model = []
-    for curve, stretches_of_model, accuracy in zip(curves, stretches_of_models, accuracy_ranks, strict=True):
-        scores = ranks(_scores_of_sampled_classes(curve)(stretches_of_model.middle))
+    for curve, stretches_of_model, ranks_of_accuracies in zip(curves, stretches_of_models, accuracy_ranks, strict=True):
+        ranks_of_scores = ranks(_scores_of_sampled_classes(curve)(stretches_of_model.middle))
         position = stretches_of_model.holding(stretches.middle)
-        class_ranks.append(scores)
+        ranks_of_models.append(ranks_of_scores)
         stretch_of_model.append(position)
-        by_model.append(_spearman_of_centred(centred(scores), centred(accuracy))[position])
+        by_model.append(_spearman_of_centred(centred(ranks_of_scores), centred(ranks_of_accuracies))[position])
     return WithinModels(
-        stretches, np.array(by_model), exact, class_ranks, np.array(stretch_of_model), accuracy_ranks, fixed
+        stretches,
+        np.array(by_model),
+        exact,
+        ranks_of_models,
+        np.array(stretch_of_model),
+        accuracy_ranks,
+        independent_of_accuracy,
     )
 
 
@@ -143,10 +170,16 @@ def ranking_stability(
     ----------
     curves : sequence of M ScoreCurves
     settings : Temperatures
+        Range of the search, and the paper's grid in it.
     delta : float
         Half-width of the window.
     endpoints_only : bool
         Whether the window is its two ends, which is what the authors ran.
+
+    Returns
+    -------
+    MeanOverModels
+        The objective's value on each stretch of temperatures.
     """
     if (curves[0].n > 0).sum() > MOST_RANKED:
         objective = partial(
@@ -195,6 +228,11 @@ def _grid(objective: attack_free.Objective, settings: Temperatures) -> NDArray[n
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
+def _in_coarse_grid(temperatures: NDArray[np.float64], settings: Temperatures) -> NDArray[np.bool_]:
+    # The other temperatures, those of the fine grid, lie around the optimum, which depends on the accuracies.
+    return np.isin(temperatures, coarse_grid(settings))
+
+
 def _smallest_in_window(
     centred_ranks: NDArray[np.float64],
     first: NDArray[np.int64],
@@ -206,13 +244,13 @@ def _smallest_in_window(
     # center share one product with all rankings of their windows.
     squares = (centred_ranks**2).sum(axis=1)
     result = np.empty(len(center))
-    for stretches in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
-        start = first[stretches].min()
-        stop = last[stretches].max() + 1
-        middle = center[stretches[0]]
-        covariance = centred_ranks[start:stop] @ centred_ranks[middle]
-        rho = correlation(covariance, squares[start:stop], squares[middle])
-        for stretch in stretches:
+    for same_center in np.split(np.arange(len(center)), np.flatnonzero(np.diff(center)) + 1):
+        start = first[same_center].min()
+        stop = last[same_center].max() + 1
+        ranking = center[same_center[0]]
+        covariance = centred_ranks[start:stop] @ centred_ranks[ranking]
+        rho = correlation(covariance, squares[start:stop], squares[ranking])
+        for stretch in same_center:
             result[stretch] = rho[first[stretch] - start : last[stretch] + 1 - start].min()
     return result
 
