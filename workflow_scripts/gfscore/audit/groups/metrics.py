@@ -48,7 +48,11 @@ GROUP_METRICS = Table(
         ("metric", pa.string(), "dp, eopp, eodd or aodd"),
         ("n", pa.int64(), "samples with a group"),
         ("value", pa.float64(), "difference between groups, 0 if all are treated equally; null if a cell is empty"),
-        ("as_printed", pa.float64(), "as the projection paper prints it: its EOdd and AOdd are no differences"),
+        (
+            "as_printed",
+            pa.float64(),
+            "formula of the projection paper; for EOdd and AOdd the maximum and mean of rates, not a difference",
+        ),
         ("wilson_low", pa.float64(), "lower end from Wilson intervals of the cells, approximate"),
         ("wilson_high", pa.float64(), "upper end from Wilson intervals of the cells, approximate"),
         ("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
@@ -69,7 +73,7 @@ def group_metric_table(
     settings: GroupSettings,
     confidence: float,
 ) -> pd.DataFrame:
-    """Table `group_metrics` of an audit: for each attribute the classes, then macro and worst.
+    """Table `group_metrics` of an audit: for each attribute the classes, then macro and worst; or the positive class.
 
     Parameters
     ----------
@@ -109,7 +113,7 @@ def metrics_of_predictions(
     settings: GroupSettings,
     confidence: float,
 ) -> pd.DataFrame:
-    """Columns of `group_metrics` of one model and measure, but those that name them.
+    """Rows of one model and measure in `group_metrics`, without the columns that identify these.
 
     Parameters
     ----------
@@ -118,6 +122,13 @@ def metrics_of_predictions(
     grouping, class_names, settings, confidence
         Those of group_metric_table.
     """
+    positive_index = None
+    if settings.positive is not None:
+        if settings.positive not in class_names:
+            raise InputError(f"groups: positive: {unknown_name('class', settings.positive, class_names)}")
+        positive_index = class_names.index(settings.positive)
+
+    # Rows that agree are counted as one; those of a sample share its weight of 1.
     rows = samples.groupby(["sample_id", "label", "prediction"], sort=False).size().reset_index(name="copies")
     sample_id, sample = np.unique(rows["sample_id"].to_numpy(dtype=str), return_inverse=True)
     copies = rows["copies"].to_numpy(dtype=np.float64)
@@ -131,18 +142,16 @@ def metrics_of_predictions(
         counts = _counts(rows, group, grouped, groups=len(groups), classes=len(class_names))
         frame = _metric_frame(counts, class_names, minimum_cell=settings.minimum_cell, alpha=1 - confidence)
         frame["n"] = int(grouped.sum())
+
         if balanced_part is not None:
             balanced = balanced_part & grouped
-            counts = _counts(rows, group, balanced, groups=len(groups), classes=len(class_names))
-            values, printed = _both_forms(counts)
+            rates = group_rates(_counts(rows, group, balanced, groups=len(groups), classes=len(class_names)))
             frame["balanced_n"] = int(balanced.sum())
-            frame["balanced_value"] = _by_class_and_metric(values)
-            frame["balanced_as_printed"] = _by_class_and_metric(printed)
-        if settings.positive is not None:
-            if settings.positive not in class_names:
-                raise InputError(f"groups: positive: {unknown_name('class', settings.positive, class_names)}")
-            positive = list(class_names).index(str(settings.positive))
-            frame = frame[frame["class_index"] == positive]
+            frame["balanced_value"] = _by_class_and_metric(_with_summaries(group_metrics(rates)))
+            frame["balanced_as_printed"] = _by_class_and_metric(_with_summaries(group_metrics_as_printed(rates)))
+
+        if positive_index is not None:
+            frame = frame[frame["class_index"] == positive_index]
         frames.append(frame.assign(attribute=attribute, confidence=confidence))
     return pd.concat(frames, ignore_index=True)
 
@@ -164,17 +173,27 @@ def _counts(
 
 def _metric_frame(counts: GroupCounts, class_names: Sequence[str], *, minimum_cell: int, alpha: float) -> pd.DataFrame:
     # Every metric of each class, then of macro and worst.
-    values, printed = _both_forms(counts)
+    rates = group_rates(counts)
+    values = _with_summaries(group_metrics(rates))
+    as_printed = _with_summaries(group_metrics_as_printed(rates))
     wilson = wilson_metrics(counts, alpha=alpha)
+
     positive, positive_or_negative = counts.smallest_cell
-    cells = {
+    cells_of_classes = {
         "dp": np.broadcast_to(counts.total.min(), positive.shape),
         "eopp": positive,
         "eodd": positive_or_negative,
         "aodd": positive_or_negative,
     }
-    with_summaries = {name: np.append(sizes, [sizes.min(), sizes.min()]) for name, sizes in cells.items()}
-    smallest = _by_class_and_metric(with_summaries).astype(np.int64)
+    cells = {}
+    for metric, sizes in cells_of_classes.items():
+        # Macro and worst leave out classes without a value, unless no class has one.
+        defined = ~np.isnan(values[metric][: len(sizes)])
+        smallest = sizes[defined].min() if defined.any() else sizes.min()
+        cells[metric] = np.append(sizes, [smallest, smallest])
+    # Sums of shares have rounding errors.
+    smallest_cell = np.rint(_by_class_and_metric(cells)).astype(np.int64)
+
     names = [*class_names, MACRO, WORST]
     return pd.DataFrame(
         {
@@ -182,11 +201,11 @@ def _metric_frame(counts: GroupCounts, class_names: Sequence[str], *, minimum_ce
             "class_name": np.repeat(names, len(METRICS)),
             "metric": np.tile(METRICS, len(names)),
             "value": _by_class_and_metric(values),
-            "as_printed": _by_class_and_metric(printed),
+            "as_printed": _by_class_and_metric(as_printed),
             "wilson_low": _by_class_and_metric({name: ends[0] for name, ends in wilson.items()}),
             "wilson_high": _by_class_and_metric({name: ends[1] for name, ends in wilson.items()}),
-            "smallest_cell": smallest,
-            "small": smallest < minimum_cell,
+            "smallest_cell": smallest_cell,
+            "small": smallest_cell < minimum_cell,
         }
     )
 
@@ -196,11 +215,6 @@ def _by_class_and_metric(columns: Mapping[str, NDArray[np.float64]]) -> NDArray[
     return np.stack([columns[metric] for metric in METRICS], axis=1).ravel()
 
 
-def _both_forms(counts: GroupCounts) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-    # Metrics as differences, and as the paper prints them, each (K + 2,): classes, macro, worst.
-    rates = group_rates(counts)
-    return _with_summaries(group_metrics(rates)), _with_summaries(group_metrics_as_printed(rates))
-
-
 def _with_summaries(by_class: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    # Class values (K,) of each metric, then macro and worst: (K + 2,).
     return {name: np.append(values, over_classes(values)) for name, values in by_class.items()}
