@@ -32,6 +32,16 @@ FILES = {
     "semicolons.csv": "id;label\n0;airplane\n1;kit fox\n2;no\n",
     "tabs.tsv": "id\tcolour\tname\n0\tred\tairplane\n1\tred\tkit fox\n2\tgrey\tno\n",
     "column.csv": "class_name\nairplane\nkit fox\nno\n",
+    "HEADER.CSV": "name,index\nairplane,0\nkit fox,1\nno,2\n",
+    "MAPPING.YAML": "names:\n  0: airplane\n  1: kit fox\n  2: no\n",
+    "LIST.JSON": '["airplane", "kit fox", "no"]',
+    "late.tsv": "\nid\tname\n0\tairplane\n1\tkit fox\n2\tno\n",
+    "late.csv": "\nid;name\n0;airplane\n1;kit fox\n2;no\n",
+    "empty_key.json": '{"id2label": {"0": "airplane", "1": "kit fox", "2": "no"}, "categories": [], "names": {}}',
+    "from_one.json": '{"id2label": {"0": "airplane", "1": "kit fox", "2": "no"}, '
+    '"label2id": {"airplane": 1, "kit fox": 2, "no": 3}}',
+    "both_ways.json": '{"class_to_idx": {"airplane": 0, "kit fox": 1, "no": 2}, '
+    '"idx_to_class": {"0": "airplane", "1": "kit fox", "2": "no"}}',
 }
 
 
@@ -60,6 +70,58 @@ def test_every_kind_of_file_finds_the_outputs_of_fewer_classes(written, name):
     path = written(name, FILES[name])
     indices, _ = match_classes(None, ["No", "airplane"], 3, option=path, where="net")
     assert indices == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tabs.tsv", "0\ttench, Tinca, tinca\n1\tgoldfish, Carassius auratus\n"),
+        ("semicolons.csv", "0;tench, Tinca, tinca\n1;goldfish, Carassius auratus\n"),
+        ("commas.csv", '0,"tench, Tinca, tinca"\n1,"goldfish, Carassius auratus"\n'),
+    ],
+)
+def test_commas_in_names_separate_no_columns(written, name, text):
+    assert order_of_option(written(name, text)) == ("tench, Tinca, tinca", "goldfish, Carassius auratus")
+
+
+def test_a_list_of_names_may_be_longer_than_the_name_of_a_file():
+    names = [f"class number {number}" for number in range(100)]
+    assert order_of_option(",".join(names)) == tuple(names)
+
+
+def test_a_name_in_brackets_is_a_name(written):
+    assert order_of_option(written("tokens.txt", "[unknown]\ncat\n[other]\n")) == ("[unknown]", "cat", "[other]")
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        # Names that are numbers, beside their places.
+        ({"classes": ["3", "7"], "idx_to_class": {"0": "3", "1": "7"}}, ("3", "7")),
+        ({"id2label": {"0": "3", "1": "7"}, "names": {"0": "3", "1": "7"}}, ("3", "7")),
+        # Names or numbers in front: the other key tells.
+        ({"names": {"0": "1", "1": "2", "2": "0"}, "classes": ["2", "0", "1"]}, ("2", "0", "1")),
+        # Two outputs have one name, of which a mapping from names holds one.
+        ({"id2label": {"0": "crane", "1": "cat", "2": "crane"}, "label2id": {"crane": 2, "cat": 1}},
+         ("crane", "cat", "crane")),
+    ],
+)  # fmt: skip
+def test_keys_that_say_the_same_agree(written, content, names):
+    assert order_of_option(written("names.json", json.dumps(content))) == names
+
+
+@pytest.mark.parametrize(
+    "label2id",
+    [{"cat": 0, "dog": -1}, {"cat": 0, "dog": -5}, {"cat": 0, "dog": 7}, {"cat": 0}, {"cat": 0, "dog": 1, "fox": 2}],
+)
+def test_keys_that_say_something_else_are_refused(written, label2id):
+    path = written("names.json", json.dumps({"id2label": {"0": "cat", "1": "dog"}, "label2id": label2id}))
+    with pytest.raises(InputError, match=r"names\.json: (id2label and )?label2id"):
+        names_of_option(path)
+    path = written("names.json", json.dumps({"id2label": {"0": "cat", "1": "cat"}, "label2id": label2id}))
+    if label2id != {"cat": 0}:
+        with pytest.raises(InputError, match=r"names\.json: id2label and label2id name the outputs differently"):
+            names_of_option(path)
 
 
 def test_wnids_in_front_of_names_are_names_too(written):
@@ -133,6 +195,10 @@ def test_numbers_that_are_names_and_places_are_refused_with_both_and_the_option(
         ("names.csv", "a,b\ncat,red\ndog,blue\n", r"names\.csv: no column numbers the outputs"),
         ("many.csv", "id,en,de\n0,cat,Katze\n1,dog,Hund\n", r"many\.csv: 2 columns may hold the names \(en, de\)"),
         ("rows.csv", "0,cat\n1\n", r"rows\.csv: rows of different lengths"),
+        ("header.csv", "name\n", r"header\.csv: holds no names below its header"),
+        ("blank.csv", "index,name\n0,cat\n1,\n", r"blank\.csv: '' is no name of an output"),
+        ("null.yaml", "names: [cat, null, '', dog]", r"null\.yaml: names: '' is no name of an output"),
+        ("null.json", '["cat", null]', r"null\.json: None is no name of an output"),
         ("cells.csv", ",,\n", r"cells\.csv: no column numbers the outputs"),
         ("empty.txt", "\n", r"empty\.txt: is empty"),
     ],
@@ -141,6 +207,11 @@ def test_files_that_name_no_outputs_are_refused(written, name, text, message):
     with pytest.raises(InputError, match=message) as refused:
         names_of_option(written(name, text))
     assert len(str(refused.value)) < 400
+
+
+def test_an_empty_name_between_commas_is_refused():
+    with pytest.raises(InputError, match=r"--labels cat,,dog: name 2 of 3 is empty"):
+        names_of_option("cat,,dog")
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):

@@ -21,7 +21,7 @@ MOST_TEXT = 1 << 22
 """Bytes of the largest file of names that is read."""
 
 LISTS = (
-    "id2label", "label2id", "names", "classes", "class_names", "labels", "label_names", "class_to_idx", "idx_to_class",
+    "id2label", "label2id", "names", "classes", "class_names", "labels", "label_names", "idx_to_class", "class_to_idx",
     "categories",
 )  # fmt: skip
 """Keys of JSON and YAML files under which tools write the names."""
@@ -68,16 +68,27 @@ def names_of_option(option: str) -> list[OutputNames]:
     Raises
     ------
     InputError
-        Naming the file and the remedy, for a file that cannot be read or holds no names.
+        Naming the file and the remedy, for a file that cannot be read or holds no names; and for an empty name.
     """
     path = Path(option)
-    if path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError:
+        # A list of names may be longer than the name of a file.
+        is_file = False
+    if is_file:
         return names_in_file(path)
+
     names = [name.strip() for name in option.split(",")]
     if len(names) == 1:
         raise InputError(
             f"--labels {option}: there is no such file, and one name is too few; give a file, or names separated by "
             "commas"
+        )
+    if "" in names:
+        raise InputError(
+            f"--labels {option}: name {names.index('') + 1} of {len(names)} is empty; write the name of each output "
+            "between commas"
         )
     return [OutputNames(tuple(names), "in the order of the list")]
 
@@ -116,16 +127,20 @@ def names_in_file(path: Path) -> list[OutputNames]:
     if not text.strip():
         raise InputError(f"{path}: is empty; write the name of each output in a line")
 
-    if path.suffix == ".json":
+    suffix = path.suffix.lower()
+    if suffix == ".json":
         try:
             content = json.loads(text, object_pairs_hook=of_distinct_keys)
         except (ValueError, RecursionError) as error:
             message = f"{path}: cannot be read as JSON ({error}); correct it, or write a name in a line"
             raise InputError(message) from error
         return names_in_structure(content, path)
-    if path.suffix in (".yaml", ".yml") or text.lstrip().startswith(("{", "[")):
+    # Python and JSON print a list or mapping in brackets; a bracket that is closed before other lines is in a name.
+    first_line, *further_lines = text.strip().splitlines()
+    in_brackets = first_line.startswith(("{", "[")) and not (further_lines and first_line.rstrip().endswith(("}", "]")))
+    if suffix in (".yaml", ".yml") or in_brackets:
         return names_in_structure(_yaml(text, path), path)
-    if path.suffix in (".csv", ".tsv"):
+    if suffix in (".csv", ".tsv"):
         return _names_in_table(text, path)
     return _names_in_lines(text, path)
 
@@ -134,7 +149,7 @@ def names_in_file(path: Path) -> list[OutputNames]:
 
 
 def names_in_metadata(metadata: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Names in the metadata of a model, texts by key, that detectors and exporters write; None without names."""
+    """Class names from a model's metadata (texts by key), as exporters write them; None if there are none."""
     for key in LISTS:
         text = metadata.get(key, "")
         if not text.lstrip().startswith(("{", "[")) or len(text) > MOST_TEXT:
@@ -177,31 +192,38 @@ def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
     """
     if not isinstance(content, Mapping):
         return _names_in(content, where)
-    keys = [key for key in LISTS if isinstance(content.get(key), Mapping | list)]
+    # An empty list or mapping says nothing.
+    keys = [key for key in LISTS if isinstance(content.get(key), Mapping | list) and content[key]]
     if not keys:
         return _names_in(content, where)
+
     first, *others = keys
     readings = _names_in(content[first], f"{where}: {first}", first)
-    names = readings[0].names
     for key in others:
-        if not _agrees(content[key], names, f"{where}: {key}", key):
+        agreeing = []
+        for reading in readings:
+            if _agrees(content[key], reading.names, f"{where}: {key}", key):
+                agreeing.append(reading)
+        if not agreeing:
             raise InputError(
-                f"{where}: {first} and {key} name the outputs differently ({few(names)}; "
-                f"{few(list(map(str, content[key])))}); remove the wrong one"
+                f"{where}: {first} and {key} name the outputs differently ({SHORTENED.repr(content[first])}; "
+                f"{SHORTENED.repr(content[key])}); remove the wrong one"
             )
+        readings = agreeing
     return readings
 
 
 def _agrees(content: object, names: Sequence[str], where: str, key: str) -> bool:
-    if not isinstance(content, Mapping) or not all(map(_is_number, content.values())):
-        return any(reading.names == names for reading in _names_in(content, where, key))
-
-    # Compared name by name: where two outputs have the same name (ImageNet), a mapping from names holds one of them.
-    for name, number in content.items():
-        output = int(number)
-        if output >= len(names) or names[output] != name:
-            return False
-    return True
+    # Whether a list or mapping under `key` may be read as these names.
+    names_repeat = len(set(names)) < len(names)
+    if names_repeat and key in NAMES_TO_NUMBERS and isinstance(content, Mapping):
+        # Two of ImageNet's classes are called crane: a mapping from names has the number of one of them.
+        numbered_names = set(enumerate(names))
+        for name, number in content.items():
+            if not _is_number(number) or (int(number), name) not in numbered_names:
+                return False
+        return content.keys() == set(names)
+    return any(reading.names == names for reading in _names_in(content, where, key))
 
 
 def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputNames]:
@@ -217,7 +239,7 @@ def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputN
     if key not in NAMES_TO_NUMBERS and all(map(_is_number, content)):
         candidates.append([(int(number), _name(name, where)) for number, name in content.items()])
     if key not in NUMBERS_TO_NAMES and all(map(_is_number, content.values())):
-        candidates.append([(int(number), str(name)) for name, number in content.items()])
+        candidates.append([(int(number), _name(name, where)) for name, number in content.items()])
     if candidates:
         return _numbered_readings(candidates, f"by their numbers{suffix}", where)
     raise InputError(
@@ -229,15 +251,17 @@ def _names_in(content: object, where: Path | str, key: str = "") -> list[OutputN
 def _name(item: object, where: Path | str) -> str:
     # A wnid and a name, as imagenet_class_index.json has them, are one name.
     words = item if isinstance(item, list) else [item]
-    if not words or not all(isinstance(word, str) or _is_number(word) for word in words):
+    are_texts = all(isinstance(word, str | int) and not isinstance(word, bool) for word in words)
+    name = " ".join(map(str, words)) if are_texts else ""
+    if not name.strip():
         raise InputError(f"{where}: {SHORTENED.repr(item)} is no name of an output; write texts")
-    return " ".join(map(str, words))
+    return name
 
 
 def _is_number(value: object) -> bool:
     if isinstance(value, str):
         return is_number(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _numbered_readings(
@@ -293,17 +317,32 @@ def _names_in_lines(text: str, where: Path) -> list[OutputNames]:
 
 
 def _names_in_table(text: str, path: Path) -> list[OutputNames]:
+    # Separated by what separates most cells of the first line, or else by what gives a table: in a file without a
+    # header, names may hold commas.
+    lines = [line for line in text.splitlines() if line.strip()]
+    if path.suffix.lower() == ".tsv":
+        return _names_in_cells(lines, "\t", path)
+    separators = [separator for separator in ",;\t" if separator in lines[0]] or [","]
+    separators.sort(key=lines[0].count, reverse=True)
+    errors = []
+    for separator in separators:
+        try:
+            return _names_in_cells(lines, separator, path)
+        except InputError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _names_in_cells(lines: Sequence[str], separator: str, path: Path) -> list[OutputNames]:
     # Names in a table of one column, or beside a column of numbers. Where several columns hold numbers, the headers
     # tell which one numbers the outputs.
-    separator = max(",;\t", key=text.splitlines()[0].count)
     rows = []
     try:
-        for row in csv.reader(text.splitlines(), delimiter=separator):
-            cells = [cell.strip() for cell in row]
-            if any(cells):
-                rows.append(cells)
+        for row in csv.reader(lines, delimiter=separator):
+            rows.append([cell.strip() for cell in row])
     except csv.Error as error:
         raise InputError(f"{path}: cannot be read as CSV ({error}); correct it, or write a name in a line") from error
+    rows = [row for row in rows if any(row)]
     if any(len(row) != len(rows[0]) for row in rows):
         raise InputError(f"{path}: rows of different lengths; give each a number and a name, or a name alone")
 
@@ -313,6 +352,8 @@ def _names_in_table(text: str, path: Path) -> list[OutputNames]:
         (names_in_column,) = columns
         readings = [OutputNames(names_in_column, "a name in each line")]
         if names_in_column[0].casefold() in NAME_COLUMNS:
+            if len(names_in_column) == 1:
+                raise InputError(f"{path}: holds no names below its header; write the name of each output in a line")
             readings.insert(0, OutputNames(names_in_column[1:], "a name in each line below the header"))
         return readings
 
@@ -329,7 +370,7 @@ def _names_in_table(text: str, path: Path) -> list[OutputNames]:
     for index in titled or number_columns:
         first_row = 0 if _is_number(columns[index][0]) else 1
         numbers = [int(number) for number in columns[index][first_row:]]
-        names = _name_column(columns, headers, index, first_row, path)
+        names = [_name(name, path) for name in _name_column(columns, headers, index, first_row, path)]
         candidates.append(list(zip(numbers, names, strict=True)))
     return _numbered_readings(candidates, "by the column of numbers", path)
 
