@@ -38,7 +38,7 @@ CLASS_SCORES = Table(
         ("high", pa.float64(), "upper bound, simultaneous over classes; null where low is"),
         ("interval", pa.string(), "interval method"),
         ("confidence", pa.float64(), "joint confidence of the bounds"),
-        ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+        ("accuracy", pa.float64(), "clean accuracy on the samples that have a value (n - n_missing)"),
         ("variance", pa.float64(), "unbiased variance of the samples' values"),
         ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
         (
@@ -96,7 +96,7 @@ def class_score_table(
 ) -> pd.DataFrame:
     """The table class_scores: class values with simultaneous bounds.
 
-    Values at a temperature that was chosen on the same samples get no bounds: that voids the guarantee.
+    Values at a temperature get no bounds where T was chosen on the same samples, which voids their guarantee.
 
     Parameters
     ----------
@@ -114,25 +114,26 @@ def class_score_table(
     """
     classes = len(class_names)
     frames = []
-    for item in values:
-        smallest = class_values(item.low, item.labels, classes)
-        counts = item.counts(classes)
+    for sample_values in values:
+        measured = ~sample_values.missing
+        lowest = class_values(sample_values.low, sample_values.labels, classes)
+        counts = sample_values.counts(classes)
         frame = pd.DataFrame(
             {
-                **item.columns(),
+                **sample_values.columns(),
                 "class_index": np.arange(classes),
                 "class_name": list(class_names),
-                "n": smallest.n,
+                "n": lowest.n,
                 "n_missing": counts["expected"] - counts["measured"],
                 "n_rows": counts["rows"],
-                "value": smallest.mean,
-                "accuracy": class_means(item.correct[~item.missing], item.labels[~item.missing], classes),
-                "variance": smallest.variance,
-                "value_most": class_means(item.high, item.labels, classes),
+                "value": lowest.mean,
+                "accuracy": class_means(sample_values.correct[measured], sample_values.labels[measured], classes),
+                "variance": lowest.variance,
+                "value_most": class_means(sample_values.high, sample_values.labels, classes),
             }
         )
-        if item.fresh:
-            bounds = item.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
+        if sample_values.fresh:
+            bounds = sample_values.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
             frame["low"], frame["high"] = bounds.interval(1 - intervals.confidence)
             frame["interval"] = bounds.method
             frame["confidence"] = intervals.confidence
@@ -162,8 +163,8 @@ def vulnerability_table(scores: pd.DataFrame) -> pd.DataFrame:
 def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:
     """The table class_pairs: every pair of classes of a model, the stronger class first.
 
-    Classes without samples are in no pair, and more than MOST_PAIRED classes have no rows: K = 1,000 would make half a
-    million for each model. Bounds of a difference follow from those of its two classes, and hold jointly if those do.
+    Classes without samples are in no pair. With more than MOST_PAIRED classes no pairs are listed. Bounds of a
+    difference follow from those of its two classes, and hold jointly if those do.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _summary_columns() -> tuple[Column, ...]:
         ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
         ("interval", pa.string(), "interval method"),
         ("confidence", pa.float64(), "simultaneous confidence of the bounds, except those of value_alone"),
-        ("accuracy", pa.float64(), "clean accuracy on the same samples"),
+        ("accuracy", pa.float64(), "clean accuracy on the samples that have a value"),
         ("published_clean_accuracy", pa.float64(), "published clean accuracy, fraction"),
         ("published_robust_accuracy", pa.float64(), "published robust accuracy, fraction"),
         ("robust_accuracy", pa.float64(), "robust accuracy used for rank correlations"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gfscore import InputError
+from gfscore.audit.metrics import METRICS
 from gfscore.statistics.margins import SCALE
 from helpers import definitions
 from helpers.samples import metric
@@ -56,6 +57,17 @@ def test_all_zero_scores_have_no_gini():
 def test_the_gini_of_negative_values_is_refused():
     with pytest.raises(InputError, match=r"needs values >= 0, got -0\.1"):
         metric("nrgc", [-0.1, 0.5])
+
+
+@pytest.mark.parametrize("name", ["nrgc", "gini_unbiased", "ihdi"])
+def test_rounding_errors_below_zero_count_as_zero(name):
+    assert metric(name, [-1e-17, 0.5]) == pytest.approx(metric(name, [0.0, 0.5]))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_models_have_no_values(name):
+    values = METRICS[name].compute_many(np.empty((0, 3)), counts=np.array([1, 2, 3]), lam=0.5)
+    assert values.shape == (0,)
 
 
 def test_rdi_follows_the_scale_of_the_score_and_nrgc_does_not():

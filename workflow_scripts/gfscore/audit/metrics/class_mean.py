@@ -39,8 +39,8 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of the class mean, each with confidence at least 1 - alpha.
 
-    Classes of equal size have the bounds of the aggregate, which is the class mean then; others the mean of their
-    bounds, with a union bound over the classes on each side.
+    With equal class sizes the class mean is the aggregate, whose bounds are tighter. Otherwise they are the means of
+    the class bounds, each at alpha / K.
     """
     if (classes.n == classes.n[0]).all():
         return bounds_of_aggregate(classes, alpha)

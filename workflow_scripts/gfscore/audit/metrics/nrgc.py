@@ -9,6 +9,9 @@ from gfscore.statistics.quotients import ratio
 
 DINKELBACH_STEPS = 100
 
+ROUNDING = 1e-12
+"""Largest distance below 0 of a value that is 0 but for rounding errors."""
+
 
 def nrgc(values: np.ndarray) -> np.ndarray:
     """Gini coefficient of the class values, sum_ij |x_i - x_j| / (2 K^2 mean), in O(K log K).
@@ -26,15 +29,16 @@ def nrgc(values: np.ndarray) -> np.ndarray:
     Raises
     ------
     InputError
-        For a negative value.
+        For a value below 0 by more than rounding errors.
 
     References
     ----------
     GF-Score, Definition 3 (Eq. 5).
     """
-    values = np.sort(values, axis=-1)
-    if values.min() < 0:
-        raise InputError(f"the Gini coefficient needs values >= 0, got {values.min()}")
+    lowest = values.min(initial=0)
+    if lowest < -ROUNDING:
+        raise InputError(f"the Gini coefficient needs values >= 0, got {lowest}")
+    values = np.sort(np.maximum(values, 0), axis=-1)
     k = values.shape[-1]
     total = values.sum(axis=-1)
     # Sum over gaps between neighbouring ranks times the pairs across each gap, which is never negative by rounding.
@@ -57,8 +61,8 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
         if point.sum() > 0:
             smallest = min(smallest, float(nrgc(point)))
 
-    # Dinkelbach: for a trial value theta, maximise sum_i (c_rank(i) - K theta) x_i over rankings and vertices. The sum
-    # of |x_i - x_j| is the largest such sum over all rankings, so an assignment problem solves each step exactly.
+    # NRGC is a ratio; Dinkelbach's method finds its maximum. Each step maximises numerator - theta * denominator, that
+    # is sum_i (c_rank(i) - K theta) x_i over rankings and vertices: a linear assignment of classes to ranks.
     k = len(low)
     coefficients = 2.0 * np.arange(1, k + 1) - k - 1
     point = np.where(np.arange(k) == high.argmax(), high, low)

@@ -54,13 +54,13 @@ def describe(settings: Adversarial) -> Measure:
 
 
 def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> Iterator[Mistake]:
-    """Yield distances beyond white, and attacks that do not search in the norm or need more classes than there are."""
+    """Yield mistakes: a radius beyond white, an attack that lacks the norm, an attack that needs more classes."""
     for keys, words in ball_mistakes(settings.attacks, norm=settings.norm, eps=settings.eps, classes=classes):
         yield Mistake(keys, words)
 
 
 def forward_passes(settings: Adversarial, classes: int) -> float:
-    """Forward passes of a sample that no attack fools."""
+    """Most forward passes of one sample: it survives all attacks."""
     members = expand(settings.attacks, classes)
     return 1 + sum(attack_passes(member) for member in members)
 
