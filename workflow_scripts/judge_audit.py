@@ -9,13 +9,13 @@ from pathlib import Path
 
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.gate_rules import RuleSettings, parsed_rules
+from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.measures import NamedMeasure, named_measures
 from gfscore.workflow.jobs import logged_job
 

@@ -9,11 +9,11 @@ from build_report import build_report
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.scoring import LogitCheck
 from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.values import AuditSubject, AuditValues
+from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import sha256_of_file, write_checksummed
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL

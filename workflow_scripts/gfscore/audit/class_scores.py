@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
-from gfscore.core.dataset_manifest import DatasetManifest
-from gfscore.core.files import read_json
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import stacked, typed_frame
@@ -198,31 +195,3 @@ def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:
         high=stronger["high"] - weaker["low"],
     )
     return typed_frame(CLASS_PAIRS, pairs)
-
-
-def resolve_label_error_rates(
-    setting: str | float | list[float] | None, path_to_manifest: Path | str, path_to_generator: Path | str | None
-) -> list[float] | None:
-    """Share of wrong labels of each class.
-
-    Parameters
-    ----------
-    setting : None, float, list of K float, or "from_generator"
-        `label_error_rate` of the dataset's entry; "from_generator" takes the rates in the manifest of its generator.
-    path_to_manifest : path
-        Manifest of the dataset.
-    path_to_generator : path or None
-        Manifest of the generator that labelled the dataset, where one did.
-
-    Returns
-    -------
-    list of K float, or None if the labels are assumed right
-    """
-    if setting is None:
-        return None
-    if setting == "from_generator":
-        return read_json(str(path_to_generator))["label_error_rate"]
-    if isinstance(setting, list):
-        return setting
-    classes = len(DatasetManifest.read(path_to_manifest).classes)
-    return [float(setting)] * classes

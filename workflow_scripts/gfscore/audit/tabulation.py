@@ -17,12 +17,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import ModelEvidence, accuracies_of, evidence_of_models, read_sweeps
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.calibration_results import Calibrations, as_json
-from gfscore.audit.class_scores import (
-    class_pair_table,
-    class_score_table,
-    resolve_label_error_rates,
-    vulnerability_table,
-)
+from gfscore.audit.class_scores import class_pair_table, class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import confusion_tables, predictions_of
 from gfscore.audit.classwise.corruptions import corruption_errors
 from gfscore.audit.classwise.similarity import similarity_table
@@ -49,7 +44,7 @@ from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
-from gfscore.core.dataset_manifest import DatasetManifest
+from gfscore.core.dataset_manifest import DatasetManifest, resolve_label_error_rates
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import ScoreCurves

@@ -1,4 +1,7 @@
-"""The manifest of a dataset, as far as audits read it. Imports nothing heavy."""
+"""The manifest of a dataset, as far as audits read it, and the wrong labels that they allow for.
+
+Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -55,3 +58,31 @@ class DatasetManifest(Record):
     def is_subset(self) -> bool:
         """Whether it is a part of the samples of its source."""
         return bool(self.settings.get("subset"))
+
+
+def resolve_label_error_rates(
+    setting: str | float | list[float] | None, path_to_manifest: Path | str, path_to_generator: Path | str | None
+) -> list[float] | None:
+    """Share of wrong labels of each class.
+
+    Parameters
+    ----------
+    setting : None, float, list of K float, or "from_generator"
+        `label_error_rate` of the dataset's entry; "from_generator" takes the rates in the manifest of its generator.
+    path_to_manifest : path
+        Manifest of the dataset.
+    path_to_generator : path or None
+        Manifest of the generator that labelled the dataset, where one did.
+
+    Returns
+    -------
+    list of K float, or None if the labels are assumed right
+    """
+    if setting is None:
+        return None
+    if setting == "from_generator":
+        return read_json(str(path_to_generator))["label_error_rate"]
+    if isinstance(setting, list):
+        return setting
+    classes = len(DatasetManifest.read(path_to_manifest).classes)
+    return [float(setting)] * classes

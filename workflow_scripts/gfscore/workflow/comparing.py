@@ -12,9 +12,9 @@ import pandas as pd
 
 from gfscore.audit.audit_changes import audit_changes, different_settings
 from gfscore.audit.class_changes import BETTER, COLUMNS, UNDECIDED, WORSE, class_changes
-from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
+from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_text

@@ -24,7 +24,6 @@ import pandas as pd
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
-from gfscore.audit.class_scores import resolve_label_error_rates
 from gfscore.audit.judgement import judgement
 from gfscore.audit.samples import ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
@@ -33,6 +32,7 @@ from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import without_checksums
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.mappings import without
