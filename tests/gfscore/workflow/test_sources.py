@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gfscore.workflow.sources import named_in, sources_of
+from gfscore.workflow.sources import named_in, sources_of, workflow_files
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 
@@ -71,6 +71,17 @@ def is_for_types(part):
     return isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING"
 
 
+def test_what_tools_leave_beside_the_code_is_no_file_of_the_workflow(tmp_path):
+    root = tmp_path / ".hidden/gfscore.egg-info"
+    scripts = root / "workflow_scripts"
+    for name in ("step.py", "gfscore/__init__.py", "gfscore/__pycache__/a.pyc", "gfscore.egg-info/PKG-INFO"):
+        (scripts / name).parent.mkdir(parents=True, exist_ok=True)
+        (scripts / name).touch()
+    (scripts / ".mypy_cache").mkdir()
+    (scripts / ".mypy_cache/cache.json").touch()
+    assert workflow_files(root) == ["Snakefile", "workflow_scripts/gfscore/__init__.py", "workflow_scripts/step.py"]
+
+
 def test_imports_for_types_alone_are_left_out(script):
     for name in ("one", "two"):
         (script.parent / f"gfscore/{name}.py").write_text("")
@@ -84,6 +95,6 @@ def test_imports_over_several_lines_under_other_names_and_inside_functions_are_f
     for name in ("one", "two", "three"):
         (script.parent / f"gfscore/{name}.py").write_text("")
     script.write_text(
-        "from gfscore import (\n    one as first,  # why\n    two,\n)\ndef run():\n    import os, gfscore.three\n"
+        "from gfscore import (\n    one as first,  # why (and how)\n    two,\n)\ndef run():\n    import os, gfscore.three\n"
     )
     assert {path.stem for path in sources_of(script)} == {"step", "one", "two", "three"}

@@ -14,7 +14,7 @@ DATA_FILES = (".csv", ".mplstyle")
 
 # Regular expressions, since parsing all files of the package would take a fifth of the time of a dry run.
 MODULE = rf"{PACKAGE}[\w.]*"
-FROM_IMPORT = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\([^)]*\)|.*)", flags=re.MULTILINE)
+FROM_IMPORT = re.compile(rf"^[ \t]*from[ \t]+({MODULE})[ \t]+import[ \t]+(\((?:[^)#]|#.*)*\)|.*)", flags=re.MULTILINE)
 PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+(.*)", flags=re.MULTILINE)
 TYPE_CHECKING_BLOCK = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", flags=re.MULTILINE)
 QUOTED_NAME = re.compile(rf"""["']({MODULE}|[^"'\s]*(?:{"|".join(map(re.escape, DATA_FILES))}))["']""")
@@ -35,8 +35,8 @@ WORKFLOW = (
 )
 """Glob patterns of the workflow's files, besides its Snakefile."""
 
-CACHES = {"__pycache__", ".ruff_cache"}
-"""Cache folders of tools, left out of exports."""
+GENERATED_FOLDERS = re.compile(r"__pycache__|\..*|.*\.egg-info")
+"""Names of folders that Python and tools make, left out of exports."""
 
 
 def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
@@ -127,6 +127,7 @@ def workflow_files(root: Path) -> list[str]:
     paths = set()
     for pattern in WORKFLOW:
         for path in root.glob(pattern):
-            if path.is_file() and not CACHES.intersection(path.parts):
-                paths.add(path.relative_to(root).as_posix())
+            relative = path.relative_to(root)
+            if path.is_file() and not any(map(GENERATED_FOLDERS.fullmatch, relative.parent.parts)):
+                paths.add(relative.as_posix())
     return ["Snakefile", *sorted(paths)]
