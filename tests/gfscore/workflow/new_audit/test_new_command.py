@@ -49,6 +49,16 @@ def test_the_file_of_an_architecture_is_copied_and_no_other_is_overwritten(own, 
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_a_file_in_architectures_whose_name_no_module_can_have_is_copied_there(own, project):
+    file = (project / "architectures/my_networks.py").rename(project / "architectures/my-networks.py")
+    arguments = ("--architecture", "architectures/my-networks.py:marabou")
+    assert audit(own / "weights.pth", own / "images.npz", *arguments) == 0
+    entry = yaml.safe_load((project / "audits/weights.yaml").read_text())["models"]["weights"]["Linf"]["weights"]
+    assert entry["architecture"] == "architectures.my_networks:marabou"
+    assert (project / "architectures/my_networks.py").read_text() == file.read_text()
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch):
     with_blank = project / "my net.onnx"
     os.link(own / "net.onnx", with_blank)

@@ -196,8 +196,9 @@ def _weights(path: Path, request: Request) -> NewModel:
     module = module_name(file)
     entry = {"path": str(path), "source": "torch", "architecture": f"{PACKAGE}.{module}:{network}"}
     copies = {}
-    if file.resolve().parent != Path(PACKAGE).resolve():
-        copies[f"{PACKAGE}/{module}.py"] = str(file)
+    target = Path(PACKAGE, f"{module}.py")
+    if file.resolve() != target.resolve():
+        copies[str(target)] = str(file)
     return NewModel(name=name, entry=entry, words=f"{network} in {file}", copies=copies)
 
 
