@@ -191,10 +191,49 @@ def test_a_written_model_with_offsets_that_cannot_be_is_refused(small, changes, 
     assert f"models: zoo/none/Z: {words}" in refusal(small)
 
 
-def test_offsets_are_not_judged_on_the_samples_that_chose_them(small):
-    small["models"]["zoo"]["none"]["Z"] = OFFSETS
-    small["audits"] = {"a": {"dataset": "data", "models": ["zoo/none/Z"], "measures": ["clean"]}}
-    assert "would flatter it; audit the half: judging" in refusal(small)
+def audit_of_offsets(config, *, choose_on, dataset):
+    """The configuration with an audit on one dataset of offsets that are chosen on another."""
+    config["models"]["zoo"]["none"]["Z"] = {**OFFSETS, "choose_on": choose_on}
+    config["audits"] = {"a": {"dataset": dataset, "models": ["zoo/none/Z"], "measures": ["clean"]}}
+    return config
+
+
+@pytest.mark.parametrize("choose_on", ["data", "half", "other"])
+@pytest.mark.parametrize("dataset", ["data", "half", "other"])
+def test_offsets_are_not_judged_on_the_samples_that_chose_them(small, choose_on, dataset):
+    small["datasets"]["other"] = {"source": "digits", "half": "judging", "models_of": "zoo"}
+    config = audit_of_offsets(small, choose_on=choose_on, dataset=dataset)
+    if (choose_on, dataset) == ("half", "other"):
+        completed(config)
+    else:
+        words = refusal(config)
+        assert f"none/Z are chosen on samples of '{dataset}' ({choose_on})" in words
+        assert "half: choosing of these data, and audit the half: judging" in words
+
+
+@pytest.mark.parametrize("changes", [{"subset": {"every": 2}}, {"preprocessing": {"method": "squash", "size": 8}}])
+def test_halves_of_other_parts_of_the_same_data_may_share_samples(small, changes):
+    images = {"source": "image_folder", "path": "images", "models_of": "zoo"}
+    small["datasets"]["half"] = {**images, "half": "choosing"}
+    small["datasets"]["other"] = {**images, "half": "judging", **changes}
+    assert "would flatter the model" in refusal(audit_of_offsets(small, choose_on="half", dataset="other"))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"source": "npz", "path": "{}.npz"},
+        {"source": "image_folder", "path": "{}"},
+        {"source": "generated", "fitted_on": "{}-train"},
+    ],
+)
+def test_offsets_may_be_chosen_on_other_data_of_the_same_form(small, entry):
+    small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
+    for name in ("val", "test"):
+        small["datasets"][f"{name}-train"] = {"source": "digits", "split": "train"}
+        settings = {key: value.format(name) for key, value in entry.items()}
+        small["datasets"][name] = {**settings, "models_of": "zoo"}
+    completed(audit_of_offsets(small, choose_on="val", dataset="test"))
 
 
 def test_patterns_and_defaults_leave_models_with_offsets_out(small):

@@ -292,16 +292,16 @@ def _unsuitable_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: Ke
 
 def _offset_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
     # Models whose offsets were chosen on samples that the audit evaluates.
-    whole = {**audit.dataset.image_settings(), "half": None}
     for model in audit.models:
-        if model.offsets is None or audit.dataset.settings.half == "judging":
+        if model.offsets is None:
             continue
         choosing = audit.run.datasets[model.offsets.model.name.dataset]
-        if {**choosing.image_settings(), "half": None} == whole:
+        if audit.dataset.may_hold_samples_of(choosing):
             yield ConfigMistake(
                 key_path,
                 f"the offsets of {model.label} are chosen on samples of {audit.dataset.name!r} ({choosing.name}), "
-                "which would flatter it; audit the half: judging of the same data",
+                "which would flatter the model; choose them on the half: choosing of these data, and audit the half: "
+                "judging",
             )
 
 

@@ -39,10 +39,13 @@ NOT_OF_IMAGES = (
     "classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path", "attributes",
     "digest",
 )  # fmt: skip
-"""Settings of a dataset that do not determine its images."""
+"""Settings of a dataset that jobs need not know to open its images, which they get together with their file."""
 
 NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_accuracy", "attributes", "corrupted")
 """Settings of a dataset that do not determine what is drawn for it from a generator."""
+
+NOT_OF_DATA = (*NOT_OF_DRAWS, "classes", "subset", "preprocessing")
+"""Settings of a dataset that do not determine which data its samples are taken from."""
 
 
 @dataclass(frozen=True)
@@ -390,8 +393,24 @@ class PlannedDataset:
     # ---- images and attributes ----
 
     def image_settings(self) -> PlainSettings:
-        """Settings that determine the images: the source and the keys of that source."""
+        """Settings that open the images in their file: the source and the keys of that source."""
         return without(self.entry, NOT_OF_IMAGES)
+
+    def may_hold_samples_of(self, other: PlannedDataset) -> bool:
+        """Whether samples of another dataset may be among those of this one.
+
+        They may wherever both take samples from the same data, unless the other is the choosing half and this one the
+        judging half of the same samples.
+        """
+        if without(self.entry, NOT_OF_DATA) != without(other.entry, NOT_OF_DATA):
+            return False
+        if (other.settings.half, self.settings.half) != ("choosing", "judging"):
+            return True
+        # Which samples a half holds depends on the subset and on the pixels that it is a half of.
+        for key in ("subset", "preprocessing"):
+            if self.entry.get(key) != other.entry.get(key):
+                return True
+        return False
 
     @property
     def path(self) -> str | None:
