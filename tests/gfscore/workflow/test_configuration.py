@@ -135,6 +135,8 @@ def laid(changes):
             for path in (256 * "a", "a/" * 3000, "a\0b", "\ud800")
         ),
         (("datasets", "own"), {"path": "{x}"}, ["contains braces"]),
+        (("datasets", "own"), {"source": "image_csv", "path": "x", "images": "{x}"}, ["own: images", "contains braces"]),
+        ((*AUDIT, "last_release"), {"bundle": "{x}"}, ["digits: last_release: bundle", "contains braces"]),
         (("models", "own"), {"none": {"X": {"path": "a.pt"}}}, ["architecture", "missing"]),
         (("models", "own"), {"none": {"X": TORCH | {"mean": 0.5}}}, ["mean: 0.5", "a list"]),
         (("models", "own"), {"none": {"X": TORCH | {"sha256": "0G" * 32}}}, ["not a SHA-256"]),
@@ -278,9 +280,14 @@ def test_names_that_differ_in_case_alone_are_refused_together(config):
     # RobustBench's models need no entry, so their names are there as well; one that takes their place is meant.
     config["models"]["digits"]["none"].pop("erm")
     config["models"]["cifar10"]["L2"] = {"wu2020adversarial": entry}
-    assert "'wu2020adversarial' and 'Wu2020Adversarial' differ only in case" in refusal(config)
+    text = refusal(config)
+    assert "models: cifar10/L2/wu2020adversarial: 'wu2020adversarial' and 'Wu2020Adversarial' differ only" in text
+    assert "rename 'wu2020adversarial'" in text
     config["models"]["cifar10"]["L2"] = {"Wu2020Adversarial": entry}
     assert not [*case_mistakes(Run(config))]
+    config["models"]["CIFAR10"] = config["models"].pop("cifar10")
+    (mistake,) = case_mistakes(Run(config))
+    assert mistake.key_path == ("models", "CIFAR10") and "'CIFAR10' and 'cifar10' differ only" in mistake.message
 
 
 @pytest.mark.parametrize(

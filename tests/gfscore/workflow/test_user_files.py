@@ -15,7 +15,10 @@ from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.workflow import user_files
 from gfscore.workflow.entries import PlannedDataset, PlannedModel
+from gfscore.workflow.plan import Run
+from gfscore.workflow.replaced_files import missing_files
 from gfscore.workflow.user_files import present, state
+from helpers.configurations import completed
 
 
 @pytest.mark.parametrize("source", ["npz", "parquet", "labels"])
@@ -45,6 +48,31 @@ def test_a_file_from_the_future_is_named_with_what_to_do(tmp_path):
     os.utime(path, (in_two_hours, in_two_hours))
     with pytest.raises(InputError, match=r"labels\.npy: .* is 2\.0 hours in the future.* with: touch .*labels\.npy$"):
         present(str(path))
+
+
+def test_a_path_that_no_file_can_have_is_to_be_corrected():
+    with pytest.raises(InputError, match=r"^a{100}: no file can have this path \(File name too long\); correct it$"):
+        present(300 * "a")
+
+
+def test_a_missing_file_in_results_is_named_as_snakemake_knows_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {
+        "datasets": {"own": {"source": "npz", "path": "./results/own.npz", "models_of": "own"}},
+        "models": {"own": {"none": {"X": {"path": "./results//x.npz"}, "Y": {"path": "y.npz"}}}},
+        "audits": {"own": {"dataset": "own", "measures": ["clean"]}},
+    }
+    messages = missing_files([Run(completed(config)).audits["own"]])
+    assert messages[0].endswith("of dataset own; if a step makes it, write results/own.npz")
+    assert messages[1].endswith("of model none/X; if a step makes it, write results/x.npz")
+    assert messages[2].endswith("of model none/Y")
+
+
+def test_a_model_that_the_workflow_trains_has_no_file_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("None").touch()
+    entry = {"source": "trained", "train_on": "d", "evaluate_on": "d", "training": {"method": "ERM"}}
+    assert PlannedModel(ModelName("z", "none", "M"), "z", entry).placed_files() == []
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Complete and consistent configuration of a run, from files and the command line."""
 
-import errno
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from gfscore.workflow.mistakes import ConfigMistake, message_of
 from gfscore.workflow.plan import PlannedAudit, Run, model_entries
 from gfscore.workflow.resolution import Resolution
 from gfscore.workflow.resolving import resolve
+from gfscore.workflow.user_files import INVALID_PATH
 
 SHIPPED = "config.yaml"
 """Default configuration file: the demo."""
@@ -30,8 +30,8 @@ ENDS = ("</", "<!--")
 RESERVED_CHARACTERS = set("{}<>")
 """Characters with a meaning for Snakemake in file names."""
 
-INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
-"""Error codes of the system for invalid paths."""
+PATH_KEYS = ("path", "list", "images", "bundle")
+"""Settings of entries that name files and folders."""
 
 
 def configured(paths: Iterable[Path | str], overrides: PlainSettings, *, thorough: bool = True) -> Resolution:
@@ -107,9 +107,9 @@ def path_mistakes(key_path: KeyPath, entry: PlainSettings) -> Iterator[ConfigMis
     key_path : tuple
         Path of the entry in the configuration.
     entry : mapping
-        Settings, of which `path` and `list` name files.
+        Settings, of which those of PATH_KEYS name files and folders.
     """
-    for key in ("path", "list"):
+    for key in PATH_KEYS:
         path = entry.get(key)
         if not isinstance(path, str):
             continue
@@ -136,28 +136,32 @@ def _dataset_names(run: Run, key_path: KeyPath, entry: PlainSettings, *keys: str
 
 def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
     """Yield names in one section that differ only in case, which on macOS and Windows would share their files."""
-    # With RobustBench's models, which need no entry.
-    zoos = [*run.config["models"], *(listing.dataset for listing in leaderboard.listings())]
+    models = run.config["models"]
     sections: dict[KeyPath, Iterable[str]] = {
         ("audits",): run.audits,
         ("datasets",): run.datasets,
         ("measures",): run.measures,
         ("mappers",): run.mappers,
-        ("models",): dict.fromkeys(zoos),
+        ("models",): models,
     }
-    for zoo, threats in run.config["models"].items():
+    # Zoos and models of RobustBench, which need no entry.
+    without_entry: dict[KeyPath, Iterable[str]] = {("models",): [listing.dataset for listing in leaderboard.listings()]}
+    for zoo, threats in models.items():
         for threat in threats:
-            sections["models", zoo, threat] = run.zoo_models(zoo, threat)
+            sections["models", zoo, threat] = threats[threat]
+            without_entry["models", zoo, threat] = run.zoo_models(zoo, threat)
 
     for key_path, entries in sections.items():
         alike: dict[str, list[str]] = {}
-        for name in entries:
+        for name in dict.fromkeys([*entries, *without_entry.get(key_path, [])]):
             alike.setdefault(name.casefold(), []).append(name)
         for names in alike.values():
             if len(names) > 1:
+                # The last one that has an entry, which the user can rename.
+                last = [name for name in names if name in entries][-1]
                 listed = " and ".join(map(repr, names))
-                message = f"{listed} differ only in case and would share files on macOS; rename one"
-                yield ConfigMistake((*key_path, names[-1]), message)
+                message = f"{listed} differ only in case and would share files on macOS and Windows; rename {last!r}"
+                yield ConfigMistake((*key_path, last), message)
 
 
 def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
@@ -229,12 +233,17 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
     key_path = ("audits", audit.name)
     for position, measure in enumerate(audit.measures.values()):
         path_of_measure = (*key_path, "measures", position)
-        yield from _unsuitable_measure(audit, measure, path_of_measure)
+        yield from _unsupported_measure(audit, measure, path_of_measure)
+        yield from _probabilities_alone(audit, measure, path_of_measure)
+        yield from _too_few_classes(audit, measure, path_of_measure)
     for number, rule in enumerate(audit.rules):
         yield from _rule_mistakes(audit, rule, (*key_path, "gate", number))
-    if audit.settings.last_release and not audit.release_measures():
-        message = f"no rule of `gate` compares with it; write one with statistic: {DECLINE}, or leave it out"
-        yield ConfigMistake((*key_path, "last_release"), message)
+    if audit.settings.last_release:
+        path_of_release = (*key_path, "last_release")
+        yield from path_mistakes(path_of_release, audit.settings.last_release.model_dump())
+        if not audit.release_measures():
+            message = f"no rule of `gate` compares with it; write one with statistic: {DECLINE}, or leave it out"
+            yield ConfigMistake(path_of_release, message)
     yield from _corruption_mistakes(audit, key_path)
     yield from _offset_mistakes(audit, (*key_path, "dataset"))
 
@@ -247,18 +256,19 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
     yield from _calibration_mistakes(audit, (*key_path, "calibration"))
 
 
-def _unsuitable_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
-    # The first model of each source stands for all of them.
-    models: dict[tuple[str, Gives], PlannedModel] = {}
+def _unsupported_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
+    # Models that lack what the measure needs. One of each source, and of what it gives, stands for all of them.
+    examples: dict[tuple[str, Gives], PlannedModel] = {}
     for model in audit.models:
-        models.setdefault((model.source.name, model.gives), model)
-    for (source, gives), model in models.items():
-        if serves(gives, measure):
+        examples.setdefault((model.source.name, model.gives), model)
+    for model in examples.values():
+        if serves(model.gives, measure):
             continue
         supported = []
         for name, candidate in audit.measures.items():
-            if serves(gives, candidate):
+            if serves(model.gives, candidate):
                 supported.append(name)
+        source = model.source.name
         remedy = measure.kind.hint or f"of the audit's measures it supports {', '.join(supported) or 'none'}"
         if source == "onnx" and serves("gradients", measure):
             remedy = f"set gradients: true in the model's entry; without, {remedy}"
@@ -268,7 +278,9 @@ def _unsuitable_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: Ke
             f"{remedy}",
         )
 
-    # Logarithms of probabilities do not tell every score.
+
+def _probabilities_alone(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
+    # Log-probabilities fix logits up to a constant only; some activations depend on it.
     activation = getattr(measure.settings, "activation", None)
     for model in audit.models:
         probabilities = getattr(model.network.settings, "allow_probabilities", None)
@@ -280,7 +292,9 @@ def _unsuitable_measure(audit: PlannedAudit, measure: NamedMeasure, key_path: Ke
                 "out, or take great-softmax",
             )
 
-    # Settings may not fit the number of classes.
+
+def _too_few_classes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPath) -> Iterator[ConfigMistake]:
+    # Settings that need more classes than the dataset has.
     classes = audit.dataset.settings.classes
     if not classes:
         return
@@ -428,19 +442,21 @@ def _group_mistakes(audit: PlannedAudit, task: PlannedDataset, key_path: KeyPath
 
     listed = task.attribute_names
     attributes = list(groups.attributes or ())
-    balanced = [groups.balanced.attribute] if groups.balanced else []
-    for name in attributes + balanced:
+    for name in attributes:
         if listed and name not in listed:
             yield ConfigMistake((*key_path, "attributes"), unknown_name("attribute", name, listed))
+    if groups.balanced and listed and groups.balanced.attribute not in listed:
+        message = unknown_name("attribute", groups.balanced.attribute, listed)
+        yield ConfigMistake((*key_path, "balanced", "attribute"), message)
 
-    label = getattr(task.settings, "task", None)
-    if label in attributes and len(audit.tasks) == 1:
-        message = f"{label!r} is the task, so its groups are the classes; leave it out"
+    if task.label_attribute in attributes and len(audit.tasks) == 1:
+        message = f"{task.label_attribute!r} is the task, so its groups are the classes; name `attributes` without it"
         yield ConfigMistake((*key_path, "attributes"), message)
 
     classes = task.settings.classes
-    if not classes and label is not None:
-        classes = [f"no {label}", label]
+    celeba_task = getattr(task.settings, "task", None)
+    if not classes and celeba_task is not None:
+        classes = [f"no {celeba_task}", celeba_task]
     positive = audit.positive_class(task)
     if classes and positive is not None and positive not in classes:
         yield ConfigMistake((*key_path, "positive"), unknown_name("class", positive, classes))

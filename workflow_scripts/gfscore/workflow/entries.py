@@ -211,11 +211,11 @@ class PlannedModel:
         An ONNX file comes with the files next to it that hold its weights. Missing files are left out, which
         fetch_checkpoint reports.
         """
-        if self.is_downloaded:
+        if self.path is None or self.is_downloaded:
             return []
-        paths = [str(self.path)]
+        paths = [self.path]
         if self.source.name == "onnx":
-            paths += map(str, data_files(paths[0]))
+            paths += map(str, data_files(self.path))
         return list(filter(present, paths))
 
     @property

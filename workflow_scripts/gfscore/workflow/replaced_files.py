@@ -49,7 +49,7 @@ def _missing_of_dataset(dataset: PlannedDataset) -> dict[str, str]:
         paths.append(dataset.generator.path)
     for path in paths:
         if path and not _is_made(path) and not Path(path).exists():
-            messages[path] = f"{path}: there is no such file or folder, of dataset {dataset.name}"
+            messages[path] = _no_such(path, f"file or folder, of dataset {dataset.name}")
     return messages
 
 
@@ -58,12 +58,19 @@ def _is_made(path: str) -> bool:
     return path.startswith(RESULTS)
 
 
+def _no_such(path: str, description: str) -> str:
+    message = f"{path}: there is no such {description}"
+    plain = Path(path).as_posix()
+    # Snakemake knows files that steps make by such a path only.
+    return f"{message}; if a step makes it, write {plain}" if _is_made(plain) else message
+
+
 def _missing_of_model(model: PlannedModel) -> dict[str, str]:
     path = model.path
     if not path or model.is_downloaded or Path(model.fetched_manifest).exists():
         return {}
     if not _is_made(path) and not Path(path).exists():
-        return {path: f"{path}: there is no such file, of model {model.label}"}
+        return {path: _no_such(path, f"file, of model {model.label}")}
     messages: dict[str, str] = {}
     if model.source.name == "onnx":
         for file in data_files(path):

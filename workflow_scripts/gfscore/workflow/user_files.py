@@ -1,5 +1,6 @@
-"""Files of users: whether they are there, and what tells one from another in its place."""
+"""Files that users provide: whether they exist, and what identifies their content."""
 
+import errno
 import hashlib
 import time
 from pathlib import Path
@@ -19,25 +20,28 @@ RESULTS = "results/"
 STATEMENT = "statement.json"
 """File of a bundle that names every other file of it by its SHA-256."""
 
+INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+"""Error codes of the system for paths that no file can have."""
+
 OptionalFile = str | list[str]
 """Path of an input of a step; an empty list where there is none, as Snakemake takes it."""
 
 
 FileState = str | list[int] | None
-"""What tells one content of a file from another: a digest, or size and time of modification; None for no file."""
+"""What identifies the content of a file: a digest, or size and time of modification; None for no file."""
 
 
 def present(path: str | None) -> OptionalFile:
     """Path of a user's file as the input of a step; empty for a missing file, which the step that reads it reports.
 
     With a missing file as input, Snakemake would consider earlier outputs up to date, whatever path the configuration
-    names. One in results/ is no user's: a step makes it, of a workflow that imports this one, say.
+    names. A path in results/ is returned as it is: some step makes it, possibly of a workflow that imports this one.
 
     Raises
     ------
     InputError
-        For a file in a folder without permission, and for a modification time more than MAX_CLOCK_DIFFERENCE in the
-        future, since no output would be newer.
+        For a file in a folder without permission, a path that no file can have, and a modification time more than
+        MAX_CLOCK_DIFFERENCE in the future, since no output would be newer.
     """
     if path and path.startswith(RESULTS):
         return path
@@ -59,16 +63,18 @@ def size_of(path: str | None) -> int | None:
     Raises
     ------
     InputError
-        For a file in a folder without permission.
+        For a file in a folder without permission, and a path that no file can have.
     """
     if not path:
         return None
-    # Path.is_file raises PermissionError in such a folder.
+    # Path.is_file raises these errors.
     try:
         if not Path(path).is_file():
             return None
         return Path(path).stat().st_size
     except OSError as error:
+        if error.errno in INVALID_PATH:
+            raise InputError(f"{path[:100]}: no file can have this path ({error.strerror}); correct it") from error
         raise InputError(
             f"{path}: cannot be accessed ({error.strerror}); make its folder accessible, or move it"
         ) from error

@@ -64,7 +64,7 @@ def test_quantiles_need_samples_of_their_own(config):
     ("change", "facts"),
     [
         ({"attributes": ["slnt"]}, ["audits: digits: groups", "'slnt'", "'slant'"]),
-        ({"balanced": {"attribute": "loop"}}, ["groups", "'loop'", "'loops'"]),
+        ({"balanced": {"attribute": "loop"}}, ["groups: balanced: attribute: ", "'loop'", "'loops'"]),
         ({"positive": "11"}, ["groups: positive", "'11'"]),
         ({"minimum_cell": 0}, ["minimum_cell"]),
         ({"zzz": 1}, ["zzz"]),
@@ -95,6 +95,18 @@ def test_another_task_is_refused_until_everything_that_names_the_first_one_is_ch
     for positive in ("Eyeglasses", "no Eyeglasses"):
         groups["positive"] = positive
         completed(config)
+
+
+def test_the_column_of_labels_of_a_table_is_no_attribute_of_its_groups(config):
+    people = {"source": "table", "path": "people.csv", "columns": ["sex", "age"]}
+    config["datasets"]["people"] = {"path": "people.csv", "source": "image_csv", "label": "sex", "attributes": people}
+    config["datasets"]["people"] |= {"classes": ["f", "m"], "models_of": "people"}
+    config["models"]["people"] = {"none": {"X": {"path": "x.npy"}}}
+    config["audits"]["people"] = {"dataset": "people", "groups": {"attributes": ["age"], "positive": "f"}}
+    completed(config)
+    for attributes in (["sex", "age"], None):
+        config["audits"]["people"]["groups"] = {"attributes": attributes} if attributes else {}
+        assert "groups: attributes: 'sex' is the task" in refusal(config)
 
 
 @pytest.mark.parametrize(
