@@ -81,7 +81,7 @@ def in_this_process(monkeypatch):
     """The look runs in this process, whose libraries are loaded already."""
 
     def inspected(request):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(request.text()))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(request.to_json()))
         reply = Path("reply.json")
         with monkeypatch.context() as patched:
             patched.setenv(FOLDER_VARIABLE, "replaced by the look")

@@ -116,4 +116,4 @@ def test_a_process_that_dies_is_told(own, project, monkeypatch, capsys):
 
 def test_a_request_survives_its_text():
     request = Request(("a", "b"), None, eps=("8/255",), labels="x,y", minutes=2.5)
-    assert Request.of_text(request.text()) == request
+    assert Request.from_json(request.to_json()) == request

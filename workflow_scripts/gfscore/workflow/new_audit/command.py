@@ -294,7 +294,7 @@ def inspected(request: Request) -> Inspection:
         reply = Path(folder, "reply.json")
         command = [sys.executable, "-P", "-m", "gfscore.workflow.new_audit.inspection", str(reply)]
         set_job_variables()
-        process = subprocess.run(command, input=request.text(), text=True, stderr=subprocess.PIPE, check=False)
+        process = subprocess.run(command, input=request.to_json(), text=True, stderr=subprocess.PIPE, check=False)
         if not reply.is_file():
             lines = (process.stderr or "").strip().splitlines() or ["it said nothing"]
             end = "was killed, usually as memory ran out" if process.returncode < 0 else "ended by itself"

@@ -327,7 +327,7 @@ def device_lines(
 
 def main(reply: Path) -> None:
     """Read the request, write the reply: {"error": words}, or the values of an Inspection."""
-    request = Request.of_text(sys.stdin.read())
+    request = Request.from_json(sys.stdin.read())
     # Records of digests and copied architectures belong to the audit, and it does not exist yet.
     with tempfile.TemporaryDirectory() as folder:
         # The file of --architecture stands beside those of the project, as it will after the copy.

@@ -135,7 +135,7 @@ def _require_logits_alone(models: Sequence[NewModel], request: Request) -> None:
         # With data the names of the classes are theirs.
         options.append("labels")
     for option in options:
-        if request.changes(option):
+        if request.differs_from_default(option):
             raise InputError(
                 f"--{option.replace('_', '-')}: logits have no use for it; leave it out, and order rows and columns as "
                 "the labels"

@@ -1,4 +1,4 @@
-"""What a user requests, and what inspection hands back: plain values that two processes exchange."""
+"""Request of a user, and result of its inspection: plain values that two processes exchange."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from gfscore.core.settings import LONGEST_NAME
+from gfscore.core.settings import LONGEST_NAME, Norm
 
 NETWORK_OPTIONS = (
     "architecture", "preprocessing", "arrays", "value_range", "image_folder", "orientation", "norm", "eps", "size",
     "output", "device", "trust_code",
 )  # fmt: skip
-"""Options that say how images are read and shown to a network, in the order of the command's help."""
+"""Options that apply to networks only, in the order of the command's help."""
 
 MOST_OPTIONS = 4
 """Choices that a message lists."""
@@ -44,7 +44,7 @@ class Request:
     orientation : {"stored", "exif"}, optional
         How images are read; None for what fits the labels better.
     minutes : float
-        What the audit may take.
+        Minutes that the audit may take.
     trust_code : bool
         Whether files of code may be run.
     output : str, optional
@@ -61,30 +61,30 @@ class Request:
     architecture: str | None = None
     preprocessing: str | None = None
     labels: str | None = None
-    norm: str = "linf"
+    norm: Norm = "linf"
     arrays: str | None = None
     value_range: str | None = None
     image_folder: str | None = None
     eps: tuple[str, ...] = ()
     size: int | None = None
-    orientation: str | None = None
+    orientation: Literal["stored", "exif"] | None = None
     minutes: float = 5.0
     trust_code: bool = False
     output: str | None = None
     probabilities: bool = False
-    device: str = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
 
-    def changes(self, option: str) -> bool:
+    def differs_from_default(self, option: str) -> bool:
         """Whether an option differs from its default."""
         return bool(getattr(self, option) != DEFAULTS[option])
 
-    def text(self) -> str:
-        """As JSON, for another process."""
+    def to_json(self) -> str:
+        """Text for another process."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def of_text(cls, text: str) -> Request:
-        """Read the JSON that `text` wrote."""
+    def from_json(cls, text: str) -> Request:
+        """Request that `to_json` wrote."""
         values = json.loads(text)
         values["models"] = tuple(values["models"])
         values["eps"] = tuple(values["eps"])
@@ -92,7 +92,7 @@ class Request:
 
 
 DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Request)}
-"""Values of the options that no user names."""
+"""Default of each option."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Inspection:
     text : str
         Its configuration as YAML.
     sections : mapping
-        What the text must be read as.
+        The same configuration as a mapping, to check that the text parses to it.
     lines : list of str
-        What the user is told.
+        Messages for the user.
     copies : dict
         Files to copy, by their new paths.
     """
@@ -121,7 +121,7 @@ class Inspection:
 
 
 def name_from(text: str) -> str:
-    """Name that paths may hold, made of any text."""
+    """Name that is valid in paths, made of any text."""
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
     return name[:LONGEST_NAME] or "model"
 
