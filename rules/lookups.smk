@@ -123,7 +123,7 @@ def code(rule_name):
 
     def files(wildcards):
         if wildcards.get("measure"):
-            modules = all_modules_of(plan.measures[wildcards.measure])
+            modules = modules_of_measure(plan.measures[wildcards.measure])
         elif wildcards.get("audit"):
             modules = declaring_modules(plan.audits[wildcards.audit].measures.values())
         elif wildcards.keys():

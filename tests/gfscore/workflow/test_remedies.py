@@ -75,7 +75,7 @@ def test_an_audit_asks_for_the_files_of_its_remedies(small):
         assert set(paths) <= set(needed)
     assert {"results/datasets/data-judging.json", "results/datasets/data-choosing.json"} <= set(needed)
     paths = [record.path for record in audit.job_records()]
-    assert f"results/costs/choose_offsets/{x.planned_offsets.path}.json" in paths
+    assert f"results/costs/choose_offsets/{x.planned_offsets.stem}.json" in paths
     assert len(set(paths)) == len(paths)
 
 

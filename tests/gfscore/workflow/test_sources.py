@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gfscore.workflow.sources import named_in, sources_of, workflow_files
+from gfscore.workflow.sources import needed_files, sources_of, workflow_files
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 
@@ -64,7 +64,7 @@ def test_every_import_of_the_package_is_found_as_pythons_parser_finds_it():
                 imported |= {alias.name for alias in node.names}
         stems = [SCRIPTS / name.replace(".", "/") for name in imported if name.startswith("gfscore.")]
         files = {file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()}
-        assert files <= named_in(path, SCRIPTS), path
+        assert files <= needed_files(path, SCRIPTS), path
 
 
 def is_for_types(part):

@@ -32,14 +32,14 @@ from gfscore.workflow.user_files import FileState, OptionalFile, present, size_o
 CHECKPOINTS = "checkpoints"
 """Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
 
-VALUES = ("logits", "samples")
+SOURCES_OF_VALUES = ("logits", "samples")
 """Sources of models that users bring as values, which cannot classify images."""
 
 NOT_OF_IMAGES = (
     "classes", "models_of", "label_error_rate", "published_accuracy", "fitted_on", "generator", "path", "attributes",
     "digest",
 )  # fmt: skip
-"""Settings of a dataset that jobs need not know to open its images, which they get together with their file."""
+"""Settings of a dataset that do not say how its images are read. Jobs get file, classes and digest separately."""
 
 NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_accuracy", "attributes", "corrupted")
 """Settings of a dataset that do not determine what is drawn for it from a generator."""
@@ -118,7 +118,7 @@ class PlannedModel:
 
     @property
     def training_datasets(self) -> list[str]:
-        """Names of the datasets that the workflow fits the model on and evaluates it on; empty for models of others."""
+        """Datasets that the workflow fits and evaluates the model on; empty for models that it does not fit."""
         settings = self.network.settings
         if not isinstance(settings, Fit | Trained):
             return []
@@ -139,7 +139,7 @@ class PlannedModel:
         }
 
     def is_baseline_of(self, model: PlannedModel) -> bool:
-        """Whether the other model was trained by a method that changes this one's, and alike otherwise."""
+        """Whether `model` differs from this one only in its training method, which modifies this one's."""
         if not (isinstance(self.settings, Trained) and isinstance(model.settings, Trained)):
             return False
         changed = training_methods()[model.settings.training.method].changes
@@ -230,7 +230,7 @@ class PlannedModel:
     def checkpoint_state(self) -> object:
         """State of a user's checkpoint and digest of the code of its network; None without either."""
         states = [state(path) for path in self.placed_files()]
-        # One file is identified by its state alone, as it always was, so that nothing made from it runs again.
+        # A single file has the older form, without a list, so that results of earlier versions stay up to date.
         files: object = states
         if len(states) < 2:
             files = states[0] if states else None
@@ -302,14 +302,14 @@ class PlannedOffsets:
         return choice_name(self.settings, self.measure.entry())
 
     @property
-    def path(self) -> str:
-        """Path below the folders of offsets and of logs, without suffix."""
+    def stem(self) -> str:
+        """Path below the folders of offsets and of job records, without suffix."""
         return f"{self.model.name.path}/{self.choice}"
 
     @property
     def file(self) -> str:
         """Path of the offsets."""
-        return f"results/offsets/{self.path}.json"
+        return f"results/offsets/{self.stem}.json"
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class PlannedDataset:
 
     @property
     def label_attribute(self) -> str | None:
-        """Attribute that the labels are, which is no sensitive one; None where they are none."""
+        """Attribute that serves as label; None where labels are no attribute."""
         return self.entry.get("task", self.entry.get("label"))
 
     # ---- files in results/ ----
@@ -393,7 +393,7 @@ class PlannedDataset:
     # ---- images and attributes ----
 
     def image_settings(self) -> PlainSettings:
-        """Settings that open the images in their file: the source and the keys of that source."""
+        """Settings that say how the images are read: the source and the keys of that source, but for the file."""
         return without(self.entry, NOT_OF_IMAGES)
 
     def may_hold_samples_of(self, other: PlannedDataset) -> bool:
@@ -407,10 +407,7 @@ class PlannedDataset:
         if (other.settings.half, self.settings.half) != ("choosing", "judging"):
             return True
         # Which samples a half holds depends on the subset and on the pixels that it is a half of.
-        for key in ("subset", "preprocessing"):
-            if self.entry.get(key) != other.entry.get(key):
-                return True
-        return False
+        return any(self.entry.get(key) != other.entry.get(key) for key in ("subset", "preprocessing"))
 
     @property
     def path(self) -> str | None:
@@ -423,9 +420,9 @@ class PlannedDataset:
         return self.generated_images if self.source.drawn else self.path
 
     def stored_images(self) -> OptionalFile:
-        """Path of the images as the input of a step; empty for missing ones that the workflow does not make.
+        """Images as the input of a step: the drawn file, else the user's; empty if it is missing.
 
-        Of a folder, whose modification time says little, the file that lists its images.
+        For a folder, whose modification time says little, the file that lists its images; empty without one.
         """
         if self.source.drawn:
             return self.generated_images
@@ -566,7 +563,7 @@ def serves(gives: Gives, measure: NamedMeasure) -> bool:
     """
     kind, settings = measure.kind, measure.settings
     if measure.derived:
-        # What it is made of has needs.
+        # Its members are checked instead.
         return True
     if kind.elsewhere and kind.elsewhere(settings) != (gives == "samples"):
         return False

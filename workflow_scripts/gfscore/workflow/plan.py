@@ -31,7 +31,7 @@ from gfscore.networks.sources import adjusted
 from gfscore.workflow.audit_settings import AuditSettings, RunSettings
 from gfscore.workflow.entries import (
     CHECKPOINTS,
-    VALUES,
+    SOURCES_OF_VALUES,
     PlannedDataset,
     PlannedMapper,
     PlannedModel,
@@ -700,7 +700,7 @@ class PlannedAudit:
         supplied = {}
         logits = {}
         for model in self.models:
-            if model.source.name in VALUES:
+            if model.source.name in SOURCES_OF_VALUES:
                 supplied[model.label] = model.source.name
             if model.has_logits:
                 logits[model.label] = model.logits
@@ -823,8 +823,8 @@ class PlannedAudit:
             if model.network.source.fitted:
                 records.append(_job_record("train_model", model, f"train_model/{model.network.zoo_path}"))
             if model.offsets:
-                records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.path}"))
-            if model.source.name not in VALUES:
+                records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.stem}"))
+            if model.source.name not in SOURCES_OF_VALUES:
                 records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
             if model.name.dataset == self.dataset.name:
                 for measure in self.measures.values():
@@ -838,7 +838,7 @@ class PlannedAudit:
                 records.append(_job_record("project_attributes", model, path))
         for remedy in self.remedies:
             name, offsets = remedy.measure.name, remedy.planned_offsets
-            choosing = f"choose_offsets/{offsets.path}"
+            choosing = f"choose_offsets/{offsets.stem}"
             records.append(_job_record("choose_offsets", offsets.model, choosing, measure=name))
             for model in (remedy.original, remedy.judged):
                 records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))

@@ -42,11 +42,16 @@ GENERATED_FOLDERS = re.compile(r"__pycache__|\..*|.*\.egg-info")
 def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
     """Source files of a script: itself, the modules of the package that it imports, transitively, and their data files.
 
-    No code is run. Counted are import statements anywhere in a file, quoted module names
-    ("gfscore.images.attributes.digits") and names of data files in the folder of a module, and all files of a package
-    that discovers its modules with pkgutil.iter_modules: a new metric changes the steps that use all metrics. An
-    __init__.py counts only where its package itself is imported from. Imports for types (if TYPE_CHECKING) and
-    gfscore/__init__.py, which affect no result, are not counted.
+    No code is run. The script and each of its modules need
+
+    - modules of import statements, anywhere in it,
+    - modules whose names stand in quotes ("gfscore.images.attributes.digits"),
+    - data files in its folder whose names stand in quotes,
+    - an __init__.py whose package itself is imported from,
+    - all files of its folder, if it discovers them with pkgutil.iter_modules: a new metric changes the steps that use
+      all metrics.
+
+    Imports for types (if TYPE_CHECKING) and gfscore/__init__.py affect no result and are left out.
 
     Parameters
     ----------
@@ -62,18 +67,18 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
     """
     folder = Path(path_to_script).parent
     sources: set[Path] = set()
-    waiting = {Path(path_to_script), *files_of(modules, folder)}
-    while waiting:
-        path = waiting.pop()
+    unread = {Path(path_to_script), *module_files(modules, folder)}
+    while unread:
+        path = unread.pop()
         sources.add(path)
         if path.suffix == ".py":
-            waiting |= named_in(path, folder) - sources
+            unread |= needed_files(path, folder) - sources
     return sorted(sources)
 
 
 @cache
-def named_in(path: Path, folder: Path) -> set[Path]:
-    """Paths of the package's files in a folder that one file imports or names."""
+def needed_files(path: Path, folder: Path) -> set[Path]:
+    """Files of the package in a folder that one file needs, not those that they need in turn."""
     text = TYPE_CHECKING_BLOCK.sub("", path.read_text(encoding="utf-8"))
     names = set(QUOTED_NAME.findall(text))
     for module, imported in FROM_IMPORT.findall(text):
@@ -82,7 +87,7 @@ def named_in(path: Path, folder: Path) -> set[Path]:
     for imported in PLAIN_IMPORT.findall(text):
         names.update(re.findall(MODULE, imported))
 
-    files = files_of(names, folder)
+    files = module_files(names, folder)
     for name in names:
         if name.endswith(DATA_FILES) and (path.parent / name).is_file():
             files.add(path.parent / name)
@@ -91,8 +96,8 @@ def named_in(path: Path, folder: Path) -> set[Path]:
     return files
 
 
-def files_of(names: Iterable[str], folder: Path) -> set[Path]:
-    """Paths in a folder of the modules of the package among `names`."""
+def module_files(names: Iterable[str], folder: Path) -> set[Path]:
+    """Files in a folder of the modules of the package among `names`."""
     files = set()
     for name in names:
         if not name.startswith(f"{PACKAGE}."):
@@ -113,8 +118,8 @@ def declaring_modules(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
     return tuple(sorted(modules))
 
 
-def all_modules_of(measure: NamedMeasure) -> tuple[str, ...]:
-    """Names, sorted, of all modules that a measure consists of: its declarations, and what computes and imports it."""
+def modules_of_measure(measure: NamedMeasure) -> tuple[str, ...]:
+    """Modules of a measure, sorted: its declarations, and the functions that compute or import its values."""
     modules = set(declaring_modules([measure]))
     for function in (measure.kind.function, measure.kind.imported):
         if function:
