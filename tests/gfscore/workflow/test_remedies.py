@@ -219,6 +219,13 @@ def test_halves_of_other_parts_of_the_same_data_may_share_samples(small, changes
     assert "would flatter the model" in refusal(audit_of_offsets(small, choose_on="half", dataset="other"))
 
 
+def test_one_folder_under_two_paths_is_the_same_data(small):
+    small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
+    for name, path in (("val", "images"), ("test", "./images/")):
+        small["datasets"][name] = {"source": "image_folder", "path": path, "models_of": "zoo"}
+    assert "would flatter the model" in refusal(audit_of_offsets(small, choose_on="val", dataset="test"))
+
+
 @pytest.mark.parametrize(
     "entry",
     [

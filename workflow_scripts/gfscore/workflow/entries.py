@@ -44,8 +44,8 @@ NOT_OF_IMAGES = (
 NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_accuracy", "attributes", "corrupted")
 """Settings of a dataset that do not determine what is drawn for it from a generator."""
 
-NOT_OF_DATA = (*NOT_OF_DRAWS, "classes", "subset", "preprocessing")
-"""Settings of a dataset that do not determine which data its samples are taken from."""
+NOT_OF_DATA = (*NOT_OF_DRAWS, "path", "classes", "subset", "preprocessing")
+"""Settings of a dataset that, beside its path, do not determine which data its samples are taken from."""
 
 
 @dataclass(frozen=True)
@@ -402,6 +402,9 @@ class PlannedDataset:
         They may wherever both take samples from the same data, unless the other is the choosing half and this one the
         judging half of the same samples.
         """
+        # One file or folder may be named in several ways.
+        if Path(self.path or "").absolute() != Path(other.path or "").absolute():
+            return False
         if without(self.entry, NOT_OF_DATA) != without(other.entry, NOT_OF_DATA):
             return False
         if (other.settings.half, self.settings.half) != ("choosing", "judging"):
