@@ -7,6 +7,8 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.proofs.balls import ball
+from gfscore.proofs.checking.check import margins_at
+from gfscore.proofs.checking.plain_network import PlainNetwork
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import IMAGE, layered
 from gfscore.proofs.operators import READERS
@@ -113,6 +115,25 @@ def test_bounds_of_margins_hold_at_random_points_and_on_ascent(graph, norm):
         bounds[number] = layer.activation.interval(*layer.before.interval(bounds))
     whole = margins(network, label, rivals).interval(bounds)[0][:, 0]
     assert (lower.numpy() > whole).all()
+
+
+class Joined(nn.Module):
+    """One tensor at several places of another, which is small, and 0 where the second column is brighter."""
+
+    def forward(self, x):
+        x = torch.relu(x[:, :, :, 0] - x[:, :, :, 1]).flatten(1)
+        return 1e-4 * torch.cat([x, torch.ones_like(x[:, :2]), x, 2 * x, x], dim=1)
+
+
+def test_a_tensor_may_be_joined_to_itself():
+    network = Joined().eval()
+    graph = graph_of(network, SHAPE)
+    image = torch.rand(SHAPE, generator=torch.Generator().manual_seed(1))
+    expected = network(image[None])[0]
+    assert torch.allclose(graph.logits(image[None])[0], expected, rtol=1e-5, atol=0)
+    lower, upper = margins_at(image.numpy(), 0, PlainNetwork(graph.plain()))
+    margins_of_first = (expected[0] - expected[1:]).numpy()
+    assert (lower - 1e-10 <= margins_of_first).all() and (margins_of_first <= upper + 1e-10).all()
 
 
 class Doubling(nn.Module):

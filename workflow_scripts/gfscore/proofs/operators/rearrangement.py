@@ -100,24 +100,21 @@ def _padded(builder: Builder, call: Call) -> Symbol:
 def _joined(builder: Builder, call: Call) -> Symbol:
     members = call.arguments["tensors"]
     axis = call.arguments["dim"]
-    symbols = [member for member in members if isinstance(member, Symbol)]
+    nothing = [torch.zeros(tuple(member.shape), dtype=torch.int64) for member in members]
 
+    symbols: list[Symbol] = []
     places = []
-    for symbol in symbols:
-        pieces = []
-        for member in members:
-            if member is symbol:
-                pieces.append(numbered(symbol))
-            else:
-                pieces.append(torch.zeros(tuple(member.shape), dtype=torch.int64))
-        places.append(torch.cat(pieces, dim=axis).reshape(-1))
-
     constants = []
-    for member in members:
-        if isinstance(member, Symbol):
-            constants.append(torch.zeros(member.shape, dtype=torch.float64))
-        else:
+    for position, member in enumerate(members):
+        if not isinstance(member, Symbol):
             constants.append(member.double())
+            continue
+        constants.append(torch.zeros(member.shape, dtype=torch.float64))
+        # By its position, since a tensor may be joined to itself.
+        pieces = list(nothing)
+        pieces[position] = numbered(member)
+        places.append(torch.cat(pieces, dim=axis).reshape(-1))
+        symbols.append(member)
     bias = torch.cat(constants, dim=axis)
     shapes = tuple(symbol.shape for symbol in symbols)
     return builder.add(Rearrangement(tuple(places), shapes, call.shape, bias), symbols, call.shape)
