@@ -15,13 +15,29 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from gfscore.core.errors import InputError
 from gfscore.networks.outputs import first_line
+from gfscore.networks.precision import tensor_float
 from gfscore.proofs.checking.plain_network import PlainNode, digest_of
 from gfscore.proofs.operators import READERS
 from gfscore.proofs.operators.declaration import Activation, Affine, Builder, Call, Node, Plain, Shape, Symbol
 from gfscore.proofs.operators.elementwise import Sum
 
-TOLERANCE = 1e-3
-"""Largest difference between logits of a network and of its graph, against 1 + their size."""
+FEWEST_IMAGES, MOST_IMAGES = 4, 32
+"""Images on which a network and its graph are compared."""
+
+NUMBERS = 20_000_000
+"""Numbers of all tensors of a graph for all images of a comparison, beyond which there are fewer images."""
+
+EVERY_ALONE = 4
+"""Of these images, the first of every so many is also given to the network by itself."""
+
+SPREAD_TOLERANCE = 1e-4
+"""Largest difference between logits of a network and of its graph, against the spread of a logit over the images."""
+
+ROUNDING_TOLERANCE = 32
+"""Largest such difference against rounding errors in float32, which a device's algorithms may enlarge."""
+
+UNIT32 = 2.0**-24
+"""Relative error of one rounding in float32."""
 
 
 @dataclass(frozen=True)
@@ -87,32 +103,66 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
     Raises
     ------
     InputError
-        For an operator without bounds, which it names, and for a network that cannot be traced, as one is whose steps
-        depend on the values of pixels.
+        For an operator without bounds, which it names, for a network that cannot be traced, as one is whose steps
+        depend on the values of pixels, and for one that answers otherwise than its graph.
     """
     pixels = torch.Size(image_shape).numel()
     image = torch.linspace(0, 1, pixels).reshape(1, *image_shape)
-    device = next((str(weight.device) for weight in network.parameters()), "cpu")
 
     def forward(images: Tensor) -> Tensor:
         # Without the hooks by which passes are counted.
         return network.forward(images)
 
-    steps = traced(forward, image.to(device))
+    steps = traced(forward, image.to(_device_of(network)))
     graph = Graph(tuple(nodes_of(steps, (1, *image_shape))))
 
-    with torch.no_grad():
-        expected = network(image.to(device)).double().cpu().reshape(1, -1)
-        logits = graph.logits(image.double())
-    same = logits.shape == expected.shape and bool(
-        ((logits - expected).abs() <= TOLERANCE * (1 + expected.abs())).all()
-    )
-    if not same:
+    if not _same_function(network, graph, image):
         raise InputError(
-            "there are no bounds for this network: traced for one image, it answers otherwise; make it compute the "
-            "same function in eval mode every time"
+            "there are no bounds for this network: traced for one image, it answers otherwise on some; make it compute "
+            "the same function in eval mode every time, in batches too, by steps that do not depend on the values of "
+            "pixels"
         )
     return graph
+
+
+def _same_function(network: nn.Module, graph: Graph, traced_image: Tensor) -> bool:
+    # Whether a network answers as its graph, up to rounding, for images in a batch and for some of them alone.
+    numbers = sum(torch.Size(node.shape).numel() for node in graph.nodes)
+    count = min(max(NUMBERS // numbers, FEWEST_IMAGES), MOST_IMAGES)
+    images = torch.cat([traced_image, _varied_images(graph.image_shape, count - 1)])
+    device = _device_of(network)
+
+    with torch.no_grad(), tensor_float(allowed=False):
+        expected = graph.logits(images.double())
+        rounded = graph.logits(images).double()
+        logits_alone = [network(image[None].to(device)) for image in images[::EVERY_ALONE]]
+        try:
+            logits = network(images.to(device))
+        except Exception:  # of a network that takes one image at a time
+            logits = torch.cat([network(image[None].to(device)) for image in images])
+
+    # Each logit against its own size, as another may be larger by far.
+    spread = expected.amax(0) - expected.amin(0)
+    rounding = (rounded - expected).abs().amax(0) + UNIT32 * expected.abs().amax(0)
+    tolerance = SPREAD_TOLERANCE * spread + ROUNDING_TOLERANCE * rounding
+    for values, wanted in ((logits, expected), (torch.cat(logits_alone), expected[::EVERY_ALONE])):
+        rows = values.double().cpu().reshape(len(values), -1)
+        if rows.shape != wanted.shape or not ((rows - wanted).abs() <= tolerance).all():
+            return False
+    return True
+
+
+def _varied_images(shape: Shape, count: int) -> Tensor:
+    # From dark to bright, by turns with any pixels and with pixels of 0 and 1 alone.
+    noise = torch.rand(count, *shape, generator=torch.Generator().manual_seed(0))
+    brightness = torch.linspace(0, 1, count).reshape(-1, 1, 1, 1)
+    images = noise.lerp(brightness, 0.5)
+    images[1::2] = (noise < brightness)[1::2].to(noise)
+    return images
+
+
+def _device_of(network: nn.Module) -> str:
+    return next((str(weight.device) for weight in network.parameters()), "cpu")
 
 
 def traced(forward: Callable[..., Tensor], *arguments: Tensor) -> fx.GraphModule:

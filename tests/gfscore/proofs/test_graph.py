@@ -1,0 +1,88 @@
+"""A graph is that of its network on every image, and a network that is not computed by fixed steps has none."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from gfscore.core.errors import InputError
+from gfscore.proofs import graph as graphs
+from gfscore.proofs.graph import graph_of
+from gfscore.proofs.operators import READERS
+from gfscore.proofs.operators.elementwise import Sum
+from helpers.proofs import random_network
+
+SHAPE = (1, 2, 2)
+NEGATION = torch.ops.aten.neg.default
+
+
+class Network(nn.Module):
+    """A function of the pixels (n, 4) and of a linear layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        torch.manual_seed(0)
+        self.function = function
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, images):
+        return self.function(images.flatten(1), self.layer)
+
+
+def refuse(function, words):
+    with pytest.raises(InputError, match=words):
+        graph_of(Network(function).eval(), SHAPE)
+
+
+def brighter_above(x):
+    """By how much pixels of the first row are brighter than those below, (n, 2)."""
+    return torch.relu(x[:, :2] - x[:, 2:])
+
+
+FALSE_READINGS = {
+    "of small logits": lambda x, layer: 1e-4 * layer(-x),
+    "of a small logit beside a large one": lambda x, layer: torch.cat([1e-4 * layer(-x), 1e4 * layer(x)], dim=1),
+    "of what is 0 on an image that grows brighter": lambda x, _: -brighter_above(x),
+}
+
+
+@pytest.mark.parametrize("name", FALSE_READINGS)
+def test_a_false_reading_is_noticed(name, monkeypatch):
+    def doubled(builder, call):
+        return builder.add(Sum((-2.0,)), [call.symbol("self")], call.shape)
+
+    network = Network(FALSE_READINGS[name]).eval()
+    graph_of(network, SHAPE)
+    monkeypatch.setitem(READERS, NEGATION, replace(READERS[NEGATION], read=doubled))
+    with pytest.raises(InputError, match="answers otherwise"):
+        graph_of(network, SHAPE)
+
+
+def test_another_answer_in_batches_is_refused():
+    refuse(lambda x, layer: layer(x) if len(x) == 1 else -layer(x), "answers otherwise")
+
+
+def test_a_network_of_single_images_has_a_graph():
+    graph_of(Network(lambda x, layer: layer(x.reshape(4)[None])).eval(), SHAPE)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
+def test_rounding_is_no_other_answer(scale):
+    for seed in range(10):
+        network = random_network(seed)
+        with torch.no_grad():
+            network[-1].weight *= scale
+        graph_of(network, (2, 4, 4))
+
+
+def test_large_networks_are_compared_on_fewer_images(monkeypatch):
+    sizes = []
+    network = random_network(0)
+    network.register_forward_hook(lambda _network, given, _logits: sizes.append(len(given[0])))
+    graph_of(network, (2, 4, 4))
+    assert max(sizes) == graphs.MOST_IMAGES
+    sizes.clear()
+    monkeypatch.setattr(graphs, "NUMBERS", 1)
+    graph_of(network, (2, 4, 4))
+    assert max(sizes) == graphs.FEWEST_IMAGES
