@@ -63,6 +63,34 @@ def test_another_answer_in_batches_is_refused():
     refuse(lambda x, layer: layer(x) if len(x) == 1 else -layer(x), "answers otherwise")
 
 
+RANDOM = {
+    "rand": lambda x, layer: layer(x + 1e-9 * torch.rand(1)),
+    "bernoulli": lambda x, layer: layer(nn.functional.dropout(x, 1e-9, training=True)),
+    "normal_functional": lambda x, layer: layer(x) + 1e-9 * torch.empty(1, 2).normal_(),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_steps_are_refused_by_name_however_little_they_change(name):
+    refuse(RANDOM[name], f"{name}.*random numbers")
+
+
+UNWRITTEN = {
+    "of a shape": lambda x, layer: layer(x) + 0 * torch.empty(1, 2),
+    "like an image": lambda x, layer: layer(x + 0 * torch.empty_like(x)),
+    "in part": lambda x, layer: layer(x) + 0 * nn.functional.pad(torch.empty(1, 1), (1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_memory_that_nothing_is_written_to_is_refused(name):
+    refuse(UNWRITTEN[name], "answers otherwise")
+
+
+def test_new_memory_may_be_written_to():
+    graph_of(Network(lambda x, layer: layer(x) + torch.empty(1, 2).fill_(0.5)).eval(), SHAPE)
+
+
 def test_a_network_of_single_images_has_a_graph():
     graph_of(Network(lambda x, layer: layer(x.reshape(4)[None])).eval(), SHAPE)
 

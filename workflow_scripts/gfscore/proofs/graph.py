@@ -213,9 +213,15 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
     # Weights were brought to the CPU, so what the network makes on its device is made there too.
     if "device" in keywords:
         keywords = keywords | {"device": "cpu"}
+    name = str(target).removeprefix("aten.").split(".")[0]
+    if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
+        raise InputError(
+            f"there are no bounds for the operator {name}, which draws random numbers; make the network compute the "
+            "same function in eval mode every time"
+        )
     symbolic = any(isinstance(values[node], Symbol | list) for node in step.all_input_nodes)
     if not symbolic:
-        return target(*arguments, **keywords)
+        return _without_unwritten(name, target(*arguments, **keywords))
     if target is operator.getitem:
         value, index = arguments
         if isinstance(value, list):
@@ -223,7 +229,6 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
         # Of several outputs, the others (indices of the largest numbers, means of batches) have no bounds.
         return value if index == 0 else None
 
-    name = str(target).removeprefix("aten.").split(".")[0]
     if target not in READERS:
         raise InputError(
             f"there are no bounds for the operator {name}; replace it by one of those in docs/proven.md, or leave this "
@@ -239,4 +244,12 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
             arguments_by_name[argument.name] = arguments[position]
         else:
             arguments_by_name[argument.name] = keywords.get(argument.name, argument.default_value)
-    return READERS[target].read(builder, Call(name, arguments_by_name, tuple(output.shape), target))
+    result = READERS[target].read(builder, Call(name, arguments_by_name, tuple(output.shape), target))
+    return _without_unwritten(name, result)
+
+
+def _without_unwritten(name: str, value: Any) -> Any:
+    # New memory holds any numbers. With NaN in their place, logits that depend on them are not those of the network.
+    if name.startswith(("empty", "new_empty")) and value.is_floating_point():
+        return torch.full_like(value, torch.nan)
+    return value
