@@ -1,12 +1,16 @@
 """A graph is that of its network on every image, and a network that is not computed by fixed steps has none."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from gfscore.core.errors import InputError
+from gfscore.networks.classifier import from_network
+from gfscore.networks.passes import counted, watched
 from gfscore.proofs import graph as graphs
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.operators import READERS
@@ -57,6 +61,54 @@ def test_a_false_reading_is_noticed(name, monkeypatch):
     monkeypatch.setitem(READERS, NEGATION, replace(READERS[NEGATION], read=doubled))
     with pytest.raises(InputError, match="answers otherwise"):
         graph_of(network, SHAPE)
+
+
+READING = {
+    "numpy": lambda x: x.detach().numpy(),
+    "__array__": np.asarray,
+    "__dlpack__": np.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_numbers_read_by_another_library_are_refused(name):
+    # Rarely enough for no comparison to notice it.
+    refuse(lambda x, layer: -layer(x) if READING[name](x).sum() == 1.234 else layer(x), f"{name}.*values of pixels")
+
+
+def test_numbers_of_weights_may_be_read():
+    graph_of(Network(lambda x, layer: layer(x) * float(layer.weight.detach().numpy().max())).eval(), SHAPE)
+
+
+OUTSIDE = {
+    "another thread": lambda x, layer: layer(x) + 1e-9 * in_another_thread(x.square),
+    "a generator of another library": lambda x, layer: layer(x) + float(np.random.default_rng().normal()) * 1e-9,
+}
+
+
+def in_another_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()[:, :2]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_is_computed_outside_the_trace_is_refused_however_small(name):
+    refuse(OUTSIDE[name], "answers otherwise")
+
+
+def test_a_hook_of_the_network_is_part_of_its_graph():
+    network = Network(lambda x, layer: layer(x)).eval()
+    plain = graph_of(network, SHAPE)
+    network.register_forward_hook(lambda _network, _inputs, logits: logits * (1 + 1e-6))
+    assert graph_of(network, SHAPE).digest != plain.digest
+
+
+def test_passes_of_a_trace_are_neither_counted_nor_checked():
+    network = Network(lambda x, layer: layer(x)).eval()
+    plain = graph_of(network, SHAPE)
+    classifier = from_network(network, classes=2)
+    with counted(classifier), watched(classifier):
+        assert graph_of(network, SHAPE).digest == plain.digest
 
 
 def test_another_answer_in_batches_is_refused():

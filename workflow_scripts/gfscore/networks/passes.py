@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -25,6 +26,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _counts: Counter[str] = Counter()
+_uncounted: ContextVar[bool] = ContextVar("_uncounted", default=False)
 
 
 # Numbers of passes
@@ -73,7 +75,19 @@ def add(numbers: Mapping[str, int]) -> None:
     _counts.update(numbers)
 
 
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Neither count nor check the passes of a network, as while it is traced, when there are no numbers."""
+    token = _uncounted.set(True)
+    try:
+        yield
+    finally:
+        _uncounted.reset(token)
+
+
 def _record_pass(_network: nn.Module, inputs: tuple[Tensor, ...], logits: object) -> None:
+    if _uncounted.get():
+        return
     images = inputs[0].shape[0]
     _counts["forwards"] += images
     if not getattr(logits, "requires_grad", False):
@@ -141,6 +155,9 @@ class _LargestLogit:
         self._number = -math.inf
 
     def record_pass(self, _network: nn.Module, _inputs: object, logits: object) -> None:
+        if _uncounted.get():
+            return
+
         # A pass of a network has imported it before.
         import torch
 

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor, fx, nn
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 
 from gfscore.core.errors import InputError
 from gfscore.networks.outputs import first_line
+from gfscore.networks.passes import uncounted
 from gfscore.networks.precision import tensor_float
 from gfscore.proofs.checking.plain_network import PlainNode, digest_of
 from gfscore.proofs.operators import READERS
@@ -38,6 +40,9 @@ ROUNDING_TOLERANCE = 32
 
 UNIT32 = 2.0**-24
 """Relative error of one rounding in float32."""
+
+READING_NUMBERS = (Tensor.numpy, Tensor.__array__, Tensor.__dlpack__)
+"""Functions that hand the numbers of a tensor to another library."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +113,28 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
     """
     pixels = torch.Size(image_shape).numel()
     image = torch.linspace(0, 1, pixels).reshape(1, *image_shape)
+    graph = _read(network, image)
 
-    def forward(images: Tensor) -> Tensor:
-        # Without the hooks by which passes are counted.
-        return network.forward(images)
-
-    steps = traced(forward, image.to(_device_of(network)))
-    graph = Graph(tuple(nodes_of(steps, (1, *image_shape))))
-
-    if not _same_function(network, graph, image):
+    # What a tracer does not see, such as steps of another thread, becomes a constant: of one image, and not of another.
+    other_image = _varied_images(image_shape, 1)
+    same = graph.digest == _read(network, other_image).digest and _same_function(network, graph, image)
+    if not same:
         raise InputError(
             "there are no bounds for this network: traced for one image, it answers otherwise on some; make it compute "
             "the same function in eval mode every time, in batches too, by steps that do not depend on the values of "
             "pixels"
         )
     return graph
+
+
+def _read(network: nn.Module, image: Tensor) -> Graph:
+    def forward(images: Tensor) -> Tensor:
+        # With the hooks of the network, which may change its logits, but for those that count passes.
+        with uncounted():
+            return network(images)
+
+    steps = traced(forward, image.to(_device_of(network)))
+    return Graph(tuple(nodes_of(steps, tuple(image.shape))))
 
 
 def _same_function(network: nn.Module, graph: Graph, traced_image: Tensor) -> bool:
@@ -165,6 +177,15 @@ def _device_of(network: nn.Module) -> str:
     return next((str(weight.device) for weight in network.parameters()), "cpu")
 
 
+class _NumbersUnread(TorchFunctionMode):
+    """Keeps numbers of traced tensors from other libraries, for which torch would hand out any memory."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in READING_NUMBERS and torch._is_functional_tensor(args[0]):
+            raise TypeError(f"it calls {function.__name__} of a tensor")
+        return function(*args, **(kwargs or {}))
+
+
 def traced(forward: Callable[..., Tensor], *arguments: Tensor) -> fx.GraphModule:
     """Steps of a network as torch traces them for an image, the first argument, and perhaps its weights.
 
@@ -174,7 +195,7 @@ def traced(forward: Callable[..., Tensor], *arguments: Tensor) -> fx.GraphModule
         For a network that cannot be traced.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _NumbersUnread():
             return make_fx(functionalize(forward, remove="mutations"))(*arguments)
     except Exception as error:
         raise InputError(
