@@ -100,6 +100,20 @@ def test_certificates_of_random_networks_are_accepted(seed, norm):
             assert check(proof.certificate, proof.certificate.claim, plain, image) >= proof.lower - 1e-6
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_certificates_of_networks_with_units_that_see_padding_alone_are_accepted(stride):
+    torch.manual_seed(0)
+    convolutions = [nn.Conv2d(1, 2, 3, padding=1), nn.Conv2d(2, 3, 1, stride=stride, padding=1, bias=False)]
+    network = nn.Sequential(*convolutions, nn.ReLU(), nn.Flatten(), nn.LazyLinear(2)).eval()
+    network(torch.zeros(1, 1, 2, 2))
+    network[-1].bias.data += torch.tensor([3.0, 0])
+    graph = graph_of(network, (1, 2, 2))
+    image = np.full((1, 2, 2), 0.5, dtype=np.float32)
+    (proof,) = prove(layered(graph), image[None], np.array([0]), norm="linf", eps=0.05, budget=500)
+    assert proof.proven
+    assert check(proof.certificate, proof.certificate.claim, PlainNetwork(graph.plain()), image) > 0
+
+
 # Planted faults
 
 

@@ -350,6 +350,12 @@ class _Convolution(Affine):
 
     def transpose(self, rows: Array, window: Window) -> list[Coefficients]:
         height, width, columns = rows.shape[2:]
+        _, channels, rows_of_input, columns_of_input = self.shapes[0]
+        if height * width == 0:
+            # What is read here is padding alone.
+            nothing = slice(0, 0)
+            inner = np.zeros((1, channels, 0, 0, columns))
+            return [(inner, (slice(0, 1), slice(0, channels), nothing, nothing))]
         products = self.weight.transpose(0, 2, 1) @ rows.reshape(self.groups, self.weight.shape[1], -1)
         products = products.reshape(-1, *self.kernel, height, width, columns)
         down, right = self.stride
@@ -361,7 +367,6 @@ class _Convolution(Affine):
             canvas[:, top:below:down, left:beside:right] += products[:, row, column]
         # What lies on the padding counts for nothing.
         top, left = window[2].start * down - self.padding[0], window[3].start * right - self.padding[1]
-        _, channels, rows_of_input, columns_of_input = self.shapes[0]
         vertical = slice(max(top, 0), max(top, 0, min(top + tall, rows_of_input)))
         horizontal = slice(max(left, 0), max(left, 0, min(left + wide, columns_of_input)))
         inner = canvas[
