@@ -373,6 +373,46 @@ def test_no_point_contradicts_a_bound_of_the_checker_in_real_or_in_float32_arith
     assert checked >= 12
 
 
+def chain(factors, last_weights, last_biases):
+    """A ReLU after each product of the first pixel with a factor, then two logits."""
+    layers = [nn.Flatten()]
+    for factor in factors:
+        layers += [nn.Linear(1, 1, bias=False), nn.ReLU()]
+        nn.init.constant_(layers[-2].weight, factor)
+    logits = nn.Linear(1, 2)
+    logits.weight.data = torch.tensor(last_weights)[:, None]
+    logits.bias.data = torch.tensor(last_biases)
+    return nn.Sequential(*layers, logits).eval().requires_grad_(False)
+
+
+def proof_of(network, image, label, eps):
+    """The proof of one image, which needs no branches, and the network for the checker."""
+    graph = graph_of(network, image.shape)
+    (proof,) = prove(layered(graph), image[None], np.array([label]), norm="linf", eps=eps, budget=100)
+    return proof, PlainNetwork(graph.plain())
+
+
+def test_a_bound_of_float32_arithmetic_counts_products_that_are_too_small_for_float32():
+    network = chain([1, 1e-30, 1e-30, 1e30, 1e30], [1e-3, 0.0], [-1e-4, 0.0])
+    image = np.full((1, 1, 1), 0.8, dtype=np.float32)
+    proof, plain = proof_of(network, image, 0, 0.05)
+    claim = proof.certificate.claim
+    assert check(proof.certificate, claim, plain, image) > 6e-4
+    logits = network(torch.from_numpy(image[None]))[0]
+    assert logits[0] < logits[1]
+    assert smallest_margin(proof.certificate, claim, plain, image, float32=True) <= logits[0] - logits[1]
+
+
+def test_there_is_no_bound_of_float32_arithmetic_where_a_value_may_overflow():
+    network = chain([1e20, 1e20, 1e-20, 1e-20], [0.0, 1.0], [2.0, 0.0])
+    image = np.full((1, 1, 1), 1e-3, dtype=np.float32)
+    proof, plain = proof_of(network, image, 0, 0.05)
+    claim = proof.certificate.claim
+    assert check(proof.certificate, claim, plain, image) > 1
+    assert network(torch.full((1, 1, 1, 1), 0.04))[0, 1] == torch.inf
+    assert smallest_margin(proof.certificate, claim, plain, image, float32=True) == -np.inf
+
+
 @pytest.mark.parametrize("kind", ["sigmoid", "tanh"])
 def test_lines_of_curves_hold_between_their_ends(kind):
     generator = np.random.default_rng(0)

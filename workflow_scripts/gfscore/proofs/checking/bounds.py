@@ -22,7 +22,7 @@ from gfscore.proofs.checking.plain_network import (
     added,
     whole,
 )
-from gfscore.proofs.checking.rounding import TINY, UNIT, UNIT_OF_FLOAT32, gamma
+from gfscore.proofs.checking.rounding import FLOAT32, REAL, TINY, UNIT, gamma
 from gfscore.proofs.checking.trees import Leaf, Refused
 
 COEFFICIENTS_AT_ONCE = 1_000_000
@@ -101,28 +101,31 @@ class Intervals:
     ----------
     low, high : list of ndarray
         By node, of its shape.
-    sizes : list of ndarray
-        By node, sums of the sizes of all terms of a value, which bound rounding errors.
+    errors : list of ndarray
+        By node, bounds of the rounding errors of its values, and of their products with coefficients for each unit of
+        a coefficient; by activation, of those of its inputs.
+    overflows : bool
+        Whether a value may be too large for float32.
     """
 
     def __init__(self, network: PlainNetwork, low: Array, high: Array, *, float32: bool = False) -> None:
         self.network = network
-        # Relative rounding error of an operation of the network itself.
-        self.unit = UNIT_OF_FLOAT32 if float32 else 0.0
+        self.arithmetic = FLOAT32 if float32 else REAL
+        self.overflows = False
         self.low: list[Array] = [low]
         self.high: list[Array] = [high]
-        self.sizes: list[Array] = [np.maximum(np.abs(low), np.abs(high))]
+        self.errors: list[Array] = [np.zeros_like(low)]
         for index in range(1, len(network.nodes)):
             operator = network.operators.get(index)
             if operator is not None:
-                low, high, sizes = self._affine_interval(operator, network.nodes[index].inputs)
+                low, high, errors = self._affine_interval(operator, network.nodes[index].inputs)
             else:
                 low, high = self._inputs(index)
-                sizes = np.maximum(np.abs(low), np.abs(high))
-                low, high = interval(network.nodes[index].kind, low, high, error=16 * self.unit)
+                errors = 8 * UNIT * np.maximum(np.abs(low), np.abs(high))
+                low, high = interval(network.nodes[index].kind, low, high, error=16 * self.arithmetic.unit)
             self.low.append(low)
             self.high.append(high)
-            self.sizes.append(sizes)
+            self.errors.append(errors)
 
     def _inputs(self, index: int) -> tuple[Array, Array]:
         # Bounds of the inputs of an activation.
@@ -142,11 +145,11 @@ class Intervals:
         centre = operator.forward(centres)[..., 0] + operator.bias
         bounds = operator.forward(magnitudes, magnitudes=True)
         radius, sizes = bounds[..., 0], bounds[..., 1] + np.abs(operator.bias)
-        error = self._error_of(operator) * sizes + TINY
-        return centre - radius - error, centre + radius + error, sizes
-
-    def _error_of(self, operator: Affine) -> float:
-        return gamma(operator.roundings) + 2 * operator.products * self.unit
+        self.overflows |= bool((sizes > self.arithmetic.largest).any())
+        errors = gamma(operator.roundings) * sizes + TINY
+        # Of the network's own products and sums.
+        errors += 2 * operator.products * (self.arithmetic.unit * sizes + self.arithmetic.least)
+        return centre - radius - errors, centre + radius + errors, errors
 
 
 @dataclass
@@ -303,6 +306,8 @@ class Bounds(Intervals):
 
     def smallest_margin(self, leaves: Sequence[Leaf], label: int) -> float:
         """Smallest bound of a margin z_label - z_rival in any leaf."""
+        if self.overflows:
+            return -np.inf
         last = len(self.network.nodes) - 1
         shape = self.network.nodes[last].shape
         smallest = np.inf
@@ -380,7 +385,7 @@ class Bounds(Intervals):
         else:
             coefficients = operator.transpose(rows, window)
             summand = _dot(operator.bias[window], rows)
-            rounding = self._error_of(operator) * _dot(self.sizes[index][window], np.abs(rows)) + TINY
+            rounding = _dot(self.errors[index][window], np.abs(rows)) + TINY
         functions.error += rounding + 4 * UNIT * np.abs(functions.constant)
         functions.constant = functions.constant + summand
         for source, of_source in zip(self.network.nodes[index].inputs, coefficients, strict=True):
@@ -429,10 +434,10 @@ class Bounds(Intervals):
         if index in self.pairs:
             constant = constant + self.pairs[index].gains(negative, window)
         sizes = _dot(np.abs(below_at_0), positive) - _dot(np.abs(above_at_0), negative)
-        rounding = 8 * UNIT * _dot(self.sizes[index][window], magnitudes) + gamma(below.size) * sizes + TINY
+        rounding = _dot(self.errors[index][window], magnitudes) + gamma(below.size) * sizes + TINY
         if self._is_curve(index):
             # The network's own error.
-            rounding += 16 * self.unit * np.abs(rows).sum(axis=tuple(range(rows.ndim - 1)))
+            rounding += 16 * self.arithmetic.unit * np.abs(rows).sum(axis=tuple(range(rows.ndim - 1)))
         return values, constant, rounding
 
 

@@ -1,12 +1,36 @@
-"""Rounding errors of float64."""
+"""Rounding errors of float64, in which bounds are computed, and of the arithmetic that they are about."""
+
+import math
+from typing import NamedTuple
 
 UNIT = 2.0**-53
 """Largest relative rounding error of one operation in float64."""
 
-UNIT_OF_FLOAT32 = 2.0**-24
-
 TINY = 1e-290
 """More than all underflow of a bound."""
+
+
+class Arithmetic(NamedTuple):
+    """Arithmetic in which a network is computed.
+
+    Attributes
+    ----------
+    unit : float
+        Largest relative rounding error of one operation.
+    least : float
+        Largest error of an operation whose result is too small for this: where it is flushed to 0, the least normal
+        number.
+    largest : float
+        Sums of greater numbers may overflow.
+    """
+
+    unit: float
+    least: float
+    largest: float
+
+
+REAL = Arithmetic(0.0, 0.0, math.inf)
+FLOAT32 = Arithmetic(2.0**-24, 2.0**-126, 3.4e38)
 
 
 def gamma(length: int) -> float:
