@@ -52,6 +52,23 @@ def random_network(seed, *, relu_only=False):
     return network.eval()
 
 
+class TwoLogits(nn.Module):
+    """The first number and 0."""
+
+    def forward(self, x):
+        x = x.flatten(1)[:, :1]
+        return torch.cat([x, 0 * x], dim=1)
+
+
+def cancelling_normalisation(mean, variance):
+    """A network whose margin at a black image is mean * factor, rounded to float32 as the bias, less mean * factor."""
+    norm = nn.BatchNorm2d(1)
+    norm.running_mean.fill_(mean)
+    norm.running_var.fill_(variance)
+    nn.init.constant_(norm.bias, float(norm.running_mean.double() * (norm.running_var.double() + norm.eps).rsqrt()))
+    return nn.Sequential(norm, TwoLogits()).eval().requires_grad_(False)
+
+
 def small_dense(seed, pixels=3, width=5):
     """A network of so few pixels and units that all corners and all signs can be enumerated."""
     torch.manual_seed(seed)

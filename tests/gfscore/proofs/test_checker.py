@@ -17,7 +17,7 @@ from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
-from helpers.proofs import points_in, random_network
+from helpers.proofs import cancelling_normalisation, points_in, random_network
 
 pytestmark = pytest.mark.seconds(10)
 
@@ -411,6 +411,17 @@ def test_there_is_no_bound_of_float32_arithmetic_where_a_value_may_overflow():
     assert check(proof.certificate, claim, plain, image) > 1
     assert network(torch.full((1, 1, 1, 1), 0.04))[0, 1] == torch.inf
     assert smallest_margin(proof.certificate, claim, plain, image, float32=True) == -np.inf
+
+
+def test_bounds_count_what_cancels_in_a_batch_normalisation():
+    network = cancelling_normalisation(1e4, 1 + 649 / 4096)
+    image = np.zeros((1, 1, 1), dtype=np.float32)
+    proof, plain = proof_of(network, image, 0, 1e-9)
+    claim = proof.certificate.claim
+    assert check(proof.certificate, claim, plain, image) > 8e-5
+    logits = network(torch.zeros(1, 1, 1, 1))[0]
+    assert logits[0] - logits[1] < -6e-4
+    assert smallest_margin(proof.certificate, claim, plain, image, float32=True) <= logits[0] - logits[1]
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "tanh"])

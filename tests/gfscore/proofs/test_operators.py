@@ -1,5 +1,7 @@
 """Every operator: the graph computes what the network computes, and bounds hold at random points and on ascent."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,9 @@ from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import IMAGE, layered
 from gfscore.proofs.operators import READERS
 from gfscore.proofs.operators.declaration import Activation, Affine
+from gfscore.proofs.proving import prove
 from gfscore.proofs.tightening import Tightening, margins
-from helpers.proofs import points_in, smallest_margins
+from helpers.proofs import cancelling_normalisation, points_in, smallest_margins
 
 SHAPE = (2, 4, 4)
 EPS = 0.15
@@ -134,6 +137,18 @@ def test_a_tensor_may_be_joined_to_itself():
     lower, upper = margins_at(image.numpy(), 0, PlainNetwork(graph.plain()))
     margins_of_first = (expected[0] - expected[1:]).numpy()
     assert (lower - 1e-10 <= margins_of_first).all() and (margins_of_first <= upper + 1e-10).all()
+
+
+def test_bounds_count_what_cancels_in_a_batch_normalisation():
+    mean, variance = 14458.4404296875, 1.3166390657424927
+    network = cancelling_normalisation(mean, variance)
+    norm = network[0]
+    with localcontext(prec=50):
+        exact = float(Decimal(norm.bias.item()) - Decimal(mean) / (Decimal(variance) + Decimal(norm.eps)).sqrt())
+    assert 0 < exact < 2e-12
+    image = np.zeros((1, 1, 1, 1), dtype=np.float32)
+    (proof,) = prove(layered(graph_of(network, (1, 1, 1))), image, np.array([0]), norm="linf", eps=1e-15, budget=100)
+    assert proof.lower <= exact
 
 
 class Doubling(nn.Module):

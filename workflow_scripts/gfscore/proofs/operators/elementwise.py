@@ -110,11 +110,13 @@ def _batch_norm(builder: Builder, call: Call) -> Symbol:
     factor = (variance + call.arguments["eps"]).rsqrt()
     if call.constant("weight") is not None:
         factor = factor * _number(call.constant("weight"))
-    bias = -mean * factor
+    bias = torch.zeros_like(mean)
     if call.constant("bias") is not None:
-        bias = bias + _number(call.constant("bias"))
+        bias = _number(call.constant("bias"))
+    # In two steps: bias - mean * factor may be far smaller than its terms, and so than their rounding errors.
     shape = (-1, *[1] * (len(values.shape) - 2))
-    return _scaled(builder, call, values, factor.reshape(shape), bias.reshape(shape))
+    centred = _scaled(builder, call, values, 1.0, -mean.reshape(shape))
+    return _scaled(builder, call, centred, factor.reshape(shape), bias.reshape(shape))
 
 
 def _scaled(builder: Builder, call: Call, values: Symbol, factor: object, bias: object) -> Symbol:
