@@ -151,6 +151,31 @@ def test_bounds_count_what_cancels_in_a_batch_normalisation():
     assert proof.lower <= exact
 
 
+class Decimals(nn.Module):
+    """Numbers that no float32 number equals."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(0.1, dtype=torch.float64))
+
+    def forward(self, x):
+        x = x.flatten(1)
+        x = torch.add(x, x * self.factor, alpha=0.3)
+        return torch.sub(x / 0.7, self.factor * torch.relu(x - 0.6), alpha=0.9)
+
+
+def test_numbers_are_those_that_torch_rounds_to_float32():
+    def rounded(value):
+        return float(np.float32(value))
+
+    pixels = np.linspace(0, 1, 32)
+    values = pixels + rounded(0.3) * rounded(0.1) * pixels
+    rectified = np.maximum(values - rounded(0.6), 0)
+    expected = values / rounded(0.7) - rounded(0.9) * rounded(0.1) * rectified
+    logits = graph_of(Decimals(), SHAPE).logits(torch.from_numpy(pixels).reshape(1, *SHAPE))
+    np.testing.assert_allclose(logits[0], expected, rtol=1e-14)
+
+
 class Doubling(nn.Module):
     """A network whose steps depend on pixels."""
 
@@ -169,6 +194,15 @@ class Squared(nn.Module):
         return (x * x).flatten(1)
 
 
+class InFloat64(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(32, dtype=torch.float64))
+
+    def forward(self, x):
+        return (x.flatten(1) * self.scale * 0.1).float()
+
+
 REFUSED = {
     "gelu": (lambda: nn.Sequential(nn.Flatten(), nn.GELU()), "gelu"),
     "softmax": (lambda: nn.Sequential(nn.Flatten(), nn.Softmax(1)), "softmax"),
@@ -177,6 +211,7 @@ REFUSED = {
     "circular padding": (lambda: nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect"), "reflection_pad2d"),
     "transposed convolution": (lambda: nn.ConvTranspose2d(2, 2, 2), "convolution"),
     "steps that depend on pixels": (Doubling, "depend on the values of pixels"),
+    "float64": (InFloat64, "float64"),
     "another function every time": (Noisy, "answers otherwise|rand"),
 }
 

@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from gfscore.core.errors import InputError
+from gfscore.networks.number_types import type_name
 from gfscore.networks.outputs import first_line
 from gfscore.networks.passes import uncounted
 from gfscore.networks.precision import tensor_float
@@ -266,6 +267,12 @@ def _value(builder: Builder, step: fx.Node, values: dict[fx.Node, Any]) -> Any:
         else:
             arguments_by_name[argument.name] = keywords.get(argument.name, argument.default_value)
     result = READERS[target].read(builder, Call(name, arguments_by_name, tuple(output.shape), target))
+    if not isinstance(result, Tensor) and output.dtype != torch.float32:
+        # Numbers of Python would be rounded otherwise.
+        raise InputError(
+            f"there are no bounds for this network: its operator {name} computes in {type_name(output.dtype)}; make it "
+            "compute in float32, with buffers and constants of float32"
+        )
     return _without_unwritten(name, result)
 
 

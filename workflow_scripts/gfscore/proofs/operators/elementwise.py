@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gfscore.proofs.operators.declaration import Affine, Builder, Call, Plain, Reader, Symbol
+from gfscore.proofs.operators.declaration import Affine, Builder, Call, Plain, Reader, Shape, Symbol
 
 aten = torch.ops.aten
 
@@ -66,16 +67,16 @@ class Sum(Affine):
 
 
 def _add(builder: Builder, call: Call) -> Symbol:
-    return _sum(builder, call, float(call.arguments["alpha"]))
+    return _sum(builder, call, float(_number(call.arguments["alpha"])))
 
 
 def _sub(builder: Builder, call: Call) -> Symbol:
-    return _sum(builder, call, -float(call.arguments["alpha"]))
+    return _sum(builder, call, -float(_number(call.arguments["alpha"])))
 
 
 def _rsub(builder: Builder, call: Call) -> Symbol:
     call.require(call.arguments["alpha"] == 1, "alpha must be 1")
-    return _scaled(builder, call, call.symbol("self"), -1.0, call.constant("other"))
+    return _scaled(builder, call, call.symbol("self"), -1.0, _number(call.constant("other")))
 
 
 def _sum(builder: Builder, call: Call, weight: float) -> Symbol:
@@ -83,7 +84,7 @@ def _sum(builder: Builder, call: Call, weight: float) -> Symbol:
     if not isinstance(right, Symbol):
         return _scaled(builder, call, call.symbol("self"), 1.0, weight * _number(right))
     if not isinstance(left, Symbol):
-        return _scaled(builder, call, right, weight, left)
+        return _scaled(builder, call, right, weight, _number(left))
     call.require(left.shape == right.shape, f"it adds tensors of different shapes, {left.shape} and {right.shape}")
     return builder.add(Sum((1.0, weight)), [left, right], call.shape)
 
@@ -91,8 +92,8 @@ def _sum(builder: Builder, call: Call, weight: float) -> Symbol:
 def _mul(builder: Builder, call: Call) -> Symbol:
     left, right = call.arguments["self"], call.arguments["other"]
     if isinstance(left, Symbol):
-        return _scaled(builder, call, left, call.constant("other"), 0.0)
-    return _scaled(builder, call, right, left, 0.0)
+        return _scaled(builder, call, left, _number(call.constant("other")), 0.0)
+    return _scaled(builder, call, right, _number(left), 0.0)
 
 
 def _div(builder: Builder, call: Call) -> Symbol:
@@ -119,17 +120,19 @@ def _batch_norm(builder: Builder, call: Call) -> Symbol:
     return _scaled(builder, call, centred, factor.reshape(shape), bias.reshape(shape))
 
 
-def _scaled(builder: Builder, call: Call, values: Symbol, factor: object, bias: object) -> Symbol:
+def _scaled(builder: Builder, call: Call, values: Symbol, factor: Tensor | float, bias: Tensor | float) -> Symbol:
     call.require(values.shape == call.shape, "it repeats numbers of its input")
-    operator = Scale(_number(factor).expand(call.shape).contiguous(), _number(bias).expand(call.shape).contiguous())
+    operator = Scale(_expanded(factor, call.shape), _expanded(bias, call.shape))
     return builder.add(operator, [values], call.shape)
 
 
-def _number(value: object) -> Tensor:
-    # torch rounds a number of Python to the type of the tensor that it meets.
-    if isinstance(value, Tensor):
-        return value.double()
-    return torch.tensor(value, dtype=torch.float32).double()
+def _expanded(value: Tensor | float, shape: Shape) -> Tensor:
+    return torch.as_tensor(value, dtype=torch.float64).expand(shape).contiguous()
+
+
+def _number(value: Any) -> Tensor:
+    # torch rounds numbers of Python, and tensors without axes, to the type of the tensor that they meet.
+    return torch.as_tensor(value, dtype=torch.float32).double()
 
 
 class _Normalised(nn.Module):
