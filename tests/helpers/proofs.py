@@ -60,6 +60,24 @@ class TwoLogits(nn.Module):
         return torch.cat([x, 0 * x], dim=1)
 
 
+class Products(nn.Module):
+    """A logit of 1.16e-83 less relu(x_1 - x_2) times each of some factors, and 0."""
+
+    def __init__(self, factors):
+        super().__init__()
+        self.factors = factors
+        self.difference = nn.Linear(2, 1, bias=False)
+        self.difference.weight.data = torch.tensor([[1.0, -1.0]])
+        self.two_logits = TwoLogits()
+
+    def forward(self, x):
+        rectified = torch.relu(self.difference(x.flatten(1)))
+        product = rectified
+        for factor in self.factors:
+            product = product * factor
+        return self.two_logits((0 * rectified + 1.16e-13) * 1e-35 * 1e-35 - product)
+
+
 def cancelling_normalisation(mean, variance):
     """A network whose margin at a black image is mean * factor, rounded to float32 as the bias, less mean * factor."""
     norm = nn.BatchNorm2d(1)

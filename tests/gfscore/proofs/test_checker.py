@@ -17,7 +17,7 @@ from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
-from helpers.proofs import cancelling_normalisation, points_in, random_network
+from helpers.proofs import Products, cancelling_normalisation, points_in, random_network
 
 pytestmark = pytest.mark.seconds(10)
 
@@ -422,6 +422,19 @@ def test_bounds_count_what_cancels_in_a_batch_normalisation():
     logits = network(torch.zeros(1, 1, 1, 1))[0]
     assert logits[0] - logits[1] < -6e-4
     assert smallest_margin(proof.certificate, claim, plain, image, float32=True) <= logits[0] - logits[1]
+
+
+def test_a_bound_counts_coefficients_that_are_too_small_for_float64():
+    """The product of the small factors is 1e-352, which the large ones make 2e-83; at a corner the margin is below 0."""
+    image = np.array([[[0.8, 0.2]]], dtype=np.float32)
+    proof, plain = proof_of(Products([1e-44] * 2), image, 0, 0.05)
+    assert check(proof.certificate, proof.certificate.claim, plain, image) > 1e-83
+    network = PlainNetwork(graph_of(Products([3e38] * 7 + [1e-44] * 8), image.shape).plain())
+    _, upper = margins_at(np.array([[[0.85, 0.15]]]), 0, network)
+    assert upper < 0
+    claim = replace(proof.certificate.claim, network=network.digest)
+    with pytest.raises(Refused, match="not proven"):
+        check(replace(proof.certificate, claim=claim), claim, network, image)
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "tanh"])

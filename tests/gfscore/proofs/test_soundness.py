@@ -1,6 +1,7 @@
 """Bounds of random networks against corners, points and ascent; GFSCORE_FUZZED_BOUNDS sets how many are tried."""
 
 import os
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -17,7 +18,7 @@ from gfscore.proofs.layers import layered
 from gfscore.proofs.proving import prove
 from gfscore.proofs.slopes import improved, rounded
 from gfscore.proofs.tightening import CPU, Tightening, as_branches, margins
-from helpers.proofs import corners, points_in, random_network, small_dense, smallest_margins
+from helpers.proofs import Products, corners, points_in, random_network, small_dense, smallest_margins
 
 BOUNDS = int(os.environ.get("GFSCORE_FUZZED_BOUNDS", "8000"))
 """Bounds that are tried at least: of margins on ascent, of inputs of layers at points and corners of the ball."""
@@ -162,6 +163,28 @@ def test_no_corner_and_no_point_of_a_proven_ball_is_classified_otherwise(seed):
             smallest = (logits[:, [int(label)]] - logits[:, rivals]).min()
             assert proof.lower <= smallest
             assert not proof.proven or smallest > 0
+
+
+def test_bounds_count_products_that_are_too_small_for_float64():
+    image = np.array([[[[0.8, 0.2]]]], dtype=np.float32)
+
+    # The product of the small factors is 1e-352, which the large ones make 2e-83.
+    layers = layered(graph_of(Products([3e38] * 7 + [1e-44] * 8), (1, 1, 2)))
+    (proof,) = prove(layers, image, np.array([0]), norm="linf", eps=0.05, budget=100)
+    assert proof.lower < 0
+
+    # The same with a ReLU after each product; the smaller ones come first.
+    network = [nn.Flatten()]
+    for factor in [1e-44] * 8 + [3e38] * 8:
+        network += [nn.Linear(2, 2, bias=False), nn.ReLU()]
+        network[-2].weight.data = factor * torch.eye(2)
+    logits = nn.Linear(2, 2)
+    logits.weight.data = torch.tensor([[-1.0, 0], [0, 0]])
+    logits.bias.data = torch.tensor([1e-44, 0])
+    layers = layered(graph_of(nn.Sequential(*network, logits), (1, 1, 2)))
+    (proof,) = prove(layers, image, np.array([0]), norm="linf", eps=0.05, budget=100)
+    factor = Fraction(network[1].weight[0, 0].item()) ** 8 * Fraction(network[-2].weight[0, 0].item()) ** 8
+    assert Fraction(proof.lower) <= Fraction(logits.bias[0].item()) - factor * Fraction(image[0, 0, 0, 0].item())
 
 
 def exact_margin(network, image, label, eps):

@@ -12,7 +12,7 @@ from torch import Tensor
 from gfscore.core.errors import InputError
 from gfscore.proofs.graph import Graph
 from gfscore.proofs.operators.declaration import Activation, Affine, Array
-from gfscore.proofs.rounding import UNIT, gamma
+from gfscore.proofs.rounding import LEAST_MAGNITUDE, UNIT, gamma
 
 IMAGE = -1
 """Number of the image among the sources of an affine function; layers have theirs from 0."""
@@ -36,7 +36,8 @@ class AffineMap:
     weights : dict of int to csr_array
         Source s -> W_s (size, size of the source), float64.
     magnitudes : dict of int to csr_array
-        Of the same shapes: each entry the sum of the magnitudes of the products that the entry of W_s is the sum of.
+        Of the same shapes: each entry the sum of the magnitudes of the products that the entry of W_s is the sum of,
+        at least LEAST_MAGNITUDE after each operator.
     bias, bias_magnitude : ndarray
         (size,).
     operations : int
@@ -71,7 +72,8 @@ class AffineMap:
         total = self.bias_magnitude[:, None]
         length = self.operations + self.size + 64
         for source, matrix in self.magnitudes.items():
-            total = total + matrix @ magnitudes[source]
+            sizes = np.where(magnitudes[source] != 0, np.maximum(magnitudes[source], LEAST_MAGNITUDE), 0.0)
+            total = total + matrix @ sizes
             length += matrix.shape[1]
         return gamma(length) * total
 
@@ -219,6 +221,7 @@ def _backward(graph: Graph, target: int, rows: Tensor, numbers: dict[int, int]) 
         input_magnitudes = absolute_operator.transpose(absolute)
         for position, source in enumerate(node.inputs):
             added, added_magnitude = inputs[position], input_magnitudes[position]
+            added_magnitude = torch.where(added_magnitude != 0, added_magnitude.clamp(min=LEAST_MAGNITUDE), 0.0)
             if source in coefficients:
                 added = added + coefficients[source][0]
                 added_magnitude = added_magnitude + coefficients[source][1]

@@ -377,13 +377,15 @@ class Relaxation:
                 intercepts = block.upper_intercept.abs() + block.lower_intercept.abs()
                 rounded = dot(block.terms + block.sizes, sizes) + dot(block.sizes, multipliers.abs())
                 rounded = rounded + dot(block.output_sizes + intercepts, outputs[index].abs())
-                error = error + dot(block.error, sizes) + roundings * rounded
+                # Coefficients that are too small for float64.
+                underflow = TINY * (block.sizes + block.output_sizes).sum()
+                error = error + dot(block.error, sizes) + roundings * rounded + underflow
         least = self.ball.least(image)
         lower = constant + least
         if exact:
             error = error + self.ball.error(image, roundings)
             error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
-            lower = lower - error * (1 + roundings) - TINY
+            lower = lower - error * (1 + roundings) - TINY * (1 + len(image))
             image = image[:0]
         return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), tuple(reversed(gains_in_place)), image)
 

@@ -4,7 +4,11 @@ UNIT = 2.0**-53
 """Largest relative error of one operation."""
 
 TINY = 1e-290
-"""More than all underflow of a bound: 2^-1074 for each of fewer than 2^100 operations."""
+"""More than all underflow of a sum of products: 2^-1074 for each of fewer than 2^100 operations."""
+
+LEAST_MAGNITUDE = 1e-100
+"""Magnitudes other than 0 are taken for at least this: then rounding errors, shares of products of magnitudes, are more
+than all underflow, and no product of a magnitude with a weight of float32 is 0 by underflow."""
 
 
 def gamma(operations: int) -> float:

@@ -14,7 +14,7 @@ from gfscore.proofs.balls import Ball, dot
 from gfscore.proofs.layers import IMAGE, AffineMap, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
 from gfscore.proofs.relaxation import SPARSE, Block, Bound, Branches, Functions, Matrix, Pairs, Relaxation
-from gfscore.proofs.rounding import gamma
+from gfscore.proofs.rounding import TINY, gamma
 from gfscore.proofs.slopes import as_numbers, improved, rounded
 
 Indices = NDArray[np.int64]
@@ -176,7 +176,8 @@ class Tightening:
         """
         coefficients: dict[int, csr_array | Array] = dict(values.weights)
         constant = values.bias.copy()
-        error = values.error(self.output_magnitudes())[:, 0]
+        magnitudes = self.output_magnitudes()
+        error = values.error(magnitudes)[:, 0]
         units = {}
         for number in reversed(range(len(self.states))):
             if number not in coefficients:
@@ -193,6 +194,8 @@ class Tightening:
             for source, matrix in before.weights.items():
                 added = input_coefficients @ matrix[active]
                 coefficients[source] = coefficients[source] + added if source in coefficients else added
+                # Products that are too small for float64.
+                error += TINY * (1 + magnitudes[source].sum())
             constant += input_coefficients @ before.bias[active]
             error += abs(input_coefficients) @ state.error[active]
 
@@ -332,7 +335,7 @@ class Tightening:
         layer = self.network.layers[number]
         low, high = state.low[units], state.high[units]
         lines = layer.activation.lines(low, high)
-        terms = abs(rows.image) @ self.ball.magnitude + np.abs(rows.constant)
+        terms = abs(rows.image) @ self.ball.magnitude + np.abs(rows.constant) + TINY
         matrices = []
         for block, coefficients in zip(self.relaxation.blocks, rows.units, strict=False):
             output_sizes = block.output_sizes[:, 0].numpy()

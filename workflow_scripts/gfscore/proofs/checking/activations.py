@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gfscore.proofs.checking.plain_network import CURVES, Array
-from gfscore.proofs.checking.rounding import UNIT
+from gfscore.proofs.checking.rounding import TINY, UNIT
 
 CURVE_ERROR = 64 * UNIT
 """Widening of tanh and of lines around it.
@@ -43,7 +43,8 @@ def lines(kind: str, low: Array, high: Array) -> Lines:
     width = np.where(unstable, high - low, 1)
     chord = np.where(unstable, np.clip(high / width, 0, 1), active)
     # With max(-s l, (1 - s) h) a line of any slope s lies above the ReLU at both ends, hence between them.
-    intercept = np.where(unstable, np.maximum(-chord * low, (1 - chord) * high) * (1 + 8 * UNIT), 0)
+    intercept = np.maximum(-chord * low, (1 - chord) * high) * (1 + 8 * UNIT) + TINY
+    intercept = np.where(unstable, intercept, 0)
     below = np.where(unstable, (high > -low).astype(np.float64), active)
     return Lines(below, np.zeros_like(low), chord, intercept)
 

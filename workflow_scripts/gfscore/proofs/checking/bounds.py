@@ -99,8 +99,8 @@ class Intervals:
 
     Attributes
     ----------
-    low, high : list of ndarray
-        By node, of its shape.
+    low, high, largest : list of ndarray
+        By node, of its shape; the largest magnitude of a value.
     errors : list of ndarray
         By node, bounds of the rounding errors of its values, and of their products with coefficients for each unit of
         a coefficient; by activation, of those of its inputs.
@@ -114,6 +114,7 @@ class Intervals:
         self.overflows = False
         self.low: list[Array] = [low]
         self.high: list[Array] = [high]
+        self.largest: list[Array] = [np.maximum(np.abs(low), np.abs(high))]
         self.errors: list[Array] = [np.zeros_like(low)]
         for index in range(1, len(network.nodes)):
             operator = network.operators.get(index)
@@ -125,6 +126,7 @@ class Intervals:
                 low, high = interval(network.nodes[index].kind, low, high, error=16 * self.arithmetic.unit)
             self.low.append(low)
             self.high.append(high)
+            self.largest.append(np.maximum(np.abs(low), np.abs(high)))
             self.errors.append(errors)
 
     def _inputs(self, index: int) -> tuple[Array, Array]:
@@ -389,14 +391,15 @@ class Bounds(Intervals):
         functions.error += rounding + 4 * UNIT * np.abs(functions.constant)
         functions.constant = functions.constant + summand
         for source, of_source in zip(self.network.nodes[index].inputs, coefficients, strict=True):
+            # Coefficients that are too small for float64.
+            functions.error += TINY * self.largest[source][of_source[1]].sum()
             if source not in functions.coefficients:
                 functions.coefficients[source] = of_source
                 continue
             sums, sums_window = added(functions.coefficients[source], of_source)
             functions.coefficients[source] = sums, sums_window
             # The sum of coefficients is rounded.
-            largest = np.maximum(np.abs(self.low[source]), np.abs(self.high[source]))
-            functions.error += 4 * UNIT * _dot(largest[sums_window], np.abs(sums))
+            functions.error += 4 * UNIT * _dot(self.largest[source][sums_window], np.abs(sums))
 
     def _by_intervals(self, coefficients: Mapping[int, Coefficients]) -> Array:
         # Smallest values of linear functions where each node's values lie anywhere in their intervals.
@@ -404,7 +407,7 @@ class Bounds(Intervals):
         for number, (rows, window) in coefficients.items():
             low, high = self.low[number][window], self.high[number][window]
             positive = np.maximum(rows, 0)
-            sizes = _dot(np.maximum(np.abs(low), np.abs(high)), np.abs(rows))
+            sizes = _dot(self.largest[number][window], np.abs(rows))
             minimum = _dot(low, positive) + _dot(high, rows - positive)
             total = total + minimum - 4 * gamma(low.size + len(coefficients)) * sizes - TINY
         return total

@@ -7,7 +7,7 @@ UNIT = 2.0**-53
 """Largest relative rounding error of one operation in float64."""
 
 TINY = 1e-290
-"""More than all underflow of a bound."""
+"""More than all underflow of a sum of products."""
 
 
 class Arithmetic(NamedTuple):

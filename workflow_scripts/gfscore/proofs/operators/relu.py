@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gfscore.proofs.operators.declaration import Activation, Array, Builder, Call, Lines, Plain, Reader, Symbol
 from gfscore.proofs.operators.elementwise import Sum
 from gfscore.proofs.operators.rearrangement import numbered, rearranged
-from gfscore.proofs.rounding import UNIT
+from gfscore.proofs.rounding import TINY, UNIT
 
 aten = torch.ops.aten
 
@@ -36,7 +36,7 @@ class Relu(Activation):
         width = np.where(unstable, high - low, 1)
         chord = np.clip(np.where(unstable, high / width, active), 0, 1)
         # Any slope in [0, 1] does; the intercept is rounded up so that the line passes above both ends.
-        above = np.maximum(-chord * low, (1 - chord) * high) * (1 + 8 * UNIT)
+        above = np.maximum(-chord * low, (1 - chord) * high) * (1 + 8 * UNIT) + TINY
         intercept = np.where(unstable, above, 0)
         lower = np.where(unstable, high > -low, active)
         return Lines(lower.astype(np.float64), np.zeros_like(low), chord, intercept)
