@@ -109,8 +109,9 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
     Raises
     ------
     InputError
-        For an operator without bounds, which it names, for a network that cannot be traced, as one is whose steps
-        depend on the values of pixels, and for one that answers otherwise than its graph.
+        For an operator without bounds, which it names, for one that does not compute in float32, for a network that
+        cannot be traced, as one is whose steps depend on the values of pixels, and for one that answers otherwise than
+        its graph.
     """
     pixels = torch.Size(image_shape).numel()
     image = torch.linspace(0, 1, pixels).reshape(1, *image_shape)
