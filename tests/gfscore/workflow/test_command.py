@@ -101,6 +101,10 @@ NETWORKS = {
     ),
     "images that are gone": ("images.npz", Path.unlink),
     "a rule": ("config.yaml", lambda path: path.write_text(path.read_text().replace("at_least: 0.1", "at_least: 0.7"))),
+    "a check": (
+        "config.yaml",
+        lambda path: path.write_text(path.read_text() + "checks: {published_accuracy: exclude}\n"),
+    ),
     "an audit that is asked for no more": ("config.yaml", lambda path: path.write_text("run: []\n")),
     "a manifest": ("results/checkpoints/toy/none/good.json", lambda path: write_json(path, read_json(path) | {"a": 1})),
 }

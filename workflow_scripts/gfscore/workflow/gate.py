@@ -106,6 +106,7 @@ def _question(audit: PlannedAudit) -> PlainSettings:
     settings = audit.run.settings
     return {
         "gate": audit.entry["gate"],
+        "checks": settings.checks.model_dump(),
         "dataset": without_queries({"name": audit.dataset.name, **audit.dataset.entry}),
         "models": without_queries({model.label: model.entry for model in audit.models}),
         "last_release": audit.entry["last_release"],

@@ -66,7 +66,7 @@ def test_an_undecided_pair_counts_as_the_worst_for_pass_and_as_the_best_for_fail
     assert verdict_on(differences_of(equal, equal, labels), 2, at_most=0.1).verdict == "PASS"
 
 
-def test_wrong_labels_and_tests_that_err_widen_the_bounds():
+def test_wrong_labels_and_tests_and_certificates_that_err_widen_the_bounds():
     labels = np.repeat([0, 1], 500)
     differences = differences_of(np.ones(1000), np.ones(1000), labels)
     plain = verdict_on(differences, 2, at_most=0.1)
@@ -75,6 +75,9 @@ def test_wrong_labels_and_tests_that_err_widen_the_bounds():
     test = SequentialTest(kappa=0.01, alpha=0.05, name="anytime", budget=1000)
     tested = Measure(title="", value_range=(0.0, 1.0), unit="", explanation="", binary=True, test=test)
     erring = verdict_on(differences_of(np.ones(1000), np.ones(1000), labels, measure=tested), 2, at_most=0.1)
+    assert erring.high == pytest.approx((plain.high + 0.05) / 0.95)
+    certified = Measure(title="", value_range=(0.0, 1.0), unit="", explanation="", alpha=0.05)
+    erring = verdict_on(differences_of(np.ones(1000), np.ones(1000), labels, measure=certified), 2, at_most=0.1)
     assert erring.high == pytest.approx((plain.high + 0.05) / 0.95)
 
 

@@ -89,6 +89,17 @@ def test_alpha_is_split_over_models_rules_and_looks():
         assert only_model(verdict)["low"] == pytest.approx(values[1] - one_side(alpha=0.025))
 
 
+def test_a_model_that_was_excluded_has_its_share_of_alpha():
+    """Which models are left depends on the samples that are judged."""
+    values = [1.0, 0.5 + one_side() + 1e-4]
+    excluded = [{"model": "none/N", "reason": "accuracy 0.5, 0.9 published"}]
+    verdict = judging.judge(
+        [candidate(values)], parsed_rules([RULE]), lam=0.5, selection={"excluded": excluded, "warned": []}
+    )
+    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.rules[0].alpha == pytest.approx(0.025)
+
+
 def test_looks_are_recorded_and_said():
     verdict = verdict_on([1.0, 1.0], RULE | {"looks": {"planned": 3, "this": 2}})
     assert verdict["rules"][0]["looks"] == {"planned": 3, "this": 2}

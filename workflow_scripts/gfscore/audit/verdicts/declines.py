@@ -175,9 +175,9 @@ class PairedDifferences:
 
         Notes
         -----
-        Differences lie in [-r, r], r the length of the measure's range. Where a test errs with probability e, the mean
-        of observed differences is (1 - e) times the true one up to e r: the bounds of ClassBounds for a share e of
-        wrong values.
+        Differences lie in [-r, r], r the length of the measure's range. Where a test or certificate errs with
+        probability e, the mean of observed differences is (1 - e) times the true one up to e r: the bounds of
+        ClassBounds for a share e of wrong values.
 
         # ASSUME: pairs of a class are independent draws from it; neither release was chosen by looking at them.
         """
@@ -188,6 +188,7 @@ class PairedDifferences:
             value_range=(-width, width),
             unit=self.measure.unit,
             explanation="Value now less value in the earlier release.",
+            alpha=self.measure.alpha,
             test=self.measure.test,
         )
         # A subtraction may leave the range by rounding.

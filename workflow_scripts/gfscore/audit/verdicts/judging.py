@@ -77,10 +77,10 @@ def judge(
     """Judge every rule of a gate for every model.
 
     With probability at least the smallest `confidence` of the rules no model passes or fails wrongly, at any of the
-    planned looks: alpha is split evenly over rules, models and looks. A model passes when the statistic's bound on the
-    safe side reaches the threshold, and fails when the bound on the other side misses it; each needs the whole alpha
-    of the model, since the truth lies on one side only. Label-error rates of a generator are bounds that fail with a
-    probability of their own, 5%, which comes on top of 1 - `confidence`.
+    planned looks: alpha is split evenly over rules, models (those that were excluded too) and looks. A model passes
+    when the statistic's bound on the safe side reaches the threshold, and fails when the bound on the other side
+    misses it; each needs the whole alpha of the model, since the truth lies on one side only. Label-error rates of a
+    generator are bounds that fail with a probability of their own, 5%, which comes on top of 1 - `confidence`.
 
     Parameters
     ----------
@@ -102,7 +102,9 @@ def judge(
     selection = selection or {}
     excluded = [ModelRemark.model_validate(entry) for entry in selection.get("excluded", [])]
     warned = [ModelRemark.model_validate(entry) for entry in selection.get("warned", [])]
-    judged = [_judge_rule(candidates, rule, rules=len(rules), lam=lam) for rule in rules]
+    # Excluded models too: which ones are left depends on the samples that are judged.
+    models = len(candidates) + len(excluded)
+    judged = [_judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
     verdict = combine([rule.verdict for rule in judged])
     sentence = _sentence(verdict, judged, len(excluded), warned)
     return Judgement(
@@ -124,9 +126,11 @@ def _with_cautions(text: str, cautions: Sequence[str]) -> str:
     return text
 
 
-def _judge_rule(candidates: Sequence[Candidate], rule: RuleSettings, *, rules: int, lam: float) -> RuleVerdict:
-    alpha = rule.alpha(rules=rules, models=len(candidates))
-    models = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
+def _judge_rule(
+    candidates: Sequence[Candidate], rule: RuleSettings, *, rules: int, models: int, lam: float
+) -> RuleVerdict:
+    alpha = rule.alpha(rules=rules, models=models)
+    judged = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
     bounds = candidates[0].bounds[rule.bounds_key]
     title = rule.statistic_of(candidates[0].class_names, lam=lam).title
     return RuleVerdict.model_validate(
@@ -145,11 +149,11 @@ def _judge_rule(candidates: Sequence[Candidate], rule: RuleSettings, *, rules: i
             "range": range_of(rule.statistic, bounds.value_range, classes=len(bounds.n), lam=lam),
             "title": title,
             "words": rule.words(title),
-            "verdict": combine([model.verdict for model in models]),
-            "without_samples": _without_samples(models),
-            "missing": _missing(models),
-            "repeated": _repeated(models),
-            "models": models,
+            "verdict": combine([model.verdict for model in judged]),
+            "without_samples": _without_samples(judged),
+            "missing": _missing(judged),
+            "repeated": _repeated(judged),
+            "models": judged,
         }
     )
 
