@@ -89,6 +89,16 @@ def test_damaged_networks_are_refused():
         PlainNetwork([image, PlainNode("erf", {}, {}, (0,), (1, 2))])
 
 
+@pytest.mark.parametrize("number_type", [np.int8, np.int64, np.float16])
+def test_weights_of_a_type_that_bounds_are_not_computed_in_are_refused(number_type):
+    """The magnitude of -128 in int8 is -128."""
+    network = plain_of(dilated())
+    nodes = list(network.nodes)
+    nodes[1] = replace(nodes[1], arrays=nodes[1].arrays | {"weight": nodes[1].arrays["weight"].astype(number_type)})
+    with pytest.raises(InputError, match=np.dtype(number_type).name):
+        PlainNetwork.from_bytes(PlainNetwork(nodes).to_bytes())
+
+
 def other_shape(node):
     return replace(node, shape=(*node.shape[:-1], node.shape[-1] + 1))
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from fetch_dataset import fetch_dataset
 from gfscore.core.digests import sha256_of_file
+from gfscore.core.errors import InputError
 from gfscore.measures.samples import table_of
 from gfscore.networks import adjusted
 from gfscore.networks.classifier import from_network
@@ -274,7 +275,32 @@ def refuted_without_a_point(folder):
     edited(folder, PROVEN, change)
 
 
+def larger_bound_of_float32(folder):
+    row = rows_of(folder, PROVEN, status="proven").index[0]
+
+    def change(frame):
+        frame.loc[row, "lower32"] = 9.0
+
+    edited(folder, PROVEN, change)
+
+
+def answers_left_out(folder):
+    def change(frame):
+        frame["clean_prediction"] = None
+
+    edited(folder, PROVEN, change)
+
+
+def network_of_nan(folder):
+    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
+    nodes = list(network.nodes)
+    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"weight": np.nan * nodes[-1].arrays["weight"]})
+    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+
+
 CHANGES = {
+    larger_bound_of_float32: PROVEN,
+    answers_left_out: PROVEN,
     forged_bound: PROVEN,
     claim_of_another_label: PROVEN,
     claim_of_a_smaller_ball: PROVEN,
@@ -298,6 +324,21 @@ def test_a_change_is_refused_and_its_file_named(made, bundle, change):
     change(bundle)
     found = faults(bundle, made)
     assert found and any(fault.startswith(f"{CHANGES[change]}: ") for fault in found)
+
+
+def test_a_network_that_is_no_function_of_the_pixels_is_refused(made, bundle):
+    network_of_nan(bundle)
+    with pytest.raises(InputError, match="finite"):
+        faults(bundle, made)
+
+
+def test_a_table_of_proofs_without_its_evidence_is_refused(made, bundle):
+    path = bundle / PROVEN
+    table = table_of("proven")
+    frame = read_table(path, table, evidence=True).drop(columns=["certificate", "counterexample"])
+    write_table(path, table, frame, identity=read_identity(path))
+    with pytest.raises(InputError, match="certificate"):
+        faults(bundle, made)
 
 
 def test_what_has_no_pixels_is_said_and_not_taken_for_checked(made, tmp_path, monkeypatch):

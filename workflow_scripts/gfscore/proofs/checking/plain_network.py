@@ -134,8 +134,7 @@ class PlainNetwork:
                 for index, (kind, numbers, inputs, shape, names) in enumerate(facts):
                     arrays = {}
                     for name in names:
-                        values = file[f"{index}_{name}"]
-                        arrays[name] = values.astype(np.float64) if values.dtype == np.float32 else values
+                        arrays[name] = _numbers_of(file[f"{index}_{name}"], places=name.startswith("places"))
                     nodes.append(PlainNode(kind, arrays, numbers, tuple(inputs), tuple(shape)))
             return cls(nodes)
         except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
@@ -151,6 +150,16 @@ def digest_of(nodes: Sequence[PlainNode]) -> str:
             content.update(f"{name}{array.dtype}{array.shape}".encode())
             content.update(np.ascontiguousarray(array).tobytes())
     return content.hexdigest()
+
+
+def _numbers_of(values: NDArray[Any], *, places: bool) -> NDArray[Any]:
+    # In the types that bounds are computed in: a magnitude of int8 may be negative.
+    if places:
+        _require(values.dtype == np.int64, f"places of type {values.dtype}")
+        return values
+    _require(values.dtype in (np.float32, np.float64), f"weights of type {values.dtype}")
+    _require(bool(np.isfinite(values).all()), "weights that are no finite numbers")
+    return values.astype(np.float64)
 
 
 def _require(condition: bool, words: str) -> None:

@@ -449,16 +449,26 @@ class _ContentCheck:
         verification = self.verification
         evidence = EvidenceCheck(self.bundle, self.audit, self.report)
         # Unreadable tables are faults by now.
-        if "labels" not in verification.checked or not evidence.tables:
+        if "labels" not in verification.checked:
+            return
+        try:
+            tables = evidence.tables
+        except InputError as error:
+            verification.faults.append(str(error))
+            return
+        if not tables:
             return
         if not evidence.has_part:
-            names = ", ".join(dict.fromkeys(table.measure.name for table, _ in evidence.tables))
+            names = ", ".join(dict.fromkeys(table.measure.name for table, _ in tables))
             verification.unchecked["proofs"] = (
                 f"certificates and counterexamples of {names} were not checked, since the bundle holds no networks and "
                 "pixels to check them with: ask for one that was made --with proofs"
             )
             return
         verification.check("proofs", "", evidence.faults)
+        if "proofs" in verification.checked and not evidence.certificates + evidence.points:
+            del verification.checked["proofs"]
+            verification.unchecked["proofs"] = "the bundle holds no network and pixels to check any of them with"
         if "proofs" in verification.checked:
             verification.checked["proofs"] = (
                 f"{counted(evidence.certificates, 'certificate')} and {counted(evidence.points, 'counterexample')}, by "

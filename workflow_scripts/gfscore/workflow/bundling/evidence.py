@@ -24,7 +24,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.measures import NamedMeasure
-from gfscore.measures.robust import REFUTED
+from gfscore.measures.robust import PROVEN, REFUTED
 from gfscore.measures.samples import ALREADY_WRONG, table_of
 from gfscore.proofs import counterexamples
 from gfscore.proofs.certificates import Certificate, Claim, image_digest
@@ -79,11 +79,15 @@ class EvidenceTable:
         return f"proofs/networks/{self.model.name.path}.npz"
 
     def read(self, path: Path | str) -> pd.DataFrame:
-        """Rows with evidence; none where the table keeps none."""
+        """Rows with evidence; none where the table keeps none, InputError where its kind always does."""
         table = table_of(self.measure.kind.name)
         frame = read_table(path, table, evidence=True)
         names = [name for name, _, _ in table.evidence]
         if not set(names) <= set(frame.columns):
+            if self.measure.kind.name == PROVEN:
+                raise InputError(
+                    f"{name_of(self.path)}: no columns {' and '.join(names)}, without which nothing is proven"
+                )
             return frame.iloc[:0].assign(**dict.fromkeys(names))
         return frame
 
@@ -232,7 +236,7 @@ class EvidenceCheck:
 
     def _row_faults(self, table: EvidenceTable, frame: pd.DataFrame) -> Iterator[str]:
         name = name_of(table.path)
-        check_row = self._check_proven if table.measure.kind.name == "proven" else self._check_attacked
+        check_row = self._check_proven if table.measure.kind.name == PROVEN else self._check_attacked
         faulty_rows = 0
         for row in frame.to_dict("records"):
             try:
@@ -330,13 +334,15 @@ class EvidenceCheck:
         if network.nodes[0].shape[1:] != shape or network.classes != len(self._manifest["classes"]):
             yield f"{table.network}: the network takes other images, or has other classes, than the dataset"
             return
-        rows = frame[["sample_id", "clean_prediction"]].dropna().itertuples(index=False)
-        for name, prediction in rows:
+        for name, prediction in frame[["sample_id", "clean_prediction"]].itertuples(index=False):
             if name not in self._images:
                 continue
+            if pd.isna(prediction):
+                yield f"{name_of(table.path)}: {printable(name)}: no clean_prediction to compare with the network"
+                return
             # Whether another class is above the predicted one by more than float32 arithmetic may err.
             _, upper = margins_at(self._images[name], int(prediction), network)
-            if upper.min() < -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
+            if not upper.min() >= -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
                 yield (
                     f"{table.network}: another network than the one that was measured: it predicts another class for "
                     f"{printable(name)}"
@@ -372,6 +378,8 @@ class EvidenceCheck:
         lower = check(Certificate.from_bytes(row["certificate"]), claim, network, image)
         if not row["lower"] <= lower + 1e-6 * (1 + abs(lower)):
             raise InputError(f"its margin is proven to be {lower:.6g}, less than the {row['lower']:.6g} of the table")
+        if row["lower32"] > lower + 1e-6 * (1 + abs(lower)):
+            raise InputError(f"its margin is proven to be {lower:.6g}, less than lower32, {row['lower32']:.6g}")
         self.certificates += 1
         self._count_one()
 
@@ -404,7 +412,7 @@ class EvidenceCheck:
             lower, upper = margins_at(point, int(row["label"]), network)
             if certain and not (upper <= 0).any():
                 raise InputError("its counterexample is not certainly misclassified")
-            if not certain and lower.min() > FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
+            if not certain and not lower.min() <= FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
                 raise InputError("its counterexample is classified as its label")
         self.points += 1
         self._count_one()
