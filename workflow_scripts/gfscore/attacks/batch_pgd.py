@@ -21,6 +21,7 @@ from gfscore.attacks.gradient_ascent import (
     project,
     steepest,
 )
+from gfscore.networks.devices import device_of_weights
 
 
 def batch_pgd(
@@ -124,8 +125,7 @@ def survivors(
     ndarray
         (N,) bool.
     """
-    parameter = next(network.parameters(), None)
-    device = "cpu" if parameter is None else parameter.device
+    device = device_of_weights(network)
     generator = torch.Generator().manual_seed(seed)
     survived = np.zeros(len(labels), dtype=bool)
 

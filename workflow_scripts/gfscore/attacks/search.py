@@ -5,7 +5,6 @@ never rests on reduced precision: it may be weaker, never wrong.
 """
 
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from gfscore.attacks.goals import Goal
 from gfscore.attacks.gradient_ascent import per_image, steepest
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
+from gfscore.networks.devices import device_of_weights
 from gfscore.networks.precision import BFLOAT16, FULL, network_in
 from gfscore.statistics.draws import Draws
 
@@ -148,8 +148,7 @@ def on_device(classifier: Classifier, images: ArrayLike, labels: ArrayLike) -> t
             "attacks need gradients, which this classifier does not give (onnx has none); take the model out of "
             "measures of kind adversarial, minimal and targeted"
         )
-    weight = next(chain(network.parameters(), network.buffers()), None)
-    device = torch.device("cpu") if weight is None else weight.device
+    device = device_of_weights(network)
     pixels = np.ascontiguousarray(images, dtype=np.float32)
     x = torch.from_numpy(pixels).to(device)
     y = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)

@@ -11,9 +11,11 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
@@ -87,6 +89,12 @@ def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = 
     if classifier.network is None:
         return "cpu"
     return hold_device(device, gpu_percent=gpu_percent)
+
+
+def device_of_weights(network: nn.Module) -> torch.device:
+    """Device of the weights or buffers of a network; the CPU for one without any."""
+    weight = next(chain(network.parameters(), network.buffers()), None)
+    return torch.device("cpu") if weight is None else weight.device
 
 
 def move_to(classifier: Classifier, device: str, *, where: object) -> None:

@@ -15,11 +15,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
 from gfscore.core.errors import InputError
+from gfscore.networks.devices import device_of_weights
 from gfscore.networks.number_types import type_name
 from gfscore.networks.outputs import first_line
 from gfscore.networks.passes import uncounted
 from gfscore.networks.precision import tensor_float
 from gfscore.proofs.checking.plain_network import PlainNode, digest_of
+from gfscore.proofs.checking.rounding import FLOAT32
 from gfscore.proofs.operators import READERS
 from gfscore.proofs.operators.declaration import Activation, Affine, Builder, Call, Node, Plain, Shape, Symbol
 from gfscore.proofs.operators.elementwise import Sum
@@ -38,9 +40,6 @@ SPREAD_TOLERANCE = 1e-4
 
 ROUNDING_TOLERANCE = 32
 """Largest such difference against rounding errors in float32, which a device's algorithms may enlarge."""
-
-UNIT32 = 2.0**-24
-"""Relative error of one rounding in float32."""
 
 READING_NUMBERS = (Tensor.numpy, Tensor.__array__, Tensor.__dlpack__)
 """Functions that hand the numbers of a tensor to another library."""
@@ -135,7 +134,7 @@ def _read(network: nn.Module, image: Tensor) -> Graph:
         with uncounted():
             return network(images)
 
-    steps = traced(forward, image.to(_device_of(network)))
+    steps = traced(forward, image.to(device_of_weights(network)))
     return Graph(tuple(nodes_of(steps, tuple(image.shape))))
 
 
@@ -144,7 +143,7 @@ def _same_function(network: nn.Module, graph: Graph, traced_image: Tensor) -> bo
     numbers = sum(torch.Size(node.shape).numel() for node in graph.nodes)
     count = min(max(NUMBERS // numbers, FEWEST_IMAGES), MOST_IMAGES)
     images = torch.cat([traced_image, _varied_images(graph.image_shape, count - 1)])
-    device = _device_of(network)
+    device = device_of_weights(network)
 
     with torch.no_grad(), tensor_float(allowed=False):
         expected = graph.logits(images.double())
@@ -157,7 +156,7 @@ def _same_function(network: nn.Module, graph: Graph, traced_image: Tensor) -> bo
 
     # Each logit against its own size, as another may be larger by far.
     spread = expected.amax(0) - expected.amin(0)
-    rounding = (rounded - expected).abs().amax(0) + UNIT32 * expected.abs().amax(0)
+    rounding = (rounded - expected).abs().amax(0) + FLOAT32.unit * expected.abs().amax(0)
     tolerance = SPREAD_TOLERANCE * spread + ROUNDING_TOLERANCE * rounding
     for values, wanted in ((logits, expected), (torch.cat(logits_alone), expected[::EVERY_ALONE])):
         rows = values.double().cpu().reshape(len(values), -1)
@@ -173,10 +172,6 @@ def _varied_images(shape: Shape, count: int) -> Tensor:
     images = noise.lerp(brightness, 0.5)
     images[1::2] = (noise < brightness)[1::2].to(noise)
     return images
-
-
-def _device_of(network: nn.Module) -> str:
-    return next((str(weight.device) for weight in network.parameters()), "cpu")
 
 
 class _NumbersUnread(TorchFunctionMode):
