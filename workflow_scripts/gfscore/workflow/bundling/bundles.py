@@ -466,14 +466,15 @@ class _ContentCheck:
             )
             return
         verification.check("proofs", "", evidence.faults)
-        if "proofs" in verification.checked and not evidence.certificates + evidence.points:
-            del verification.checked["proofs"]
-            verification.unchecked["proofs"] = "the bundle holds no network and pixels to check any of them with"
         if "proofs" in verification.checked:
-            verification.checked["proofs"] = (
-                f"{counted(evidence.certificates, 'certificate')} and {counted(evidence.points, 'counterexample')}, by "
-                "the bounds and points that were computed again"
-            )
+            if evidence.certificates or evidence.points:
+                certificates = counted(evidence.certificates, "certificate")
+                points = counted(evidence.points, "counterexample")
+                words = f"{certificates} and {points}, by the bounds and points that were computed again"
+                verification.checked["proofs"] = words
+            else:
+                del verification.checked["proofs"]
+                verification.unchecked["proofs"] = "the bundle holds no network and pixels to check any of them with"
         for number, words in enumerate(evidence.unchecked):
             verification.unchecked[f"proofs {number}"] = words
 
