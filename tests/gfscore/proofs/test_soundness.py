@@ -10,7 +10,6 @@ import torch
 from scipy.optimize import linprog
 from torch import nn
 
-from gfscore.proofs import graph as graph_reading
 from gfscore.proofs.balls import ball
 from gfscore.proofs.checking.check import smallest_margin
 from gfscore.proofs.checking.plain_network import PlainNetwork
@@ -166,9 +165,8 @@ def test_no_corner_and_no_point_of_a_proven_ball_is_classified_otherwise(seed):
             assert not proof.proven or smallest > 0
 
 
-def test_bounds_count_products_that_are_too_small_for_float64(monkeypatch):
-    # Networks that overflow are refused when they are read; here they are read all the same.
-    monkeypatch.setattr(graph_reading, "_same_function", lambda *_: True)
+@pytest.mark.usefixtures("not_compared")
+def test_bounds_count_products_that_are_too_small_for_float64():
     image = np.array([[[[0.8, 0.2]]]], dtype=np.float32)
 
     # The product of the small factors is 1e-352, which the large ones make 2e-83.

@@ -190,13 +190,21 @@ def proven_without_certificate(folder):
     edited(folder, PROVEN, change)
 
 
-def larger_lower(folder):
+def larger_bound(folder, *, column):
     row = rows_of(folder, PROVEN, status="proven").index[0]
 
     def change(frame):
-        frame.loc[row, "lower"] = 9.0
+        frame.loc[row, column] = 9.0
 
     edited(folder, PROVEN, change)
+
+
+def larger_lower(folder):
+    larger_bound(folder, column="lower")
+
+
+def larger_lower32(folder):
+    larger_bound(folder, column="lower32")
 
 
 def changed_pixel(folder):
@@ -215,11 +223,15 @@ def changed_weight(folder):
     (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
 
 
-def another_network(folder):
+def other_last_weights(folder, *, factor):
     network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
     nodes = list(network.nodes)
-    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"weight": -nodes[-1].arrays["weight"]})
+    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"weight": factor * nodes[-1].arrays["weight"]})
     (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+
+
+def another_network(folder):
+    other_last_weights(folder, factor=-1)
 
 
 def network_left_out(folder):
@@ -275,15 +287,6 @@ def refuted_without_a_point(folder):
     edited(folder, PROVEN, change)
 
 
-def larger_bound_of_float32(folder):
-    row = rows_of(folder, PROVEN, status="proven").index[0]
-
-    def change(frame):
-        frame.loc[row, "lower32"] = 9.0
-
-    edited(folder, PROVEN, change)
-
-
 def answers_left_out(folder):
     def change(frame):
         frame["clean_prediction"] = None
@@ -291,15 +294,8 @@ def answers_left_out(folder):
     edited(folder, PROVEN, change)
 
 
-def network_of_nan(folder):
-    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
-    nodes = list(network.nodes)
-    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"weight": np.nan * nodes[-1].arrays["weight"]})
-    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
-
-
 CHANGES = {
-    larger_bound_of_float32: PROVEN,
+    larger_lower32: PROVEN,
     answers_left_out: PROVEN,
     forged_bound: PROVEN,
     claim_of_another_label: PROVEN,
@@ -327,7 +323,7 @@ def test_a_change_is_refused_and_its_file_named(made, bundle, change):
 
 
 def test_a_network_that_is_no_function_of_the_pixels_is_refused(made, bundle):
-    network_of_nan(bundle)
+    other_last_weights(bundle, factor=np.nan)
     with pytest.raises(InputError, match="finite"):
         faults(bundle, made)
 
