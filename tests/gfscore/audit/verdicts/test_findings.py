@@ -21,10 +21,11 @@ from gfscore.audit.verdicts.findings import (
     qualifying_sentences,
     with_findings,
 )
-from gfscore.audit.verdicts.verdict import ModelVerdict, RuleVerdict, Verdict, evidence_interval_of
+from gfscore.audit.verdicts.verdict import ModelRemark, ModelVerdict, RuleVerdict, Verdict, evidence_interval_of
 from gfscore.core.labels import classes_of
 from gfscore.measures import named_measures
 from gfscore.show.run_output import MOST_LINES, last_words
+from gfscore.statistics.proportions import lower_mean_shares
 from helpers.synthetic_audits import synthetic_audit
 
 SCORE, ATTACK = "great-softmax", "attack"
@@ -49,6 +50,7 @@ def disagreeing(models=6, *, judged=SCORE):
             for k in range(4):
                 own = value * (0.8 if k == 0 else 1.0)
                 ends = {"low": max(0.0, own - 0.01), "high": own + 0.01, "confidence": 0.95, "n": 50, "accuracy": 0.9}
+                ends |= {"value_most": own, "interval": "clopper_pearson", "label_error_rate": np.nan}
                 classes.append(model | {"class_index": k, "class_name": f"class-{k}", "value": own} | ends)
     tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame(), measures={})
     threshold, chosen = (0.2, rows[::2]) if judged == SCORE else (0.3, rows[1::2])
@@ -69,7 +71,7 @@ def verdict_of(models, measure=ATTACK, threshold=0.3):
     rule = {"measure": measure, "statistic": "wcr", "direction": "at_least", "threshold": threshold}
     rule = RuleVerdict.model_construct(**rule, confidence=0.95, words="a rule", models=models)
     word = "FAIL" if any(model.verdict == "FAIL" for model in models) else "PASS"
-    return Verdict.model_construct(verdict=word, sentence=f"{word}: so.", rules=[rule])
+    return Verdict.model_construct(verdict=word, sentence=f"{word}: so.", rules=[rule], excluded=[])
 
 
 def test_where_score_and_attacks_disagree_the_verdict_says_what_attacks_say():
@@ -83,6 +85,18 @@ def test_where_score_and_attacks_disagree_the_verdict_says_what_attacks_say():
     assert second.kind == "order_reversed"
     assert second.numbers["rho"] == pytest.approx(-1)
     assert qualifying_sentences(told.findings) == [first.sentence]
+
+
+def test_the_lowest_accuracy_under_attack_is_bounded_for_all_models_and_attacks_among_which_it_is_the_lowest():
+    tables, verdict = disagreeing()
+    verdict.excluded.append(ModelRemark(model="none/other", reason="so"))
+    lowest = tables.class_scores[
+        (tables.class_scores["measure"] == ATTACK) & (tables.class_scores["model"] == "model_0")
+    ]
+    survivors = int(np.rint(lowest["n"] * lowest["value"]).sum())
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    expected = 1 - lower_mean_shares(lowest["n"].sum() - survivors, lowest["n"].sum(), alpha=0.05 / 7)
+    assert found["passing_model_falls"].numbers["high"] == pytest.approx(expected)
 
 
 def test_a_gate_on_the_attack_itself_is_contradicted_by_nothing():

@@ -9,7 +9,7 @@ from typing import Any
 
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened, upper_first
-from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed
+from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed, upper_bound
 
 Subject = Mapping[str, Any]
 """Names of models, classes and measures by their role."""
@@ -75,7 +75,7 @@ def _passing_model_falls(subject: Subject, numbers: Numbers, confidence: float |
     accuracy = f"{100 * numbers['accuracy']:.2g}%"
     bound = ""
     if confidence:
-        bound = f", at most {number(numbers['high'])} with {percent(confidence)} confidence"
+        bound = f", at most {upper_bound(numbers['high'])} with {percent(confidence)} confidence"
     remaining = ""
     if numbers["others"]:
         verbs = "that passes falls" if numbers["others"] == 1 else "that pass fall"

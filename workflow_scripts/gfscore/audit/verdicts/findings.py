@@ -32,7 +32,8 @@ from gfscore.core.identity import ALL, UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels
 from gfscore.measures import names_of_kind
-from gfscore.statistics.classes import worst_class_set
+from gfscore.statistics.class_bounds import ClassBounds
+from gfscore.statistics.classes import ClassSamples, worst_class_set
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
@@ -138,14 +139,18 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
 
 
 def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, judged: str) -> Iterator[Finding]:
-    # Accuracies of the audit's adversarial measures, in the order of config, with upper bounds of each model alone.
+    # Accuracies of the adversarial measures, in the order of config, with upper bounds for all of them together.
     names = names_of_kind(measures, ATTACKED)
     measured = tables.model_summary[tables.model_summary["measure"].isin(names)]
     measured = measured.assign(label=model_labels(measured))
     measured = measured.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
-    measured = measured.assign(
-        attacked=measured["value"], bound=measured["value_alone_high"], source=measured["measure"], bounded=True
-    )
+    # Excluded models too: which ones are left depends on the samples.
+    together = len(measured) + len(names) * len(verdict.excluded)
+    bounds = []
+    for row in measured.itertuples():
+        classes = tables.of("class_scores", row.measure).set_index(KEY).loc[[(row.threat, row.model)]]
+        bounds.append(_upper_bound(classes, (1 - row.confidence) / together))
+    measured = measured.assign(attacked=measured["value"], bound=bounds, source=measured["measure"], bounded=True)
     # Robust accuracies that checkpoints or leaderboards state.
     published = tables.of("model_summary", headline_measure(measures))
     published = published.assign(label=model_labels(published))
@@ -194,6 +199,21 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
             numbers |= {"least": proven.min(), "most": proven.max()}
         yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, numbers)
         return
+
+
+def _upper_bound(classes: pd.DataFrame, alpha: float) -> float:
+    # Upper bound of the mean of a 0/1 measure over all samples, from the rows of class_scores of a model.
+    n = classes["n"].to_numpy()
+    ones = np.rint(n * classes["value_most"].fillna(0)).astype(np.int64)
+    values = np.repeat(np.tile([1.0, 0.0], len(n)), np.column_stack([ones, n - ones]).ravel())
+    rates = classes["label_error_rate"].to_numpy(dtype=np.float64)
+    bounds = ClassBounds(
+        samples=ClassSamples(values=values, n=n),
+        value_range=(0.0, 1.0),
+        method=classes["interval"].iloc[0],
+        label_error_rates=None if np.isnan(rates).all() else rates,
+    )
+    return bounds.upper_aggregate(alpha)
 
 
 def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterator[Finding]:
