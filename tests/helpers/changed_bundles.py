@@ -291,6 +291,18 @@ def page_with_another_number(folder, _):
     page.write_text(page.read_text().replace(parts[0], base64.b64encode(gzip.compress(numbers, mtime=0)).decode()))
 
 
+def page_that_hides_its_verdict(folder, _):
+    """By empty lines before and after it, in place of which a comment begins and ends."""
+    page, verdict = (folder / AUDIT / name for name in ("report.html", "verdict.json"))
+    lines = without_checksums(page.read_bytes()).decode().split("\n")
+    section = next(number for number, line in enumerate(lines) if line.startswith('<section class="verdict'))
+    empty = [number for number, line in enumerate(lines) if not line]
+    said = f"Made from verdict.json, SHA-256: {sha256_of_file(verdict)}"
+    lines[max(number for number in empty if number < section)] = f"<!-- {said}"
+    lines[min(number for number in empty if number > section)] = f"{said}-->"
+    write_checksummed(page, "\n".join(lines), files=[verdict])
+
+
 def unzipped(part):
     return gzip.decompress(base64.b64decode(part))
 
@@ -309,7 +321,7 @@ def verdict_of_another_time(folder, _):
 
 OTHER_RUNS = (
     *(page_of_another_audit, page_of_another_time, page_with_other_words, page_with_another_number),
-    *(verdict_of_another_version, verdict_of_another_time),
+    *(page_that_hides_its_verdict, verdict_of_another_version, verdict_of_another_time),
 )
 """Changes of a bundle, the second argument of which is the bundle of another audit."""
 

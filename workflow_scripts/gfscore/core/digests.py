@@ -32,8 +32,11 @@ COMMENTS = {".html": "<!-- {} -->", ".yaml": "# {}"}
 LAST_LINE = re.compile(rb"\n[^\n]{0,5}SHA-256 of everything above: ([0-9a-f]{64})[^\n]{0,4}\n\Z")
 """Line in which a text file records its SHA-256."""
 
-MADE_FROM = re.compile(rb"^[^\n]{0,5}Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})[^\n]{0,4}$", re.MULTILINE)
+MADE_FROM = re.compile(rb"^(?:<!-- |# )Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
 """Line in which it records that of a file it was made from."""
+
+MADE_FROM_AT_THE_END = re.compile(rb"(?:" + MADE_FROM.pattern + rb")*\Z", re.MULTILINE)
+"""All these lines; elsewhere, a line that was taken for one could begin or end a comment around other words."""
 
 FOLDER = Path("results/cache/digests")
 """Where the cache stores digests, one small file each; may be deleted."""
@@ -117,7 +120,7 @@ def require_checksum(path: Path | str) -> None:
 def without_checksums(content: bytes) -> bytes:
     """Content of a file without the lines that write_checksummed appended."""
     body, _ = _split_checksum(content)
-    return MADE_FROM.sub(b"", body).rstrip(b"\n") + b"\n"
+    return MADE_FROM_AT_THE_END.sub(b"", body, count=1).rstrip(b"\n") + b"\n"
 
 
 def _split_checksum(content: bytes) -> tuple[bytes, str | None]:

@@ -328,7 +328,7 @@ class Recomputed:
         stored, drawn = _page_of(bundle), drawn.rstrip("\n") + "\n"
         if stored == drawn:
             return
-        if COMPRESSED.sub("", stored) != COMPRESSED.sub("", drawn):
+        if COMPRESSED.sub("H4sI", stored) != COMPRESSED.sub("H4sI", drawn):
             yield f"{PAGE}: not the page that follows from the other files; its words or drawings are others"
             return
         for stored_part, drawn_part in zip(COMPRESSED.findall(stored), COMPRESSED.findall(drawn), strict=True):
@@ -375,8 +375,8 @@ def _unpacked(text: str) -> object:
     # What is no JSON, the library that draws, is compared letter by letter.
     unpacking = zlib.decompressobj(wbits=31)
     content = unpacking.decompress(base64.b64decode(text), LARGEST).decode("utf-8", errors="replace")
-    if unpacking.unconsumed_tail:
-        return "larger than any part of a page"
+    if unpacking.unconsumed_tail or unpacking.unused_data:
+        return "larger than any part of a page, or more than one"
     try:
         return _with_numbers(json.loads(content))
     except ValueError:
