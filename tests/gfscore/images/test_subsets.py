@@ -10,7 +10,7 @@ from gfscore.core.files import write_json
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.images.manifests import open_and_describe, open_described
-from gfscore.images.subsets import draw_of_each_class, draw_subset, half_rows
+from gfscore.images.subsets import draw_of_each_class, draw_subset, first_rows, half_rows
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
 HALVES = ({}, {"half": "choosing"}, {"half": "judging"})
@@ -96,7 +96,15 @@ def test_halves_share_every_class_and_no_sample(labels, number):
     labels = np.array([*labels, *range(5), *range(5)])
     names = [str(row) for row in range(len(labels))]
     halves = [
-        half_rows(np.array(names), labels, half, digest=f"{number:064x}", names=list("abcde"), where="data")
+        half_rows(
+            np.array(names),
+            labels,
+            half,
+            first=first_rows(None, len(labels)),
+            digest=f"{number:064x}",
+            names=list("abcde"),
+            where="data",
+        )
         for half in ("choosing", "judging")
     ]
     assert sorted(np.concatenate(halves)) == list(range(len(labels)))
@@ -124,6 +132,32 @@ def test_a_manifest_of_a_half_opens_the_same_half(tmp_path):
     assert manifest["samples"] == len(images) == sum(manifest["samples_per_class"])
 
 
-def test_a_class_of_one_sample_has_no_halves():
-    with pytest.raises(InputError, match="class b has one sample"):
-        half_rows(np.array(["x", "y", "z"]), np.array([0, 1, 0]), "judging", digest="0", names=["a", "b"], where="data")
+@pytest.mark.parametrize("copies", [[2] * 40, [1, 5] * 20])
+def test_copies_of_an_image_are_in_the_same_half(tmp_path, copies):
+    images = np.repeat(np.random.default_rng(0).random((40, 1, 8, 8), dtype=np.float32), copies, axis=0)
+    order = np.random.default_rng(1).permutation(len(images))
+    np.savez(tmp_path / "data.npz", x=images[order], y=np.repeat(np.arange(40) % 4, copies)[order])
+    entry = {"source": "npz"}
+    _, choosing, judging = (
+        open_images({**entry, **half}, tmp_path / "data.npz", classes=list("abcd")) for half in HALVES
+    )
+
+    digests = [images.pixel_digests() for images in (choosing, judging)]
+    assert len(choosing) + len(judging) == sum(copies)
+    assert not set(digests[0]) & set(digests[1])
+    for half, digests_of_half in zip((choosing, judging), digests, strict=True):
+        _, first = np.unique(digests_of_half, return_index=True)
+        assert np.bincount(half.labels[first]).tolist() == [5] * 4
+
+
+def test_the_first_row_of_an_image_stands_for_its_copies():
+    assert first_rows(np.array(list("badab")), 5).tolist() == [0, 1, 2, 1, 0]
+    assert first_rows(None, 3).tolist() == [0, 1, 2]
+
+
+def test_a_class_of_one_image_has_no_halves():
+    keywords = {"digest": "0", "names": ["a", "b"], "where": "data"}
+    with pytest.raises(InputError, match="class b has one image"):
+        half_rows(np.array(["x", "y", "z"]), np.array([0, 1, 0]), "judging", first=np.arange(3), **keywords)
+    with pytest.raises(InputError, match="class b has one image"):
+        half_rows(np.array(list("wxyz")), np.array([0, 1, 0, 1]), "judging", first=np.array([0, 1, 2, 1]), **keywords)

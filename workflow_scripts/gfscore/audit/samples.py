@@ -18,7 +18,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.core.mappings import positions
 from gfscore.core.settings import LOGARITHMS, Probabilities, Subset
-from gfscore.images.subsets import subset_rows
+from gfscore.images.subsets import first_rows, subset_rows
 from gfscore.measures.samples import SCORES
 from gfscore.statistics.logits import (
     LOGARITHMS_TAKEN,
@@ -86,12 +86,8 @@ class SampleList:
         self.source = source
         self.sample_id = frame["sample_id"].to_numpy()
         self.labels = frame["label"].to_numpy(np.int32)
-        self.first = np.arange(len(frame))
-        if frame["pixel_digest"].notna().any():
-            _, image = np.unique(frame["pixel_digest"].to_numpy(dtype=str), return_inverse=True)
-            first_of_image = np.full(image.max() + 1, len(frame))
-            np.minimum.at(first_of_image, image, self.first)
-            self.first = first_of_image[image]
+        digests = frame["pixel_digest"].to_numpy(dtype=str) if frame["pixel_digest"].notna().any() else None
+        self.first = first_rows(digests, len(frame))
         self._rows = pd.Index(self.sample_id)
         self._expected: dict[str, ExpectedSamples] = {}
 

@@ -172,8 +172,8 @@ class DatasetSettings(Entry):
     )
     half: Half | None = Field(
         None,
-        description="Half of these samples, with the same number of each class in both: choosing, what a remedy is "
-        "chosen on, or judging, what it is judged on; null for all.",
+        description="Half of these samples, with the same number of images of each class in both: choosing, what a "
+        "remedy is chosen on, or judging, what it is judged on; null for all.",
     )
     digest: Sha256 | None = Field(None, description="SHA-256 that the data must have; null to accept any data.")
     attributes: dict[str, Any] | None = Field(

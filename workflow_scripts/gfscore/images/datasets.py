@@ -15,7 +15,7 @@ from gfscore.core.names import require_utf8, spelled_alike
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
-from gfscore.images.subsets import half_rows, subset_rows
+from gfscore.images.subsets import first_rows, half_rows, subset_rows
 
 
 class ClassesWithoutSamples(InputError):
@@ -95,7 +95,15 @@ def open_images(
     if settings.subset is not None:
         images = images.select(subset_rows(images.labels, settings.subset, where=where))
     if settings.half is not None:
-        rows = half_rows(images.sample_id, images.labels, settings.half, digest=images.digest, names=names, where=where)
+        rows = half_rows(
+            images.sample_id,
+            images.labels,
+            settings.half,
+            first=first_rows(images.pixel_digests(), len(images)),
+            digest=images.digest,
+            names=names,
+            where=where,
+        )
         images = images.select(rows)
     return images
 

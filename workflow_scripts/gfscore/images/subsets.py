@@ -118,16 +118,37 @@ def draw_of_each_class(labels: NDArray[np.integer], *, per_class: int, seed: int
     return np.sort(np.concatenate(drawn))
 
 
+def first_rows(digests: NDArray[np.str_] | None, samples: int) -> NDArray[np.int64]:
+    """First row with the same image, for each of N rows of a dataset.
+
+    Parameters
+    ----------
+    digests : ndarray of shape (N,), str, or None
+        Digests of the images; None for labels without images, where every row is its own first one.
+    samples : int
+        Number of rows N.
+
+    Returns
+    -------
+    ndarray of shape (N,), int64
+    """
+    if digests is None:
+        return np.arange(samples)
+    _, first, image = np.unique(digests, return_index=True, return_inverse=True)
+    return first[image]
+
+
 def half_rows(
     sample_id: NDArray[np.str_],
     labels: NDArray[np.integer],
     half: Half,
     *,
+    first: NDArray[np.int64],
     digest: str,
     names: Sequence[str],
     where: Path | str,
 ) -> NDArray[np.int64]:
-    """Rows of one half of a dataset.
+    """Rows of one half of a dataset; rows of one image are in the same half, so that the halves are independent.
 
     Parameters
     ----------
@@ -136,7 +157,9 @@ def half_rows(
     labels : ndarray of shape (N,), int
         Their classes.
     half : {"choosing", "judging"}
-        Each sample is in one of them; of every class both have the same number, to within one.
+        Each sample is in one of them; of every class both have the same number of images, to within one.
+    first : ndarray of shape (N,), int64
+        First row with the same image, as first_rows gives.
     digest : str
         SHA-256 (hex) of the whole, which the draw depends on: halves of other data are other ones.
     names : sequence of str
@@ -152,18 +175,20 @@ def half_rows(
     Raises
     ------
     InputError
-        For a class of one sample.
+        For a class of one image.
     """
-    counts = np.bincount(labels, minlength=len(names))
+    drawn = np.flatnonzero(first == np.arange(len(first)))
+    counts = np.bincount(labels[drawn], minlength=len(names))
     alone = [names[label] for label in np.flatnonzero(counts == 1).tolist()]
     if alone:
         raise InputError(
-            f"{where}: half: {half}: class {few(alone)} has one sample, and both halves need one; add samples, or "
+            f"{where}: half: {half}: class {few(alone)} has one image, and both halves need one; add images, or "
             "leave `half` out"
         )
     generator = np.random.default_rng(int(digest, 16))
-    choosing = split_samples(sample_id, labels, share=0.5, rng=generator)
-    return np.flatnonzero(choosing == (half == "choosing"))
+    choosing = np.empty(len(first), dtype=bool)
+    choosing[drawn] = split_samples(sample_id[drawn], labels[drawn], share=0.5, rng=generator)
+    return np.flatnonzero(choosing[first] == (half == "choosing"))
 
 
 def in_test_part(labels: NDArray[np.generic], *, share: float, seed: int) -> NDArray[np.bool_]:
