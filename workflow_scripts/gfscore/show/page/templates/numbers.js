@@ -35,12 +35,12 @@ function upperBound(value, highest) {
   if (isMissing(highest) || isMissing(value)) return printed(value, "up");
   for (let digits = 3; digits <= 5; digits += 1) {
     const text = printed(value, "up", digits);
-    if (Number(text.replace(/,/g, "").replace(MINUS, "-")) <= Number(highest.toPrecision(12))) return text;
+    if (Number(text.replace(/,/g, "").replaceAll(MINUS, "-")) <= Number(highest.toPrecision(12))) return text;
   }
   return endOfRange(highest);
 }
 
-const endOfRange = (highest) => String(Number(printed(highest, "down", 5).replace(/,/g, "").replace(MINUS, "-")));
+const endOfRange = (highest) => String(Number(printed(highest, "down", 5).replace(/,/g, "").replaceAll(MINUS, "-")));
 
 const interval = (low, high, highest) =>
   isMissing(low) || isMissing(high) ? MISSING : `${lowerBound(low)} to ${upperBound(high, highest)}`;
