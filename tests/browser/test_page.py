@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,8 +11,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from gfscore.audit.metrics import METRICS
-from gfscore.core.numbers import number
+from gfscore.audit.verdicts.gate_rules import verdict_of
+from gfscore.core.numbers import interval, number, setting
 from gfscore.show.drawing.layout import PHONE, WIDTH
+from helpers.configurations import gate_rule
 from helpers.finished_audits import finished_audit
 from helpers.pages import OVERLAPS, audit_for_page, opened, page_of, rows_of
 from helpers.synthetic_audits import LAM
@@ -166,6 +169,19 @@ def test_lambda_ranks_models_as_python_does(usual, browser):
         assert values == sorted(values, reverse=True)
 
 
+def test_scripts_print_bounds_as_python_does(browser, tmp_path):
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    summary = made.tables.model_summary
+    ends = {"fp_low": -0.1234, "fp": -0.05, "fp_high": -1.5e-6}
+    summary.loc[summary["model"] == "model_0", list(ends)] = list(ends.values())
+    path = tmp_path / "report.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path, fragment="#metric=fp&measure=great-softmax") as page:
+        words = page.locator("#ranking tbody title").all_text_contents()
+    (of_model,) = (text for text in words if text.startswith("model_0"))
+    assert interval(ends["fp_low"], ends["fp_high"], 1.2533) in of_model
+
+
 def test_metrics_and_temperatures_are_those_that_python_tabulated(usual, browser):
     made, path = usual
     with opened(browser, path) as page:
@@ -235,6 +251,50 @@ def test_heatmap_fades_what_reaches_tau_and_what_the_search_does_not_find(usual,
         own = made.audit.of("class_scores").query("measure == 'great-softmax' and class_name == @classes[0]")["value"]
         left = (own < shown).sum() / values.size
         assert page.evaluate(VEILED) == pytest.approx(1 - left, abs=0.001)
+
+
+CLASS_THRESHOLD, RDI_THRESHOLD = 0.1, 0.3
+
+
+@pytest.fixture(scope="session")
+def by_disparity(tmp_path_factory):
+    """Path of the page of an audit whose first rule is about RDI, its second about the worst class; and its verdict."""
+    rules = [
+        gate_rule("great-softmax", statistic="rdi", at_most=RDI_THRESHOLD),
+        gate_rule("great-softmax", at_least=CLASS_THRESHOLD),
+    ]
+    made = audit_for_page(models=5, classes=6, calibrated=False, rules=rules)
+    path = tmp_path_factory.mktemp("by_disparity") / "report.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    return path, made.audit.verdict
+
+
+def test_the_threshold_of_a_disparity_is_none_of_classes(by_disparity, browser):
+    path, _ = by_disparity
+    ends = "[...document.querySelectorAll('#evidence .threshold')].map((line) => line.getAttribute('x1'))"
+    with opened(browser, path, java_script_enabled=False) as page:
+        static = [line.get_attribute("x1") for line in page.locator("#evidence .threshold").all()]
+    with opened(browser, path, fragment="#tau=0.7") as page:
+        assert page.evaluate(ends) == static
+        assert page.inner_text("#evidence .tau-value") == str(CLASS_THRESHOLD)
+        assert page.inner_text("#painted") == ""
+        assert page.evaluate(VEILED) == 0
+
+
+@pytest.mark.parametrize("tau", [0, RDI_THRESHOLD, 0.85, "a bound"])
+def test_models_are_counted_as_the_gate_would(by_disparity, browser, tau):
+    path, verdict = by_disparity
+    rule = verdict.rules[0]
+    if tau == "a bound":
+        tau = rule.models[0].high
+    words = [verdict_of(rule.direction, tau, model.low, model.high) for model in rule.models]
+    with opened(browser, path, fragment=f"#tau={tau}") as page:
+        counts = [int(count) for count in re.findall(r"(\d+) (?:surely|open)", page.inner_text("#tau-out"))]
+        assert counts == [words.count(word) for word in ("FAIL", "PASS", "INCONCLUSIVE")]
+        # The caption names the threshold that is drawn; signs of the rule's own say nothing of another one.
+        assert page.inner_text("#strip-tau") == setting(tau)
+        signs = [sign.inner_text() for sign in page.locator("#strip .sign").all()]
+        assert any(signs) == (tau == RDI_THRESHOLD)
 
 
 def test_paper_shows_what_the_reader_opened_and_no_controls(usual, browser, artefacts):

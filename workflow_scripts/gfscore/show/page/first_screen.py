@@ -44,7 +44,10 @@ WORST_CLASS = "wcr"
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them."""
+    """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them.
+
+    `judged_first` says whether its threshold is that of the first rule, as the threshold of the models is.
+    """
 
     title: str
     about: str
@@ -52,6 +55,7 @@ class Evidence:
     rows: list[list[Track]]
     classes: int
     ranges: bool
+    judged_first: bool
 
     @property
     def left_out(self) -> int:
@@ -67,6 +71,7 @@ class Strip:
     scale: Scale
     rows: list[Track]
     judged: bool
+    more_is_better: bool
     about: str
     ranges: bool = False
 
@@ -243,6 +248,8 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
         values_of_model = {name: grid[position] for name, grid in grids.items()}
         rows.append(_class_rows(index, values_of_model, proven=interval is not None, highest=highest))
 
+    rule = _rule_on_classes(verdict, measure, measures)
+    threshold = None if rule is None else float(rule.threshold)
     title = f"{meaning.title} of each class"
     unit = meaning.unit
     if attacked:
@@ -251,19 +258,20 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     return Evidence(
         title=title,
         about=_about(interval, attacked, measures, tables),
-        scale=Scale(lowest, highest, printable(unit), _threshold_of_classes(verdict, measure, measures)),
+        scale=Scale(lowest, highest, printable(unit), threshold),
         rows=rows,
         classes=len(index.classes),
         ranges=interval is not None,
+        judged_first=rule is not None and rule is verdict.rules[0],
     )
 
 
-def _threshold_of_classes(verdict: Verdict, measure: str, measures: Measures) -> float | None:
-    # Of a rule about the worst class of this measure, or of one that it is made of.
+def _rule_on_classes(verdict: Verdict, measure: str, measures: Measures) -> RuleVerdict | None:
+    # The first one about the worst class of this measure, or of one that it is made of.
     for rule in verdict.rules:
         names = (rule.measure, evidence_interval_of(rule.measure, measures))
         if measure in names and rule.statistic == WORST_CLASS:
-            return float(rule.threshold)
+            return rule
     return None
 
 
@@ -342,7 +350,7 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
     _sort_best_first(rows, more_is_better=True)
     title = "Worst class"
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
-    return Strip(title, scale, rows, judged=False, about="Intervals of each model alone")
+    return Strip(title, scale, rows, judged=False, more_is_better=True, about="Intervals of each model alone")
 
 
 def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
@@ -369,7 +377,8 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
             rows.append(track)
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
-    return Strip(title, scale, rows, judged=True, about=about, ranges=any(row.spans for row in rows))
+    ranges = any(row.spans for row in rows)
+    return Strip(title, scale, rows, judged=True, more_is_better=rule.more_is_better, about=about, ranges=ranges)
 
 
 def _model_track(

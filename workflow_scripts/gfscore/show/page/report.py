@@ -156,7 +156,7 @@ def render_page(
     for name, pairs in differences.items():
         packed_differences[name] = None if pairs is None else pairs.packed()
     data = {
-        **_data_of_first_screen(screen, verdict, index, by_worst_class=by_worst_class),
+        **_data_of_first_screen(screen, verdict, index),
         "ranking": metrics_of_models,
         "measure": screen.measure,
         "metric": ranking_view.metric,
@@ -192,20 +192,20 @@ def render_page(
 # ---- what the page's script computes with: DATA in templates/*.js ----
 
 
-def _data_of_first_screen(
-    screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses, *, by_worst_class: bool
-) -> dict[str, object]:
+def _data_of_first_screen(screen: FirstScreen, verdict: Verdict, index: ModelsAndClasses) -> dict[str, object]:
     evidence = []
     for rows in screen.evidence.rows:
         evidence.append([row.plain() for row in rows])
     strip = [row.plain() for row in screen.strip.rows]
+    # Only a threshold of the worst class is one of class values.
+    tau_of_classes = not verdict.rules or verdict.rules[0].statistic == WORST_CLASS
     return {
         "models": _names(index.labels, index.short),
         "classes": _names(index.classes, index.class_short),
         "evidence": {"scale": screen.evidence.scale.plain(), "rows": evidence},
-        "strip": {"scale": screen.strip.scale.plain(), "rows": strip},
-        "same_scale": bool(verdict.rules) and screen.evidence.scale.threshold is not None,
-        "painted": screen.measure if by_worst_class or not verdict.rules else None,
+        "strip": {"scale": screen.strip.scale.plain(), "rows": strip, "more_is_better": screen.strip.more_is_better},
+        "same_scale": screen.evidence.judged_first,
+        "painted": screen.measure if tau_of_classes else None,
         "chosen": screen.chosen,
     }
 

@@ -10,11 +10,15 @@ function drawFirst() {
   drawRows(byId("evidence").querySelector("table"), rows[chosen], { ...scale, threshold: DATA.same_scale ? tau : scale.threshold });
   byId("evidence-model").textContent = DATA.models[chosen].label;
   if (!byId("strip")) return;
-  drawRows(byId("strip").querySelector("table"), strip.rows, { ...strip.scale, threshold: tau }, { pick: "model", chosen });
-  const count = (test) => strip.rows.filter(test).length;
-  const above = count((row) => !isMissing(row.low) && row.low >= tau), below = count((row) => !isMissing(row.high) && row.high < tau);
+  // Signs are verdicts of the rule, which say nothing of another threshold.
+  const shown = tau === judged ? strip.rows : strip.rows.map((row) => ({ ...row, word: null }));
+  drawRows(byId("strip").querySelector("table"), shown, { ...strip.scale, threshold: tau }, { pick: "model", chosen });
+  // As gate_rules.verdict_of: a bound that equals the threshold passes.
+  const count = (test) => strip.rows.filter((row) => !isMissing(row.low) && !isMissing(row.high) && test(row)).length, more = strip.more_is_better;
+  const above = count(({ low }) => (more ? low >= tau : low > tau)), below = count(({ high }) => (more ? high < tau : high <= tau));
   if (isMissing(tau)) { byId("tau-out").textContent = "move to set"; return; }
   byId("tau").value = tau;
+  if (byId("strip-tau")) byId("strip-tau").textContent = setting(tau);
   const differs = tau === judged || isMissing(judged) ? "" : ` (the rule's is ${setting(judged)})`;
   byId("tau-out").textContent = `${setting(tau)}${differs}: ${above} surely above, ${below} surely below, ${strip.rows.length - above - below} open`;
   for (const place of document.querySelectorAll(".tau-value")) if (DATA.same_scale) place.textContent = setting(tau);
