@@ -115,9 +115,9 @@ def test_cfa_averages_the_epochs_whose_worst_class_reaches_the_threshold(capsys)
 def test_dafa_weights_agree_with_sums_by_hand():
     # Class 0 is hardest, 2 easiest. Row k: mean output of images of class k.
     similarity = torch.tensor([[0.4, 0.5, 0.1], [0.3, 0.6, 0.1], [0.05, 0.15, 0.8]])
-    # W_0 = 1 + .5 * .6 + .1 * .8; W_1 = 1 - .3 * .4 + .1 * .8; W_2 = 1 - .05 * .4 - .15 * .6.
-    np.testing.assert_allclose(dafa.class_weights(similarity, scale=1), [1.38, 0.96, 0.89], rtol=1e-6)
-    np.testing.assert_allclose(dafa.class_weights(similarity, scale=0.5), [1.19, 0.98, 0.945], rtol=1e-6)
+    # What 0 takes from 1 is .5 * .6, from 2 .1 * .8; what 1 takes from 2 is .1 * .8. The sum of the weights stays 3.
+    np.testing.assert_allclose(dafa.class_weights(similarity, scale=1), [1.38, 0.78, 0.84], rtol=1e-6)
+    np.testing.assert_allclose(dafa.class_weights(similarity, scale=0.5), [1.19, 0.89, 0.92], rtol=1e-6)
 
 
 def test_dafa_weighs_by_the_outputs_of_the_last_epoch_of_its_warm_up():
@@ -134,12 +134,12 @@ def test_dafa_weighs_by_the_outputs_of_the_last_epoch_of_its_warm_up():
     assert objective.memory["weights"].tolist() == [1, 1]
     objective(network, images, labels)
     objective.after_epoch(EpochEnd(network, 2, None))
-    # W_0 = 1 + .8 * .8, W_1 = 1 - .2 * .2.
-    np.testing.assert_allclose(objective.memory["weights"], [1.64, 0.96], rtol=1e-6)
-    weighted = -(1.64 * np.log(0.2) + 2 * 0.96 * np.log(0.8)) / 3
+    # W_0 = 1 + .8 * .8, W_1 = 1 - .8 * .8.
+    np.testing.assert_allclose(objective.memory["weights"], [1.64, 0.36], rtol=1e-6)
+    weighted = -(1.64 * np.log(0.2) + 2 * 0.36 * np.log(0.8)) / 3
     assert objective(network, images, labels).item() == pytest.approx(weighted, rel=1e-5)
     objective.after_epoch(EpochEnd(network, 3, None))
-    np.testing.assert_allclose(objective.memory["weights"], [1.64, 0.96], rtol=1e-6)
+    np.testing.assert_allclose(objective.memory["weights"], [1.64, 0.36], rtol=1e-6)
 
 
 def test_dafa_refuses_a_scale_that_leaves_a_class_no_radius():
@@ -149,7 +149,7 @@ def test_dafa_refuses_a_scale_that_leaves_a_class_no_radius():
         network[1].bias.copy_(torch.tensor([0.4, 0.6]).log())
     objective = dafa.dafa(setup_of(network, classes=2), dafa.DafaCoefficients(warmup=0.1, scale=7))
     objective(network, torch.rand(2, 1, 2, 2), torch.tensor([0, 1]))
-    with pytest.raises(InputError, match=r"scale 7 gives class 1 the weight -0\.12"):
+    with pytest.raises(InputError, match=r"scale 7 gives class 1 the weight -1\.52"):
         objective.after_epoch(EpochEnd(network, 1, None))
 
 

@@ -51,8 +51,8 @@ def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
     References
     ----------
     Lee et al. 2024, "DAFA: Distance-aware fair adversarial training", section 4 and Algorithm 1, on TRADES; the sums of
-    the weights as in the authors' code. Defaults: lambda of CIFAR-10 (the paper has 1.5 for CIFAR-100 and STL-10) and
-    70 of 110 epochs of warm-up. Left out: DAFA on PGD.
+    the weights as in the authors' code since September 2024. Defaults: lambda of CIFAR-10 (the paper has 1.5 for
+    CIFAR-100 and STL-10) and 70 of 110 epochs of warm-up. Left out: DAFA on PGD.
     """
     classes = setup.classes
     weights = torch.ones(classes)
@@ -77,7 +77,7 @@ def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
             if weights.min() <= 0:
                 raise InputError(
                     f"DAFA: coefficients.scale {coefficients.scale:g} gives class {int(weights.argmin())} the weight "
-                    f"{weights.min():.3g}, which leaves it no radius; lower it, up to 1 weights are positive"
+                    f"{weights.min():.3g}, which leaves it no radius; lower it, or raise warmup"
                 )
         outputs.zero_()
         seen.zero_()
@@ -98,13 +98,15 @@ def class_weights(similarity: Tensor, *, scale: float) -> Tensor:
     Returns
     -------
     Tensor of shape (K,)
-        W_k = 1 + lambda sum_{j != k} s_kj p_k(j) p_j(j), where s_kj is 1 if class j is easier, p_k(k) < p_j(j), and
-        else -1. So a hard class gains most where it resembles a class that is very easy.
+        W_k = 1 + lambda (sum of p_k(j) p_j(j) over the classes j that are easier, p_j(j) > p_k(k), less the sum of
+        p_j(k) p_k(k) over those that are harder). A hard class gains what the easier ones that it resembles lose, so
+        that the sum of the weights is K.
     """
     ease = similarity.diagonal()
     easier = ease[None, :] > ease[:, None]
-    terms = torch.where(easier, similarity * ease, -similarity * ease)
-    return 1 + scale * (terms.sum(1) - terms.diagonal())
+    # Row k: what the hard class k takes from each easier one.
+    transfers = torch.where(easier, similarity * ease, 0)
+    return 1 + scale * (transfers.sum(1) - transfers.sum(0))
 
 
 METHOD = TrainingMethod(
