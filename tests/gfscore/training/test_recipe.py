@@ -87,6 +87,18 @@ def trainer(network, objective, **recipe):
     return Trainer(network, objective, **rates, device="cpu", recipe=Recipe(**recipe))
 
 
+@pytest.mark.parametrize(("epochs", "batch_size"), [(1, 5), (5, 24)])
+def test_a_training_may_have_five_steps(images, epochs, batch_size):
+    pixels, labels = load_all(images)
+    network = train_classifier(pixels, labels, **PLAIN | {"epochs": epochs, "batch_size": batch_size})
+    assert all(value.isfinite().all() for value in network.state_dict().values())
+
+
+def test_a_training_that_diverges_stops(images):
+    with pytest.raises(InputError, match="the training diverged: its loss became nan; lower learning_rate"):
+        train_classifier(*load_all(images), **PLAIN | {"learning_rate": 1e18})
+
+
 @pytest.mark.parametrize(("clip", "expected"), [(None, 30.0), (1.5, 1.5), (100.0, 30.0)])
 def test_gradients_longer_than_the_norm_are_shortened_to_it(clip, expected):
     network = nn.Linear(2, 2, bias=False)

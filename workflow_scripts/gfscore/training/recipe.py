@@ -65,9 +65,10 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
         self.schedule: LRScheduler
         if recipe is None:
-            self.schedule = OneCycleLR(
-                self.optimiser, learning_rate, total_steps=epochs * steps, pct_start=RISING_SHARE
-            )
+            total = epochs * steps
+            # Where the rise would be one step, torch divides by its length of 0.
+            rising = 0.0 if RISING_SHARE * total == 1 else RISING_SHARE
+            self.schedule = OneCycleLR(self.optimiser, learning_rate, total_steps=total, pct_start=rising)
         else:
             factor = cosine_with_warmup(epochs * steps, warmup=recipe.warmup_epochs * steps)
             self.schedule = LambdaLR(self.optimiser, factor)
@@ -87,12 +88,18 @@ class Trainer:
         }
 
     def step(self, images: Tensor, labels: Tensor) -> None:
-        """One step on a batch: images (n, C, H, W) in [0, 1], labels (n,)."""
+        """One step on a batch: images (n, C, H, W) in [0, 1], labels (n,); InputError where the loss is not finite."""
         self.optimiser.zero_grad()
         augmented = self.augment(images.to(self.device))
         precision = torch.bfloat16 if self.device == "cpu" else torch.float16
         with torch.autocast(self.device, dtype=precision, enabled=self.recipe.mixed_precision):
             loss = self.objective(self.network, augmented, labels.to(self.device))
+        # The scaler skips a step whose numbers overflow, and goes on with a smaller scale.
+        if not self.scaler.is_enabled() and not loss.isfinite():
+            raise InputError(
+                f"the training diverged: its loss became {loss.item():g}; lower learning_rate, or clip gradients "
+                "(recipe, clip_norm)"
+            )
         self.scaler.scale(loss).backward()
         if self.recipe.clip_norm is not None:
             self.scaler.unscale_(self.optimiser)
