@@ -292,6 +292,17 @@ def test_the_selected_output_of_a_program_moves_and_what_is_made_of_it(tmp_path,
 # Refused
 
 
+def test_offsets_that_are_lost_in_half_precision_are_refused(tmp_path, network):
+    path, target = tmp_path / "m.pt", tmp_path / "a.pt"
+    # Neighbouring numbers of bfloat16 are 0.5 apart at logits near 100.
+    with torch.no_grad():
+        network[-1].bias.fill_(100)
+    torch.jit.trace(network.to(torch.bfloat16), IMAGE.to(torch.bfloat16)).save(path)
+    with pytest.raises(InputError, match=r"m\.pt: not written, as its logits with offsets would differ"):
+        written(program(path), target, offsets=[0.1, -0.1, 0.1, -0.1])
+    written(program(path), target, offsets=[4.0, -4.0, 4.0, -4.0])
+
+
 def test_what_stands_there_is_replaced_on_request_alone(tmp_path):
     path, target = tmp_path / "m.onnx", tmp_path / "a.onnx"
     write_graph(path)

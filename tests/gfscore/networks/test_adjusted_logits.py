@@ -52,6 +52,25 @@ def test_logits_move_and_labels_and_names_stay(tmp_path, name):
     np.testing.assert_array_equal(adjusted_id, sample_id)
 
 
+@pytest.mark.parametrize("name", ["arrays.npz", "lists.parquet", "columns.parquet"])
+@pytest.mark.parametrize("number_type", [np.float16, np.int64])
+def test_offsets_are_not_lost_where_logits_are_whole_numbers_or_in_half_precision(tmp_path, name, number_type):
+    path, target = tmp_path / name, tmp_path / "new" / name
+    # Neighbouring numbers of float16 are 0.25 apart here.
+    logits = (300 + np.arange(18).reshape(6, 3)).astype(number_type)
+    offsets = np.array([0.1, -0.05, -0.05])
+    if name == "arrays.npz":
+        np.savez(path, logits=logits, labels=LABELS)
+    elif name == "lists.parquet":
+        lists = pa.array(list(logits), type=pa.list_(pa.from_numpy_dtype(logits.dtype)))
+        pq.write_table(pa.table({"logits": lists, "label": LABELS}), path)
+    else:
+        pq.write_table(pa.table({**dict(zip(CLASSES, logits.T, strict=True)), "label": LABELS}), path)
+    write_adjusted_logits(path, offsets, target, classes=CLASSES)
+    adjusted, _, _ = read_logits_file(target, classes=CLASSES)
+    np.testing.assert_allclose(adjusted, logits + offsets, atol=1e-4)
+
+
 def test_of_several_models_one_moves(tmp_path):
     path, target = tmp_path / "m.npz", tmp_path / "a.npz"
     np.savez(path, first=LOGITS, second=LOGITS, labels=LABELS)

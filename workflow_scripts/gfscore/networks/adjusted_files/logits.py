@@ -67,7 +67,8 @@ def write_adjusted_logits(
 def _adjusted(
     logits: NDArray[np.generic], offsets: NDArray[np.float64], *, probabilities: bool
 ) -> NDArray[np.floating]:
-    number_type = logits.dtype if logits.dtype.kind == "f" else np.dtype(np.float64)
+    # In half precision offsets may be lost in the rounding of large logits.
+    number_type = np.result_type(logits.dtype, np.float32)
     values = logits.astype(np.float64)
     one_column = is_one_column(values)
     shift = offsets[1:] - offsets[:1] if one_column else offsets
@@ -105,9 +106,11 @@ def _write(path: Path, target: Path, names: Sequence[str], adjusted: NDArray[np.
         for name, values in columns.items():
             index = table.schema.get_field_index(name)
             field = table.schema.field(index)
-            if pa.types.is_integer(field.type):
-                field = field.with_type(pa.float64())
-            items = list(values) if pa.types.is_nested(field.type) else values.ravel()
+            nested = pa.types.is_nested(field.type)
+            number_type = field.type.value_type if nested else field.type
+            if pa.types.is_integer(number_type) or pa.types.is_float16(number_type):
+                field = field.with_type(pa.list_(pa.float64()) if nested else pa.float64())
+            items = list(values) if nested else values.ravel()
             table = table.set_column(index, field, pa.array(items, type=field.type))
         pq.write_table(table, target)
     else:

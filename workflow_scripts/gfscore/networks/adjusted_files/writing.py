@@ -30,6 +30,9 @@ ROUNDING = {FLOAT32: 1e-6, "float64": 1e-6, "uint8": 1e-6, "float16": 2e-3, "bfl
 """Largest difference between the logits of a written network and those that it must have, relative to the largest of
 them or 1, by the number type of the network, in which sums are rounded."""
 
+LARGEST_LOSS = 0.25
+"""Share of the largest offset that rounding may take; where logits are large, it can be longer than all offsets."""
+
 
 @dataclass(frozen=True)
 class AdjustedModel:
@@ -149,19 +152,24 @@ def _checked(
         adjusted_logits = adjusted.logits(images).astype(np.float64)
 
     expected = logits + offsets
+    allowed = ROUNDING[original.number_type] * max(1.0, float(np.abs(expected).max()))
     if settings.get("allow_probabilities") == LOGARITHMS:
         # Of small probabilities the logarithms differ by the rounding of others.
         expected = softmax(expected).astype(np.float64)
         adjusted_logits = softmax(adjusted_logits).astype(np.float64)
-    elif original.one_column:
-        expected -= expected.mean(axis=1, keepdims=True)
-        adjusted_logits -= adjusted_logits.mean(axis=1, keepdims=True)
+        allowed = ROUNDING[original.number_type]
+    else:
+        allowed = min(allowed, LARGEST_LOSS * float(np.abs(offsets).max()))
+        if original.one_column:
+            expected -= expected.mean(axis=1, keepdims=True)
+            adjusted_logits -= adjusted_logits.mean(axis=1, keepdims=True)
     difference = float(np.abs(adjusted_logits - expected).max())
     # NaN, for which every comparison is false, must be refused too.
-    if not difference <= ROUNDING[original.number_type] * max(1.0, float(np.abs(expected).max())):
+    if not difference <= allowed:
         raise InputError(
-            f"{path}: not written, as its logits with offsets would differ from what they must be by {difference:.1e}; "
-            "add the numbers in the file of offsets to its logits where it is made"
+            f"{path}: not written, as its logits with offsets would differ from what they must be by {difference:.1e}, "
+            f"more than {allowed:.1e}; add the numbers in the file of offsets to its logits where it is made, in "
+            "float32"
         )
     return difference
 
