@@ -182,6 +182,9 @@ def _groups_differ(subject: Subject, numbers: Numbers, confidence: float | None)
     attribute = printable(subject["attribute"])
     sure = _with_confidence(confidence)
     if numbers["sure"]:
+        # The widest of all differences, each of which is sure for its model and attribute alone.
+        if numbers["compared"] > 1:
+            sure = f" ({percent(confidence)} confidence for one model and attribute)"
         return f"Groups by {attribute} differ most surely: {values}{sure}"
     return f"No difference between groups can be shown{sure}; the widest is by {attribute} ({values})"
 

@@ -51,6 +51,7 @@ GAP_COLUMNS = [
     *("dataset", "threat", "model", "measure", "attribute", "groups"),
     *ENDS,
     *(f"sampled_{name}" for name in ENDS),
+    *(f"sure_{name}" for name in ENDS),
     *("gap_low", "gap_high", "small", "confidence", "value"),
 ]
 """Columns of group_gaps."""
@@ -166,6 +167,8 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
         - ``small`` whether the lowest or the highest group has few samples
         - ``sampled_lowest`` to ``sampled_gap`` are the same over the groups with enough samples alone; NaN where there
           are fewer than two
+        - ``sure_lowest`` to ``sure_gap`` are of the two groups with enough samples whose bounds lie farthest apart; NaN
+          where the bounds of all of them overlap
     """
     rows = []
     groups_alone = scores[scores["class_index"] == ALL]
@@ -182,6 +185,10 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
         if len(sampled) > 1:
             for name, value in _ends(sampled).items():
                 row[f"sampled_{name}"] = value
+            farthest_apart = sampled.loc[[sampled["high"].idxmin(), sampled["low"].idxmax()]]
+            if sampled["low"].max() > sampled["high"].min():
+                for name, value in _ends(farthest_apart).items():
+                    row[f"sure_{name}"] = value
         compared = measured[measured["group"].isin([row["lowest"], row["highest"]])]
         row["gap_low"] = largest_gap(low, high)
         row["gap_high"] = largest_gap(high, low)

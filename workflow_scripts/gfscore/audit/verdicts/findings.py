@@ -356,22 +356,22 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
         return
 
     gaps = gaps.assign(label=model_labels(gaps))
-    sampled = gaps[gaps["sampled_gap"].notna()]
-    different = sampled[sampled["gap_low"] > 0]
-    candidates = different if len(different) else sampled
-    widest = candidates.sort_values("sampled_gap", ascending=False, kind="stable").iloc[0]
+    different = gaps[gaps["sure_gap"].notna()]
+    pair = "sure" if len(different) else "sampled"
+    widest = gaps.sort_values(f"{pair}_gap", ascending=False, kind="stable").iloc[0]
     subject = {
         "model": widest["label"],
         "attribute": widest["attribute"],
         "measure": judged,
-        "lowest": widest["sampled_lowest"],
-        "highest": widest["sampled_highest"],
+        "lowest": widest[f"{pair}_lowest"],
+        "highest": widest[f"{pair}_highest"],
     }
     numbers = {
-        "low_value": widest["sampled_low_value"],
-        "high_value": widest["sampled_high_value"],
+        "low_value": widest[f"{pair}_low_value"],
+        "high_value": widest[f"{pair}_high_value"],
         "sure": len(different[KEY].drop_duplicates()),
         "models": len(gaps[KEY].drop_duplicates()),
+        "compared": len(gaps),
     }
     yield Finding("groups_differ", subject, numbers, float(widest["confidence"]))
 

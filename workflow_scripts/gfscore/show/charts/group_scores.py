@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
@@ -26,8 +25,8 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     """Value and interval of each group, joint over the groups of an attribute.
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
-    `gap` is the largest difference of values of groups that have enough samples, `sure_gap` the lower bound of the
-    largest difference.
+    `gap` is the largest difference of values of groups that have enough samples, `sure_gap` that of those whose
+    intervals lie farthest apart, NaN where all intervals overlap.
     """
     from gfscore.audit.groups.scores import group_gaps, widest_attributes
 
@@ -40,7 +39,7 @@ def groups(subject: Subject) -> pd.DataFrame | None:
     if gaps.empty:
         return None
 
-    gaps = gaps.assign(model=model_labels(gaps), gap=gaps.get("sampled_gap", math.nan), sure_gap=gaps["gap_low"])
+    gaps = gaps.assign(model=model_labels(gaps), gap=gaps["sampled_gap"])
     means = gaps.groupby("model", sort=False)["value"].mean()
     best = means.sort_values(ascending=False, kind="stable").index[:MOST_MODELS]
     rank_of_model = positions(best)
@@ -80,7 +79,7 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
         "low": float(lowest["value"]),
         "high": float(highest["value"]),
         "models": len(models),
-        "times": int((models["sure_gap"] > 0).sum()),
+        "times": int(models["sure_gap"].notna().sum()),
     }
     return Finding("groups_differ_most", names, numbers, float(frame["confidence"].iloc[0]))
 
