@@ -77,10 +77,16 @@ def test_likelihood_temperature_is_the_minimum_of_the_log_loss():
 def test_likelihood_temperature_without_a_minimum_inside_goes_to_the_bound(right, bound):
     logits, labels = logits_and_labels(3)
     labels = logits.argmax(axis=1) if right else logits.argmin(axis=1)
-    found = likelihood_temperature(logits, labels, low=0.05, high=8.0)
-    assert 0.05 <= found <= 8.0
-    # Being right everywhere the log-loss vanishes long before the bound; being wrong everywhere only the bound is left.
-    assert log_loss(logits, labels, found) == pytest.approx(log_loss(logits, labels, bound), abs=1e-4)
+    assert likelihood_temperature(logits, labels, low=0.05, high=8.0) == bound
+
+
+@pytest.mark.parametrize("lead", [5, 20, 100, 1e4])
+def test_likelihood_temperature_of_confident_right_logits_is_the_lower_bound(lead):
+    # Their log-loss rounds to 0 at temperatures far above the bound.
+    logits, _ = logits_and_labels(3)
+    labels = logits.argmax(axis=1)
+    logits[np.arange(len(labels)), labels] += lead
+    assert likelihood_temperature(logits, labels, low=0.01, high=10) == 0.01
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, math.nan])

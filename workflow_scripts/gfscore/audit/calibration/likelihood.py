@@ -40,7 +40,8 @@ def likelihood_temperature(
 ) -> float:
     """Temperature that minimises the log-loss of one model on held-out samples (temperature scaling).
 
-    The log-loss is convex in 1/T, so a bounded search finds the minimum.
+    The log-loss is convex in 1/T, so a bounded search finds the minimum. Where every sample is right, the log-loss
+    falls with T down to `low`, but rounds to 0 long before.
 
     Parameters
     ----------
@@ -54,13 +55,18 @@ def likelihood_temperature(
     ----------
     Guo et al. 2017.
     """
+
+    def loss(temperature: float) -> float:
+        return log_loss(logits, labels, temperature)
+
     minimum = minimize_scalar(
-        lambda log_t: log_loss(logits, labels, float(np.exp(log_t))),
+        lambda log_t: loss(float(np.exp(log_t))),
         bounds=(np.log(low), np.log(high)),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return float(np.exp(minimum.x))
+    # The first of equal ones.
+    return min(low, float(np.exp(minimum.x)), high, key=loss)
 
 
 def class_calibration_error(
