@@ -147,6 +147,26 @@ def test_bad_input_is_one_line_that_says_what_is_wrong(change, message):
     assert "\n" not in str(error.value)
 
 
+def called_in_training_mode(layer):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), layer, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).train()
+    return lambda images: 100 * network(images)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (called_in_training_mode(nn.BatchNorm2d(3)), "depend on the other images"),
+        (called_in_training_mode(nn.Dropout(0.5)), "between a batch and the image alone|from run to run"),
+        (lambda images: images.sub_(0.5).flatten(1)[:, :3], "modifies its input images in place"),
+    ],
+)
+def test_a_model_that_gives_an_image_several_logits_is_refused(model, message):
+    images, labels = made_images()
+    with pytest.raises(InputError, match=message):
+        attack(model, images, labels, **QUIET)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there_is_named():
     images, labels = made_images()

@@ -26,6 +26,7 @@ except ModuleNotFoundError as error:
 
 from pydantic import ValidationError
 
+from gfscore.networks.batch_invariance import SAMPLES, WIDER, require_invariant
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import out_of_memory
 from gfscore.networks.precision import reproducible_arithmetic
@@ -56,7 +57,7 @@ def attack(
     ----------
     model : torch.nn.Module or callable
         From images (n, C, H, W) in [0, 1] to logits (n, K), its own preprocessing included. A module is run in eval
-        mode and left as it was.
+        mode and left as it was; a function has to call its modules in eval mode.
     images : array-like (N, C, H, W)
         Pixels in [0, 1], or uint8 from 0 to 255: an array or a torch tensor.
     labels : array-like (N,)
@@ -87,7 +88,8 @@ def attack(
     ------
     InputError
         For wrong shapes, pixels outside [0, 1], labels out of range, unknown attacks, a model without gradients for
-        attacks that need them, and NaN logits.
+        attacks that need them, NaN logits, a model that changes its images in place, and one whose logits of an image
+        are random or depend on the rest of the batch, as in training mode.
     """
     settings = _settings(eps, norm, attacks, seed)
     pixels = _pixels_of(images)
@@ -103,6 +105,16 @@ def attack(
     started = time.monotonic()
     with _classifier_of(model, device) as classifier:
         _require_logits(classifier, pixels[:1], true_classes, settings.attacks)
+        shown = pixels[: min(batch_size, SAMPLES)]
+        # The number type that a function computes in is unknown.
+        require_invariant(
+            classifier.logits,
+            shown,
+            np.arange(len(shown)),
+            classifier.logits(shown.copy()),
+            tolerances=WIDER,
+            where=f"model {classifier.architecture}",
+        )
         for start in range(0, len(pixels), batch_size):
             batch = slice(start, start + batch_size)
             try:
