@@ -9,7 +9,7 @@ from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
 from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
-from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
+from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings, combine
 from gfscore.audit.verdicts.judging import evidence, judge
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.dataset_manifest import DatasetManifest
@@ -114,6 +114,7 @@ def verdicts_on(
     *,
     rules: Sequence[RuleSettings],
     intervals: IntervalSettings,
+    label_error_rates: ArrayLike | None,
     fp_lambda: float,
 ) -> dict[str, str]:
     """Verdicts of a gate on values of one measure of several models, by label, for all of them together.
@@ -125,8 +126,10 @@ def verdicts_on(
     class_names : sequence of str
         Names of the K classes.
     rules : sequence of RuleSettings
-        Rules of the gate, of which those count that judge class values of this measure; labels are assumed right.
+        All rules of the gate, over which 1 - confidence is split; those count that judge class values of this measure.
     intervals : IntervalSettings
+    label_error_rates : array-like (K,) or None
+        Shares of wrong labels; None if labels are assumed right.
     fp_lambda : float
         Lambda of FP.
 
@@ -139,5 +142,15 @@ def verdicts_on(
     rules_of_measure = [rule for rule in rules if rule.bounds_key == class_values]
     if not rules_of_measure:
         return {}
-    judged = judgement_on(values, class_names, rules=rules_of_measure, intervals=intervals, fp_lambda=fp_lambda)
-    return {f"{threat}/{model}": verdict for (threat, model), verdict in judged.model_verdicts.items()}
+    candidates = candidates_of(
+        values, class_names, rules=rules_of_measure, intervals=intervals, label_error_rates=label_error_rates
+    )
+    verdicts = {}
+    for candidate in candidates:
+        verdicts_of_rules = []
+        for rule in rules_of_measure:
+            statistic = rule.statistic_of(class_names, lam=fp_lambda)
+            alpha = rule.alpha(rules=len(rules), models=len(candidates))
+            verdicts_of_rules.append(rule.verdict(*statistic.bounds(candidate.bounds[class_values], alpha)))
+        verdicts[f"{candidate.threat}/{candidate.model}"] = combine(verdicts_of_rules)
+    return verdicts

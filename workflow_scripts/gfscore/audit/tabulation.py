@@ -253,6 +253,7 @@ class Tabulation:
             self.class_names,
             rules=parsed_rules(self.settings.gate),
             intervals=intervals,
+            label_error_rates=self.label_error_rates,
             fp_lambda=self.settings.disparity.fp_lambda,
         )
         return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)

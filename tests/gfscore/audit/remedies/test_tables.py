@@ -106,7 +106,7 @@ def test_curves_of_models_by_strength():
 def test_the_rules_of_the_gate_are_asked_before_and_after():
     rules = parsed_rules([gate_rule(MEASURE, at_least=0.25), gate_rule("clean", at_least=0.9)])
     made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
-    asked = {"intervals": INTERVALS, "fp_lambda": LAM}
+    asked = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
     verdicts = verdicts_on([made.original, made.judged], CLASSES, rules=rules, **asked)
     model = tables_of(made, verdicts=verdicts)["remedy_models"].iloc[0]
     assert (model["verdict_before"], model["verdict_after"]) == ("FAIL", "PASS")
@@ -114,3 +114,15 @@ def test_the_rules_of_the_gate_are_asked_before_and_after():
     assert verdicts_on([made.original], CLASSES, rules=rules[1:], **asked) == {}
     model = tables_of(made)["remedy_models"].iloc[0]
     assert model[["verdict_before", "verdict_after"]].isna().all()
+
+
+def test_the_gates_other_rules_and_wrong_labels_count_in_the_verdict_on_a_remedy():
+    values = [values_of([0.4, 0.6, 0.5], "M")]
+    asked = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
+    lowest = values[0].bounds(3, intervals=INTERVALS).lower(0.05).min()
+    rule = gate_rule(MEASURE, at_least=float(lowest) - 1e-6)
+    other = gate_rule("clean", at_least=0.9)
+    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "PASS"}
+    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule, other]), **asked) == {"none/M": "INCONCLUSIVE"}
+    asked["label_error_rates"] = [0.2, 0.2, 0.2]
+    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "INCONCLUSIVE"}
