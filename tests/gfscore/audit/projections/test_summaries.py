@@ -188,6 +188,7 @@ def test_scaling_reverses_what_is_better_low_and_leaves_equal_values_open():
         ([1.0, 3.0, 2.0], True, [0, 100, 50]),
         ([1.0, 3.0, 2.0], False, [100, 0, 50]),
         ([2.0, 2.0], True, [np.nan, np.nan]),
+        ([0.3 - 0.2, 0.4 - 0.3, 0.8 - 0.7], False, [np.nan, np.nan, np.nan]),
         ([1.0, np.nan, 3.0], True, [0, np.nan, 100]),
     ):
         np.testing.assert_array_equal(scaled(values, higher_is_better=higher_is_better), expected)

@@ -29,6 +29,7 @@ from gfscore.audit.projections.scores import (
 from gfscore.audit.projections.tasks import DIFFERENCES, Projections, group_means
 from gfscore.core.identity import ALL
 from gfscore.statistics.ranking import spearman
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked, stacked_tables
 from gfscore.tables.table import Column, Table
 
@@ -225,10 +226,10 @@ def model_frame(scores: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFra
 
 
 def scaled(values: ArrayLike, *, higher_is_better: bool) -> NDArray[np.float64]:
-    """Min-max scaling to 0..100, 100 for the best; NaN remains NaN, and all are NaN if the values are equal."""
+    """Min-max scaling to 0..100, 100 for the best; NaN remains NaN, and all are NaN if the values are tied."""
     numbers = np.array(values, dtype=np.float64)
     defined = numbers[~np.isnan(numbers)]
-    if len(defined) == 0 or np.ptp(defined) == 0:
+    if len(defined) == 0 or np.ptp(defined) <= TIE_TOLERANCE:
         return np.full(len(numbers), np.nan)
     share = (numbers - defined.min()) / np.ptp(defined)
     return 100 * share if higher_is_better else 100 * (1 - share)
