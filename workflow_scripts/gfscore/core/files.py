@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.errors import InputError
+from gfscore.core.mappings import of_distinct_keys
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors of a disk that cannot be written to: full, over quota, read-only."""
@@ -133,11 +134,12 @@ def read_json(path: Path | str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Naming the file, when it is missing, malformed, no mapping, or was changed since it was written.
+        Naming the file, when it is missing, malformed (a key that stands twice is), no mapping, or was changed since it
+        was written.
     """
     remedy = "delete it and run the workflow again"
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=of_distinct_keys)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); {remedy}") from error
     if not isinstance(data, dict):
