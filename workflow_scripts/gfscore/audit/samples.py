@@ -374,7 +374,11 @@ class ScoresFile:
 
     @cached_property
     def _positions(self) -> dict[tuple[str, str], int]:
-        return positions(map(tuple, self.identity["parts"]))
+        parts = self.identity["parts"]
+        result = positions(map(tuple, parts))
+        if not len(result) == len(parts) == self._table.parts:
+            raise InputError(f"{self._path}: its parts are not those that it names; delete it, and run make audit")
+        return result
 
     def read(self, model: ModelName, measure: str) -> pd.DataFrame:
         """Samples table of a model and measure; raises InputError if it is not in the file."""
@@ -383,4 +387,8 @@ class ScoresFile:
             raise InputError(
                 f"{self._path}: holds no {measure} of {model.label}; delete it and run the same command again"
             )
-        return self._table.read_part(position)
+        frame = self._table.read_part(position)
+        for column, name in {**model.columns(), "measure": measure}.items():
+            if not (frame[column] == name).all():
+                raise InputError(f"{self._path}: {measure} of {model.label} has rows of another {column}; delete it")
+        return frame

@@ -229,6 +229,11 @@ class TableFile:
         self._file = _checked(path, table, expect)
         self.identity: dict[str, Any] = _identity(self._file, path)
 
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return self._file.num_row_groups
+
     def read(self, *, evidence: bool = False) -> pd.DataFrame:
         """All rows as a data frame; raises InputError if the file is damaged."""
         names = self._file.schema_arrow.names if evidence else self._table.column_names
