@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gfscore.audit.samples import ScoresFile, write_scores
 from gfscore.audit.verdicts.verdict import read_verdict
-from gfscore.core.digests import sha256_of_file, without_checksums, write_checksummed
+from gfscore.core.digests import sha256_of_file, without_checksums, write_checksummed, write_digests
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import ModelName
@@ -263,6 +264,62 @@ def edited_statement(folder, rng):
     place = with_other_leaf(data, rng)
     path.write_text(json.dumps(data))
     return f"{STATEMENT} {place}"
+
+
+# ---- what no result shows ----
+
+
+def key_that_stands_twice(folder):
+    path = folder / AUDIT / "verdict.json"
+    path.write_text(path.read_text().replace("{\n", '{\n  "verdict": "PASS",\n', 1))
+
+
+def _rewritten(path, groups, schema):
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        for group in groups:
+            writer.write_table(group.cast(schema))
+
+
+def _row_groups(path):
+    with pq.ParquetFile(path) as file:
+        return [file.read_row_group(group) for group in range(file.num_row_groups)], file.schema_arrow
+
+
+def more_scores(folder):
+    groups, schema = _row_groups(folder / "scores/toy.parquet")
+    _rewritten(folder / "scores/toy.parquet", [*groups, groups[0]], schema)
+
+
+def scores_of_another_model(folder):
+    groups, schema = _row_groups(folder / "scores/toy.parquet")
+    place = schema.get_field_index("model")
+    renamed = groups[0].set_column(place, "model", pa.array(["other"] * len(groups[0])))
+    _rewritten(folder / "scores/toy.parquet", [renamed, *groups[1:]], schema)
+
+
+def page_among_the_figures(folder):
+    figures = folder / AUDIT / "figures"
+    figures.mkdir()
+    (figures / "PASS.html").write_text("<h1>PASS</h1>")
+    write_digests(figures)
+
+
+def samples_of(key, value):
+    """Change that names other data, settings or another checkpoint for the values of an attack."""
+
+    def change(folder):
+        path = folder / "samples/minimal-l2/toy/none/good.parquet"
+        table = CATALOGUE[read_identity(path)["table"]]
+        write_table(path, table, read_table(path, table), identity=read_identity(path) | {key: value})
+
+    return change
+
+
+def sources_of_two_checkpoints(folder):
+    path = folder / AUDIT / "class_scores.parquet"
+    table, identity = CATALOGUE["class_scores"], read_identity(path)
+    identity["made_from"].append(identity["made_from"][0] | {"checkpoint_sha256": "0" * 64})
+    write_table(path, table, read_table(path, table), identity=identity)
 
 
 # ---- pages and verdicts of other runs, which no table contradicts ----

@@ -1,5 +1,6 @@
 """Finished audits of a few models on a few samples, in results/ of the working folder, made by the steps themselves."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +131,9 @@ def finished_audit(
         logits = rng.normal(size=(n, CLASSES)).astype(np.float32)
         logits[np.arange(n), labels] += np.broadcast_to(signal, CLASSES)[labels].astype(np.float32)
         if attacked:
-            _network(model, samples, logits, distances=rng.uniform(0.1, 2.0, n), band=band)
+            _network(
+                model, samples, logits, entries=audit.measure_entries(), distances=rng.uniform(0.1, 2.0, n), band=band
+            )
         else:
             np.save(f"given/{model.name.classifier}.npy", logits)
     write_checksummed("results/audits/toy/config.yaml", rendered(resolution, AUDIT))
@@ -139,7 +142,7 @@ def finished_audit(
         _page(audit)
 
 
-def _network(planned, samples, logits, *, distances, band):
+def _network(planned, samples, logits, *, entries, distances, band):
     path, source, model = Path(planned.path), planned.source.name, planned.name.columns()
     path.write_bytes(model["model"].encode())
     files = [{"path": str(path), "sha256": sha256_of_file(path)}]
@@ -177,7 +180,10 @@ def _network(planned, samples, logits, *, distances, band):
         table = table_of(kind)
         filled = frame.assign(value=numbers.astype(float)).reindex(columns=table.column_names)
         write_table(
-            f"results/samples/{measure}/{place}.parquet", table, filled, identity=identity | {"measure": measure}
+            f"results/samples/{measure}/{place}.parquet",
+            table,
+            filled,
+            identity=identity | {"measure": measure, "settings": json.dumps(entries[measure], sort_keys=True)},
         )
 
 

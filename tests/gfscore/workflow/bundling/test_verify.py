@@ -1,8 +1,11 @@
 """A bundle is accepted as it was made, wherever it lies, and refused after any single change."""
 
+import contextlib
 import json
+import os
 import shutil
 import subprocess
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -148,11 +151,49 @@ def test_without_logits_tables_and_verdict_are_computed_again(made, tmp_path, mo
         lambda folder: (folder / STATEMENT).write_text("[" * 100_000),
         lambda folder: (folder / STATEMENT).write_text('{"subject": [{"name": "../../secret", "digest": {}}]}'),
         lambda folder: (folder / STATEMENT).write_text("[NaN]"),
+        lambda folder: (folder / "approved").mkdir(),
+        lambda folder: nested(folder, depth=30),
     ],
 )
 def test_a_hostile_folder_is_refused(bundle, hostile):
     hostile(bundle)
     assert verify_bundle(bundle).faults
+
+
+def nested(folder, *, depth):
+    """Folders in folders, with a name that is longer than any path that a system opens."""
+    with contextlib.chdir(folder):
+        for _ in range(depth):
+            Path("n" * 200).mkdir()
+            os.chdir("n" * 200)
+        Path("file").touch()
+
+
+@pytest.mark.parametrize(
+    ("bundle", "forge", "file"),
+    [
+        (False, bundles.key_that_stands_twice, "verdict.json"),
+        (False, bundles.more_scores, "scores/toy.parquet"),
+        (False, bundles.scores_of_another_model, "scores/toy.parquet"),
+        (False, bundles.page_among_the_figures, "figures/PASS.html"),
+        (True, bundles.samples_of("settings", "{}"), "samples/minimal-l2/toy/none/good.parquet"),
+        (True, bundles.samples_of("dataset_digest", "0" * 64), "samples/minimal-l2/toy/none/good.parquet"),
+        (True, bundles.samples_of("checkpoint_sha256", "0" * 64), "samples/minimal-l2/toy/none/good.parquet"),
+        (True, bundles.sources_of_two_checkpoints, "values of two checkpoints of none/good"),
+    ],
+    indirect=["bundle"],
+)
+def test_a_forgery_that_no_result_shows_is_refused(bundle, forge, file):
+    forge(bundle)
+    bundles.restated(bundle)
+    assert any(file in fault for fault in verify_bundle(bundle).faults)
+
+
+def test_given_logits_that_are_not_handed_on_need_not_lie_anywhere(made, tmp_path, monkeypatch):
+    monkeypatch.chdir(made[False])
+    write_bundle("toy", tmp_path / "bundle")
+    monkeypatch.chdir(tmp_path)
+    assert verify_bundle("bundle").faults == []
 
 
 def test_a_configuration_that_names_other_files_opens_none(bundle):

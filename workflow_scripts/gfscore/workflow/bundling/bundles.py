@@ -16,11 +16,15 @@ import pandas as pd
 from gfscore.audit.samples import SampleList
 from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.core.digests import CHECKSUMS
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.networks.checkpoint_files import model_digest
+from gfscore.show.audit_charts import file_name
+from gfscore.show.charts import CHARTS
+from gfscore.show.figure_files import NOT_DRAWN
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.audit_check import faults_of_audit
@@ -239,6 +243,10 @@ def verify_bundle(
     except InputError as error:
         verification.faults.append(str(error))
         return _without_folder(verification, folder)
+    except OSError as error:
+        # Folders in folders may have longer names than the system opens.
+        verification.faults.append(f"{folder}: not all of it can be read ({error.strerror}); ask for the bundle again")
+        return _without_folder(verification, folder)
 
     words = "every file has the digest of the statement, none is missing, none was added"
     verification.check("digests", words, partial(_other_digests, bundle, statement))
@@ -336,13 +344,17 @@ class _ContentCheck:
         check("formats", "tables, CSV, pages and JSON files are as they were written, and of one audit", self.formats)
         check("dataset", "number of samples, classes and labels agree in its manifest and table", recomputed.dataset)
         check("labels", "every table of values per sample has the labels of the dataset", recomputed.labels)
+        words = "every such table is of these data, and of the settings and checkpoints of the configuration"
+        check("measurements", words, recomputed.measurements)
         if recomputed.has_logits:
             check("logits", "scores, sensitivity and choice of models follow from the logits", recomputed.scores)
         else:
-            if self.audit.logit_files():
+            if logit_files(self.audit):
                 values = "scores, sensitivity and values at chosen temperatures"
                 unchecked["logits"] = f"no logits: {values} were not computed from logits"
             check("selection", "the choice of models follows from their answers", recomputed.selection)
+            if "selection" in self.verification.checked and recomputed.excluded:
+                unchecked["excluded"] = f"why {', '.join(recomputed.excluded)} was left out: only logits show it"
         words = "class values, intervals, disparity and all other tables follow from the values per sample"
         check("tables", words, recomputed.tables)
         check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
@@ -354,7 +366,8 @@ class _ContentCheck:
         self._check_evidence()
 
         release = self.audit.release_values()
-        if isinstance(release, str):
+        # The verdict names the release, so that where it is as computed again, this can be read.
+        if isinstance(release, str) and "verdict" in self.verification.checked:
             source = ReleaseFile(self.bundle.path(release)).source
             unchecked["last release"] = (
                 "values of the last release were not compared with its bundle, whose statement has the SHA-256 "
@@ -391,13 +404,18 @@ class _ContentCheck:
             if part & present:
                 for name in sorted(part - present):
                     yield f"{name}: missing, unlike others of its kind"
-        for name in sorted(present - expected):
-            if not self._is_figure(name):
-                yield f"{name}: belongs to no bundle of this audit"
+        for name in sorted(present - expected - self._figure_names):
+            yield f"{name}: belongs to no bundle of this audit"
 
-    def _is_figure(self, name: str) -> bool:
-        folder = self.bundle.of_audit("figures/")
-        return name.startswith(folder) and "/" not in name.removeprefix(folder)
+    @cached_property
+    def _figure_names(self) -> set[str]:
+        # Names that the figures of an audit of these measures may have, and that of their digests.
+        names = {CHECKSUMS}
+        for chart in CHARTS.values():
+            for measure in (None, *self.audit.measures):
+                for ending in (".svg", ".pdf", ".png", NOT_DRAWN):
+                    names.add(f"{file_name(chart, measure)}{ending}")
+        return {self.bundle.of_audit(f"figures/{name}") for name in names}
 
     def other_statement(self, statement: Json) -> Iterator[str]:
         """Entries of the statement that do not follow from the files."""
@@ -516,11 +534,14 @@ class _ContentCheck:
             yield f"{name}: other images are equal to each other than datasets/{dataset.name}.parquet says"
 
     def _check_figures(self) -> None:
-        has_figures = any(self._is_figure(name) for name in self.bundle.digests)
-        if has_figures and "formats" in self.verification.checked:
-            self.verification.checked["figures"] = "figures are as checksums.json beside them says"
-        else:
+        if self._figure_names.isdisjoint(self.bundle.digests):
             self.verification.unchecked["figures"] = "no figures as files; the pages show them"
+            return
+        if "formats" in self.verification.checked:
+            self.verification.checked["figures"] = "figures have the names of charts, and digests of checksums.json"
+        self.verification.unchecked["drawings"] = (
+            "figures in files were not drawn again: what they show may be anything"
+        )
 
     def _check_page(self, recomputed: Recomputed) -> None:
         verification = self.verification

@@ -226,7 +226,10 @@ def _names_below(folder: Path) -> Iterator[str]:
     while waiting:
         start = waiting.pop()
         with os.scandir(folder / start) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
+            sorted_entries = sorted(entries, key=lambda entry: entry.name)
+            if not sorted_entries:
+                raise InputError(f"{printable(start) or printable(folder)}: an empty folder; no bundle has one")
+            for entry in sorted_entries:
                 name = f"{start}{entry.name}"
                 count += 1
                 if count > MOST_FILES:
@@ -267,7 +270,12 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
     for source in sources:
         digest = source.get("checkpoint_sha256") or ""
         if SHA256.fullmatch(digest):
-            digests[f"model:{label_of(source)}"] = digest
+            name = f"model:{label_of(source)}"
+            if digests.setdefault(name, digest) != digest:
+                raise InputError(
+                    f"{bundle.of_audit('class_scores.parquet')}: values of two checkpoints of {label_of(source)}, "
+                    f"{digests[name]} and {digest}; measure all of it with one"
+                )
     rules = []
     for judged, rule in zip(verdict["rules"], audit.rules, strict=True):
         rules.append({"words": judged["words"], **rule.model_dump(by_alias=True)})

@@ -25,7 +25,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
 from gfscore.audit.judgement import judgement
-from gfscore.audit.samples import ScoresFile
+from gfscore.audit.samples import SampleList, ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
@@ -178,6 +178,33 @@ class Recomputed:
         if isinstance(release, str):
             yield from other_labels(release, read_table(self.bundle.path(release), RELEASE_VALUES), labels)
 
+    def measurements(self) -> Iterator[str]:
+        """Data, settings and checkpoint that a table of values per sample names, against what the audit asks for."""
+        digest_of_model = {}
+        for model in self.audit.models:
+            source = model.network.source
+            if source.fetched and not source.fitted:
+                digest_of_model[model.label] = self.bundle.json(model.network.fetched_manifest)["sha256"]
+
+        paths = self.audit.sample_files(self.audit.measures.values())
+        for model in self.audit.models:
+            for measure in self.audit.measures.values():
+                path = model.samples(measure.name)
+                if path not in paths:
+                    continue
+                identity = read_identity(self.bundle.path(path))
+                expected = {"dataset_digest": self._manifest["digest"]}
+                # Values that were computed elsewhere come without settings.
+                if model.source.name != "samples":
+                    expected["settings"] = json.dumps(measure.settings.explicit(), sort_keys=True)
+                if model.label in digest_of_model:
+                    expected["checkpoint_sha256"] = digest_of_model[model.label]
+                yield from differences(name_of(path), {key: identity.get(key) for key in expected}, expected)
+
+        for label, identity in read_identity(self._scores)["logits"].items():
+            if label in digest_of_model and identity.get("checkpoint_sha256") != digest_of_model[label]:
+                yield f"scores/{self.audit.name}.parquet: logits of another checkpoint of {printable(label)}"
+
     def _labels_of(self, task: str) -> pd.Series:
         frame = read_table(self.bundle.path(f"datasets/{task}.parquet"), DATASET)
         return frame.set_index("sample_id")["label"]
@@ -218,20 +245,35 @@ class Recomputed:
         stored = read_table(path, table, expect={"audit": self.audit.name})
         yield from different_rows(path.name, stored, typed_frame(table, frame.to_dict("records")))
 
+    @cached_property
+    def excluded(self) -> list[str]:
+        """Labels of the models that take no part, as the bundle says."""
+        return [item["model"] for item in self.bundle.json(self.bundle.of_audit("models.json"))["excluded"]]
+
     def selection(self) -> Iterator[str]:
         """The choice of models against the answers in the scores; why others were left out only logits show."""
         recorded = self.bundle.json(self.bundle.of_audit("models.json"))
         refused = {item["model"]: item["reason"] for item in recorded["excluded"]}
         scores = ScoresFile(self._scores)
         measure_of_label = dict(scores.identity["parts"])
+        samples = SampleList.read(self.bundle.path(self.audit.dataset.samples))
+        path = f"results/scores/{self.audit.name}.parquet"
         checks = {}
+        parts = []
         for params in self.audit.logit_checks():
             check = LogitCheck.parse(params)
             model = check.model
             if model.label in refused:
                 accuracy = recorded["clean_accuracy"].get(model.label)
                 checks[model] = CheckedModel(0, accuracy, accepted=False, words=refused[model.label])
-            elif model.label in measure_of_label:
+                continue
+            for measure in self.audit.measures.values():
+                if measure.from_logits:
+                    parts.append([model.label, measure.name])
+                    names = scores.read(model, measure.name)["sample_id"]
+                    if list(names) != list(samples.sample_id[samples.counted]):
+                        yield f"{name_of(path)}: {measure.name} of {model.label} is not of every sample once"
+            if model.label in measure_of_label:
                 answers = scores.read(model, measure_of_label[model.label])
                 checks[model] = check_answers(
                     answers["prediction"].to_numpy(),
@@ -240,6 +282,14 @@ class Recomputed:
                     source=model.label,
                     gate=check.gate,
                 )
+        identity = {
+            "audit": self.audit.name,
+            "classes": self._manifest["classes"],
+            "dataset_digest": self._manifest["digest"],
+            "parts": parts,
+        }
+        stored_identity = {name: scores.identity.get(name) for name in identity}
+        yield from differences(name_of(path), stored_identity, identity)
         if not checks:
             return
 
@@ -262,7 +312,7 @@ class Recomputed:
             settings.calibration = None
         values = self._values(self.audit.subject(), self.audit.measures.values())
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
-        lacks_logits = bool(self.audit.logit_files()) and not self.has_logits
+        lacks_logits = bool(logit_files(self.audit)) and not self.has_logits
 
         for group in tabulate(values, self._files, audit=self.audit.name, settings=settings):
             for name, content in group.documents.items():
