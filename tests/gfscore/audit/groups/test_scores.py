@@ -41,6 +41,11 @@ def test_the_groups_that_differ_are_named_although_another_scores_lower():
     assert finding.sentence.endswith("0.700 on group-2 (95% confidence)")
 
 
+def test_one_group_with_samples_has_no_gap():
+    rows = group_rows(values=[0.3, 0.7], half_widths=[0.1, 0.1], small=[False, False]).assign(n=[50, 0])
+    assert group_gaps(rows).empty
+
+
 def test_the_widest_difference_of_several_models_is_sure_for_one_alone():
     rows = group_rows(values=[0.3, 0.7], half_widths=[0.1, 0.1], small=[False, False], models=3)
     assert finding_on(rows).sentence.endswith("(95% confidence for one model and attribute)")

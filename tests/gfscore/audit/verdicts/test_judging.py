@@ -14,6 +14,7 @@ from gfscore.audit.verdicts.gate_rules import (
     FALSIFICATION,
     BoundsKey,
     combine,
+    direction_of,
     parsed_rules,
     statistic_of,
     verdict_of,
@@ -135,6 +136,20 @@ def test_classes_without_samples_are_named_whatever_the_verdict():
     assert verdict["verdict"] == "PASS"
     assert "; no samples of class 0, so that values there may be anything" in verdict["sentence"]
     assert "no samples" not in verdict_on([1.2, 1.2])["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "threshold"), [("rdi", 0.1), ("nrgc", 0.1), ("wcr", 0.5), ("fp", 0.5), ("decline", 0.1)]
+)
+@pytest.mark.parametrize("sizes", [(30, 0), (0, 0)])
+def test_a_statistic_of_too_few_classes_with_samples_is_undecided(statistic, threshold, sizes):
+    samples = class_samples(np.ones(sizes[0]), np.zeros(sizes[0], dtype=int), 2, seed=0)
+    bounds = ClassBounds(samples, (-1.0 if statistic == "decline" else 0.0, 1.0), "hoeffding")
+    (rule,) = parsed_rules([gate_rule("great", statistic=statistic) | {direction_of(statistic): threshold}])
+    judged = judging.judge([Candidate("none", "M", ["a", "b"], {rule.bounds_key: bounds})], [rule], lam=0.5)
+    (model,) = judged.rules[0].models
+    assert model.verdict == "INCONCLUSIVE"
+    assert np.isnan(model.value) or (statistic, sizes) == ("decline", (30, 0))
 
 
 def test_the_samples_that_would_settle_it_do_settle_it():

@@ -158,7 +158,7 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per model, measure and attribute that has at least two groups.
+        One row per model, measure and attribute that has at least two groups with samples.
 
         - ``lowest``, ``highest`` name the groups with the smallest and largest value, ``gap`` is the difference of
           these values
@@ -174,7 +174,7 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     groups_alone = scores[scores["class_index"] == ALL]
     for _, groups in groups_alone.groupby(["threat", "model", "measure", "attribute"], sort=False):
         measured = groups[groups["n"] > 0]
-        if len(groups) < 2 or measured.empty:
+        if len(measured) < 2:
             continue
         low = groups["low"].to_numpy()
         high = groups["high"].to_numpy()

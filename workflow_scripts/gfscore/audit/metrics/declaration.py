@@ -150,9 +150,10 @@ class Metric:
         """
         values = np.asarray(values, dtype=np.float64)
         present = ~np.isnan(values)
-        least = 1 if self.kind == "level" else 2
-        if present.sum() < least:
-            raise InputError(f"{self.title} needs at least {least} classes with samples, got {present.sum()}")
+        if present.sum() < self.fewest_classes:
+            raise InputError(
+                f"{self.title} needs at least {self.fewest_classes} classes with samples, got {present.sum()}"
+            )
         present_counts = None if counts is None else np.asarray(counts)[present]
         return float(self.compute_many(values[present], counts=present_counts, lam=lam))
 
@@ -215,6 +216,11 @@ class Metric:
     def range(self, measure_range: Interval, *, classes: float, lam: float) -> Interval:
         """Smallest and largest possible value for the range of a measure, K classes and lambda."""
         return self.value_range(*measure_range, classes=classes, lam=lam)
+
+    @property
+    def fewest_classes(self) -> int:
+        """Smallest number of classes with samples that it is defined for."""
+        return 1 if self.kind == "level" else 2
 
     @property
     def bounded(self) -> bool:

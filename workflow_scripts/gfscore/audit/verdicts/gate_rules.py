@@ -7,6 +7,7 @@ with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
@@ -254,7 +255,7 @@ class Statistic:
     title : str
         Its name in a sentence.
     value : callable
-        The number, from ClassValues.
+        The number, from ClassValues; NaN where too few classes have samples.
     bounds : callable
         Its bounds `(low, high)`, from BoundsOfClasses and alpha. Each holds with probability at least 1 - alpha, not
         both together: a verdict can be wrong on one side only, the one that the truth is not on.
@@ -315,9 +316,15 @@ def statistic_of(
 def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
     if metric.refusal:
         raise InputError(f"gate: {metric.refusal}")
+
+    def value(values: ClassValues) -> float:
+        if (values.n > 0).sum() < metric.fewest_classes:
+            return math.nan
+        return metric.compute(values.mean, counts=values.n, lam=lam)
+
     return Statistic(
         title=title,
-        value=lambda values: metric.compute(values.mean, counts=values.n, lam=lam),
+        value=value,
         bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
     )
 
@@ -328,10 +335,15 @@ def _decline() -> Statistic:
         low, high = WCR.bounds_at(classes, alpha, lam=0.0)
         return -high, -low
 
+    def value(values: ClassValues) -> float:
+        if not values.n.any():
+            return math.nan
+        # Subtracted, so that no change is 0 and not -0.
+        return 0.0 - float(WCR.value(values.mean[values.n > 0]))
+
     return Statistic(
         title="largest decline of a class",
-        # Subtracted, so that no change is 0 and not -0.
-        value=lambda values: 0.0 - float(WCR.value(values.mean[values.n > 0])),
+        value=value,
         bounds=bounds,
     )
 
