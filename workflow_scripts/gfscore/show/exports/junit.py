@@ -22,7 +22,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
         Name of the audit, which is that of the test suite.
     verdict : Verdict
         Each rule is a test case of each model that it judges: FAIL is a failure; INCONCLUSIVE a failure where it stops
-        a pipeline, else a skipped test. A model that was excluded is an error.
+        a pipeline, else a skipped test. A model that the configuration left out is a skipped test.
     path : Path or str
         File to write or to replace.
     """
@@ -52,14 +52,14 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
                 case.system_out = message
             suite.add_testcase(case)
     for remark in verdict.excluded:
-        suite.add_testcase(_error_case(remark.model, remark.reason))
+        suite.add_testcase(_case_without_verdict(remark.model, Skipped(printable(remark.reason), "excluded")))
     _write(suite, path)
 
 
 def write_junit_error(audit: str, error: str, path: Path | str) -> None:
     """Write a JUnit XML report of an audit on which there is no verdict, because of an error in words."""
     suite = TestSuite(printable(audit))
-    suite.add_testcase(_error_case(audit, error))
+    suite.add_testcase(_case_without_verdict(audit, Error(printable(error), "error")))
     _write(suite, path)
 
 
@@ -70,7 +70,7 @@ def _write(suite: TestSuite, path: Path | str) -> None:
     write_text(path, report.tostring().decode("utf-8"))
 
 
-def _error_case(name: str, error: str) -> TestCase:
+def _case_without_verdict(name: str, result: Error | Skipped) -> TestCase:
     case = TestCase(f"{printable(name)}: a verdict", classname=printable(name))
-    case.result = [Error(printable(error), "error")]
+    case.result = [result]
     return case
