@@ -284,6 +284,45 @@ def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
     assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
 
 
+def agreement_of(*pairs):
+    """Table measure_agreement of pairs of measures and their correlations over models."""
+    rows = [MODEL | {"over": "models", "first": a, "second": b, "n": 7, "rho": rho, "p": 0.4} for a, b, rho in pairs]
+    return {"measure_agreement": pd.DataFrame(rows).assign(model=None), "class_scores": scores_of([[0.5]])}
+
+
+def test_measures_that_agree_least_are_not_called_opposed_nor_alike():
+    _, finding = of("measure_agreement", agreement_of(("a", "b", 0.9), ("a", "c", -0.1), ("b", "c", -0.1)), None)
+    assert finding.subject == {"first": "a", "second": "c"}
+    assert finding.numbers == {"rho": -0.1, "models": 7, "tied": 1}
+    assert "opposite" not in finding.sentence and finding.sentence.endswith("(tied with 1 other)")
+    _, finding = of("measure_agreement", agreement_of(("a", "b", 0.05)), None)
+    assert finding.sentence == "Spearman +0.0500 over 7 models between a and b"
+
+
+def test_pairs_of_models_that_differ_as_much_are_counted():
+    pairs = pd.DataFrame(
+        {"measure": GREAT, "first_threat": "none", "second_threat": "none", "n": 40, "confidence": 0.95}
+        | {"first_model": ["A", "A"], "second_model": ["B", "C"], "difference": [-0.3, 0.3]}
+        | {"low": [-0.4, 0.2], "high": [-0.2, 0.4]}
+    )
+    _, finding = of("model_differences", {"model_comparisons": pairs, "class_scores": scores_of([[0.5]])})
+    assert finding.numbers["tied"] == 1 and "1 other" in finding.sentence
+
+
+@pytest.mark.parametrize("name", ["confusion", "confusion_models"])
+def test_confusions_that_are_as_frequent_are_counted(name):
+    share = [np.nan, 0.4, 0.4, np.nan]
+    frame = pd.DataFrame({"true": ["a", "a", "b", "b"], "predicted": ["a", "b"] * 2, "share": share})
+    finding = CHARTS[name].finding(frame.assign(model="M", models=1))
+    assert finding.numbers["tied"] == 1 and "1 other" in finding.sentence
+
+
+@pytest.mark.parametrize("name", ["confusion", "confusion_models", "cfps"])
+def test_copies_of_an_image_are_no_samples(name):
+    frame, _ = of(name, error_tables(per_class=6, corrupted=True), "corruption", measures={"corruption": CORRUPTION})
+    assert (frame["n"] == 6).all()
+
+
 @pytest.mark.parametrize(
     ("low", "ranks", "kind"),
     [

@@ -119,8 +119,8 @@ SENTENCES: dict[str, str | Template] = {
     "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: "
     "cosine of errors {mean} on average, {mean_chance} by chance",
     "no_errors_to_compare": "Some models make no errors, so that there is nothing to compare",
-    "easiest_target": "{easiest:class} is the easiest target ({share} of the other samples); {true:class} turns into "
-    "{target:class} most often ({most})",
+    "easiest_target": "The attack turns up to {most} of a class into another ({true:class} into {target:class}); the "
+    "easiest target is {easiest:class}, {share} of the other samples",
     "no_target_reached": "The attack reaches no target",
     # which model
     "mean_rdi_few": "{models:models}: too few to show a relation between mean and disparity",
@@ -189,8 +189,8 @@ SENTENCES: dict[str, str | Template] = {
     "groups_alike": "No groups with enough samples differ",
     "groups_small": "No two groups have enough samples to be compared",
     "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
-    "hardest_corruption": "{corruption:title} costs most recall (to {recall}); {cls:class} is the lowest under "
-    "{times} of {kinds} corruptions; the lowest recall is {lowest}",
+    "hardest_corruption": "{corruption:title} costs most recall (to {recall}; of a single class down to {lowest}); the "
+    "lowest class under {times} of {kinds} corruptions is {cls:class}",
     "nothing_corrupted": "No class has a corrupted copy",
     "least_tolerated": "Predictions depend most on {dimension:text}: Tolerance {mean}, mean over {models:models}",
     "all_tolerated": "No move along any latent dimension changes a prediction",

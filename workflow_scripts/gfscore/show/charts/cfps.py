@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.mappings import positions
+from gfscore.show.charts.confusion import with_images
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
@@ -28,7 +29,7 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     if rows is None:
         return None
     independent = rows["corruption"].isna().all()
-    rows = rows[rows["corruption"].isna()].sort_values("class_index", kind="stable")
+    rows = with_images(rows).sort_values("class_index", kind="stable")
     models = rows["label"].nunique()
     classes = rows["class_index"].nunique()
 
@@ -39,7 +40,9 @@ def shares(subject: Subject) -> pd.DataFrame | None:
         wrong = errors["false_positives"].to_numpy()
         total = round(float(wrong.sum() / errors["cfps"].sum()))
         low = lower_shares(wrong, np.full(classes, total), alpha=SIGNIFICANT / (classes * models))
-        shares_of_model = errors[["class", "cfps", "n"]].assign(model=label, above=(low > 1 / classes) & independent)
+        shares_of_model = errors[["class", "cfps"]].assign(
+            n=errors["images"], model=label, above=(low > 1 / classes) & independent
+        )
         frames.append(shares_of_model.assign(equal=1 / classes, tested=independent))
     if not frames:
         return None

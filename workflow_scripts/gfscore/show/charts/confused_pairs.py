@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -43,7 +43,7 @@ def pairs(subject: Subject) -> pd.DataFrame | None:
     rows["predicted"] = rows["predicted_index"].map(names)
     rows["pair"] = rows["true"] + " \u2192 " + rows["predicted"]
     rows["mean"] = rows.groupby("pair", sort=False)["share"].transform("mean")
-    rows["n"] = samples.groupby("class_index").min().reindex(rows["true_index"]).to_numpy()
+    rows["n"] = errors.groupby("class_index")["images"].min().reindex(rows["true_index"]).to_numpy()
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
 
 
@@ -51,7 +51,9 @@ def most_confused_pair(frame: pd.DataFrame) -> Finding:
     """The pair of classes that is most often confused, over models."""
     first = frame.iloc[0]
     names = {"true": str(first["true"]), "predicted": str(first["predicted"])}
-    return Finding("most_confused", names, {"share": float(first["mean"]), "models": frame["model"].nunique()})
+    means = frame.drop_duplicates("pair")["mean"]
+    numbers = {"share": float(first["mean"]), "models": frame["model"].nunique()}
+    return Finding("most_confused", names, numbers | others_equal(means, first["mean"]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 
@@ -43,7 +43,7 @@ class Matrices:
 
     classes: Sequence[str]
     samples: Sequence[int]
-    """Fewest samples of each class."""
+    """Fewest samples of each class, copies of an image counted once."""
 
 
 def matrices_of(subject: Subject) -> Matrices | None:
@@ -57,17 +57,30 @@ def matrices_of(subject: Subject) -> Matrices | None:
     classes = errors["class"].drop_duplicates().tolist()
     if not 0 < len(classes) <= MOST:
         return None
-    samples = errors.groupby("class", sort=False)["n"].min().tolist()
+    samples = errors.groupby("class_index")["images"].min().tolist()
     return Matrices(confusion_matrices(confusions, len(classes)), classes, samples)
 
 
 def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Rows of confusions and of class_errors, all corruptions and severities together; None without."""
+    """Rows of confusions and of class_errors with `images`, all corruptions and severities together; None without."""
     confusions = subject.rows("confusions")
     errors = subject.rows("class_errors")
     if confusions is None or errors is None:
         return None, None
-    return confusions[confusions["corruption"].isna()], errors[errors["corruption"].isna()]
+    return confusions[confusions["corruption"].isna()], with_images(errors)
+
+
+def with_images(errors: pd.DataFrame) -> pd.DataFrame:
+    """Rows of class_errors, all corruptions and severities together.
+
+    `images` are the samples of a class without their copies: as many as a corruption of one severity has.
+    """
+    whole = errors[errors["corruption"].isna()]
+    conditions = errors[errors["corruption"].notna()]
+    if conditions.empty:
+        return whole.assign(images=whole["n"])
+    keys = ["label", "class_index"]
+    return whole.join(conditions.groupby(keys)["n"].max().rename("images"), on=keys)
 
 
 def cells_of(shares: NDArray[np.float64], matrices: Matrices) -> pd.DataFrame:
@@ -95,7 +108,8 @@ def most_confused(frame: pd.DataFrame) -> Finding:
         return Finding("nothing_confused")
     most = frame.loc[frame["share"].idxmax()]
     names = {"true": str(most["true"]), "predicted": str(most["predicted"])}
-    return Finding("most_confused", names, {"share": float(most["share"]), "models": int(most["models"])})
+    numbers = {"share": float(most["share"]), "models": int(most["models"])}
+    return Finding("most_confused", names, numbers | others_equal(frame["share"], most["share"]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import cells_of, matrices_of
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -35,7 +35,8 @@ def most_confused_of_any(frame: pd.DataFrame) -> Finding:
         return Finding("nothing_confused")
     most = frame.sort_values("share", ascending=False, kind="stable").iloc[0]
     names = {"model": str(most["model"]), "true": str(most["true"]), "predicted": str(most["predicted"])}
-    return Finding("most_confused_of_any", names, {"share": float(most["share"])})
+    share = float(most["share"])
+    return Finding("most_confused_of_any", names, {"share": share, **others_equal(frame["share"], share)})
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> None:

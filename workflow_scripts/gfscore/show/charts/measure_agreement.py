@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -41,12 +41,17 @@ def correlations(subject: Subject) -> pd.DataFrame | None:
 
 def opposed(frame: pd.DataFrame) -> Finding:
     """The two measures whose rankings of the models agree least."""
-    ranked = frame[frame["rho"].notna()]
-    if ranked.empty:
+    place = {name: index for index, name in enumerate(drawing.categories(frame, "first"))}
+    # Each pair has two cells.
+    pairs = frame[frame["rho"].notna() & (frame["first"].map(place) < frame["second"].map(place))]
+    if pairs.empty:
         return Finding("measures_unranked")
-    least = ranked.loc[ranked["rho"].idxmin()]
+    least = pairs.loc[pairs["rho"].idxmin()]
     names = {"first": str(least["first"]), "second": str(least["second"])}
-    return Finding("measures_opposed" if least["rho"] < 0 else "measures_agree", names, {"rho": float(least["rho"])})
+    numbers = {"rho": float(least["rho"]), "models": int(least["models"])}
+    if len(pairs) == 1:
+        return Finding("measures_of_one_pair", names, numbers)
+    return Finding("measures_least_alike", names, numbers | others_equal(pairs["rho"], least["rho"]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:
@@ -75,9 +80,9 @@ CHART = Chart(
     draw=draw,
     finding=opposed,
     sentences={
-        "measures_opposed": "{first} and {second} rank the models in opposite order (Spearman {rho:signed})",
-        "measures_agree": "All measures rank the models in a similar order; least alike are {first} and {second} "
-        "(Spearman {rho:signed})",
+        "measures_least_alike": "Of all pairs of measures {first} and {second} rank the models least alike: Spearman "
+        "{rho:signed} over {models:models}",
+        "measures_of_one_pair": "Spearman {rho:signed} over {models:models} between {first} and {second}",
         "measures_unranked": "No two measures rank enough models to be compared",
     },
     shows="Rank correlation of every two measures over the models; 1: the same order, \u22121: the opposite one",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -18,7 +18,8 @@ MOST = 30
 def differences(subject: Subject) -> pd.DataFrame | None:
     """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
 
-    `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure.
+    `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure, `tied` those that
+    differ as much as the first.
     """
     rows = subject.rows("model_comparisons")
     if rows is None:
@@ -41,7 +42,8 @@ def differences(subject: Subject) -> pd.DataFrame | None:
     frame["sure"] = frame["low"] > 0
     frame["pair"] = frame["better"] + " over " + frame["worse"]
     models = frame[["better", "worse"]].stack().nunique()
-    frame = frame.assign(pairs=len(frame), decided=int(frame["sure"].sum()), models=models)
+    tied = others_equal(frame["difference"], frame["difference"].max()).get("tied", 0)
+    frame = frame.assign(pairs=len(frame), decided=int(frame["sure"].sum()), models=models, tied=tied)
     return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
 
 
@@ -51,7 +53,12 @@ def decided(frame: pd.DataFrame) -> Finding:
     times = int(first["decided"])
     names = {"better": str(first["better"]), "worse": str(first["worse"])}
     numbers = {"times": times, "pairs": int(first["pairs"]), "difference": float(first["difference"])}
-    return Finding("models_differ" if times else "models_alike", names, numbers, float(first["confidence"]))
+    confidence = float(first["confidence"])
+    if not times:
+        return Finding("models_alike", names, numbers, confidence)
+    if first["tied"]:
+        numbers["tied"] = int(first["tied"])
+    return Finding("models_differ", names, numbers, confidence)
 
 
 def draw(frame: pd.DataFrame, axes: Axes) -> None:

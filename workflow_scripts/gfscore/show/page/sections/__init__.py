@@ -43,7 +43,6 @@ SAID_BY = {
     "weakest_class": "class_heatmap",
     "no_weakest_class": "class_heatmap",
     "score_refuted": "score_against_distance",
-    "order_reversed": "measure_agreement",
     "calibration_fails": "calibration_curves",
 }
 """Chart whose title repeats a finding, by the kind of the finding; beside that chart its sentence is left out."""
