@@ -139,6 +139,27 @@ def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_n
     assert weakest.numbers["suspects"] == 1 and weakest.numbers["times"] == 6
 
 
+def test_a_class_without_samples_is_not_counted_among_those_that_may_be_the_weakest():
+    tables, verdict = disagreeing()
+    scores = tables.class_scores
+    scores.loc[scores["class_index"] == 2, ["n", "value", "low", "high"]] = [0, np.nan, 0.0, 1.2533]
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    assert found["classes_without_samples"].numbers == {"count": 1, "classes": 4}
+    assert (found["weakest_class"].numbers["suspects"], found["weakest_class"].numbers["classes"]) == (1, 3)
+    assert "surely the weakest measured (95% confidence)" in found["weakest_class"].sentence
+
+
+def test_two_classes_that_score_lowest_are_level():
+    tables, verdict = disagreeing()
+    alike = tables.class_scores["class_index"] == 0
+    ends = ["value", "low", "high"]
+    tables.class_scores.loc[tables.class_scores["class_index"] == 1, ends] = tables.class_scores.loc[
+        alike, ends
+    ].to_numpy()
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    assert "level with class" in found["weakest_class"].sentence
+
+
 def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
     audit = synthetic_audit(models=2, classes=3, per_class=10, at_least=0.9, calibrated=False)
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)

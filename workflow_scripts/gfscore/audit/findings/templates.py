@@ -10,6 +10,7 @@ from typing import Any
 from gfscore.audit.metrics import METRICS
 from gfscore.core.names import class_phrase, enumeration, printable, shortened, upper_first
 from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed, upper_bound
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 Subject = Mapping[str, Any]
 """Names of models, classes and measures by their role."""
@@ -155,15 +156,18 @@ def _classes_without_samples(subject: Subject, numbers: Numbers, _confidence: fl
 
 def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
     sure = _with_confidence(confidence)
-    suspects = f"surely the weakest{sure}"
+    # A class without samples may be weaker still.
+    weakest = "weakest measured" if numbers["absent"] else "weakest"
+    suspects = f"surely the {weakest}{sure}"
     if numbers["suspects"] != 1:
-        suspects = f"{count(numbers['suspects'])} of {count(numbers['classes'])} classes may be the weakest{sure}"
+        suspects = f"{count(numbers['suspects'])} of {count(numbers['classes'])} classes may be the {weakest}{sure}"
+    distance = f"{number(numbers['gap'])} below" if numbers["gap"] > TIE_TOLERANCE else "level with"
     often = ""
     if numbers["models"] > 1:
         often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
     return (
-        f"{class_phrase(subject['class'])} is the weakest of {_name(subject['model'])} at {number(numbers['value'])}, "
-        f"{number(numbers['gap'])} below {class_phrase(subject['next'])}; {suspects}{often}"
+        f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at {number(numbers['value'])}, "
+        f"{distance} {class_phrase(subject['next'])}; {suspects}{often}"
     )
 
 

@@ -322,8 +322,9 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
         "high": lowest["high"],
         "next": following["value"],
         "gap": following["value"] - lowest["value"],
-        "suspects": len(worst_class_set(rows["low"], rows["high"])),
+        "suspects": len(worst_class_set(measured["low"], measured["high"])),
         "classes": len(measured),
+        "absent": len(absent),
         "models": len(models),
         "times": times,
     }
@@ -333,7 +334,7 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
         "class": lowest["class_name"],
         "next": following["class_name"],
     }
-    different = rows["low"].max() > rows["high"].min()
+    different = measured["low"].max() > measured["high"].min()
     confidence = None if math.isnan(lowest["confidence"]) else float(lowest["confidence"])
     yield Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
 
