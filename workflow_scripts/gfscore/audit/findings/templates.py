@@ -166,8 +166,8 @@ def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None)
     if numbers["models"] > 1:
         often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
     return (
-        f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at {number(numbers['value'])}, "
-        f"{distance} {class_phrase(subject['next'])}; {suspects}{often}"
+        f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at "
+        f"{number(numbers['value'])}, {distance} {class_phrase(subject['next'])}; {suspects}{often}"
     )
 
 
