@@ -364,3 +364,18 @@ def test_errors_of_the_test_make_no_difference_significant(rng, error_rate):
     found = compare(values, np.zeros(2000, int), **SETTINGS, error_rate=error_rate)
     assert (found.overall["p_holm"][0] > ALPHA) == (error_rate > 0)
     assert (found.overall["low"][0] <= 0 <= found.overall["high"][0]) == (error_rate > 0)
+
+
+def test_wrong_labels_make_no_difference_significant():
+    # The models differ in the wrongly labelled samples alone, a tenth of the first class.
+    labels = np.repeat([0, 1], 2000)
+    place = np.tile(np.arange(2000) / 2000, 2)
+    first = (place < 0.5) * 1.0
+    second = np.where((labels == 0) & (place < 0.1), 0.0, first)
+    plain, allowing = (compare([first, second], labels, **SETTINGS, error_rate=rate) for rate in (0.0, [0.1, 0.0]))
+    assert plain.by_class["p_holm"][0] <= ALPHA and plain.best.tolist() == [1, 2]
+    assert allowing.by_class["p_holm"][0] > ALPHA and allowing.best.tolist() == [1, 1]
+    assert allowing.by_class["low"][0] <= 0
+    for name, numbers in plain.by_class.items():
+        if name in ("difference", "low", "high", "p"):
+            assert allowing.by_class[name][1] == numbers[1]

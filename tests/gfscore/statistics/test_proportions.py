@@ -140,6 +140,26 @@ def test_shares_per_class_and_overall():
     assert tuple(table.loc[3, ["paper_low", "paper_high"]]) == pytest.approx(printed)
 
 
+def test_shares_allow_for_wrong_labels():
+    # Half of the correctly labelled samples of a class are robust; a share of the labels is wrong, all of them robust.
+    rates = [0.2, 0.0, 0.1]
+    labels = np.repeat([0, 1, 2], 5000)
+    place = np.tile(np.arange(5000) / 5000, 3)
+    wrong = place < np.take(rates, labels)
+    robust = wrong | (place - np.take(rates, labels) < 0.5 * (1 - np.take(rates, labels)))
+    measure = named_measures({"anytime": {**REPEATED, "test": "anytime"}})["anytime"]
+    for turned in (False, True):
+        samples = pd.DataFrame({"label": labels, "state": np.where(robust ^ (wrong & turned), "robust", "not_robust")})
+        keywords = {"measure": measure, "confidence": 0.95}
+        known, plain = (
+            share_frame(samples, list("abc"), **keywords, **rate) for rate in ({"label_error_rates": rates}, {})
+        )
+        covered = [(frame["low"] <= 0.5) & (frame["high"] >= 0.5) for frame in (known, plain)]
+        assert covered[0].all() and not covered[1][[0, 3]].any()
+        assert (known["low"] <= plain["low"]).all() and (known["high"] >= plain["high"]).all()
+        assert known.loc[1, ["low", "high"]].tolist() == plain.loc[1, ["low", "high"]].tolist()
+
+
 def test_levels_out_of_range_are_refused():
     with pytest.raises(InputError, match=r"alpha_test < 0\.5"):
         share_interval(1, 0, 2, alpha_test=0.5, alpha_ci=0.05)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import METRICS, metric_values
 from gfscore.audit.sensitivity import lambda_swaps, places
@@ -112,7 +112,12 @@ COMPARISON_TABLES = (COMPARISONS, MODEL_COMPARISONS, RANK_INTERVALS, LAMBDA_SWAP
 
 
 def comparison_tables(
-    values: Iterable[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
+    values: Iterable[SampleValues],
+    class_names: Sequence[str],
+    *,
+    settings: ComparisonSettings,
+    fp_lambda: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, object]]]:
     """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
 
@@ -126,6 +131,8 @@ def comparison_tables(
     settings : ComparisonSettings
     fp_lambda : float
         Weight lambda of RDI in FP.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that bounds, p-values and rank intervals allow for.
     """
     by_measure: dict[str, list[SampleValues]] = {}
     for values_of_model in values:
@@ -135,14 +142,21 @@ def comparison_tables(
     frames = defaultdict(list)
     summaries = {}
     for measure, models in by_measure.items():
-        tables, summaries[measure] = compared_models(models, class_names, settings=settings, fp_lambda=fp_lambda)
+        tables, summaries[measure] = compared_models(
+            models, class_names, settings=settings, fp_lambda=fp_lambda, label_error_rates=label_error_rates
+        )
         for name, frame in tables.items():
             frames[name].append(frame)
     return stacked_tables(COMPARISON_TABLES, frames), summaries
 
 
 def compared_models(
-    models: Sequence[SampleValues], class_names: Sequence[str], *, settings: ComparisonSettings, fp_lambda: float
+    models: Sequence[SampleValues],
+    class_names: Sequence[str],
+    *,
+    settings: ComparisonSettings,
+    fp_lambda: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
     """Tables of one measure by name, and its entry of comparison.json.
 
@@ -150,7 +164,7 @@ def compared_models(
     ----------
     models : sequence of SampleValues
         Values of the measure at T = 1, one for each model.
-    class_names, settings, fp_lambda
+    class_names, settings, fp_lambda, label_error_rates
         Those of comparison_tables.
     """
     rows = []
@@ -171,7 +185,7 @@ def compared_models(
         "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
     }
 
-    comparison, reason = comparison_of(models, settings=settings)
+    comparison, reason = comparison_of(models, settings=settings, label_error_rates=label_error_rates)
     summary: dict[str, object] = {
         "models": len(models),
         "compared": comparison is not None,
@@ -205,7 +219,7 @@ def compared_models(
 
 
 def comparison_of(
-    models: Sequence[SampleValues], *, settings: ComparisonSettings
+    models: Sequence[SampleValues], *, settings: ComparisonSettings, label_error_rates: ArrayLike | None = None
 ) -> tuple[Comparison | None, str | None]:
     """Paired comparison of the models for one measure.
 
@@ -214,6 +228,8 @@ def comparison_of(
     models : sequence of SampleValues
         Values of the measure, one for each model.
     settings : ComparisonSettings
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that it allows for.
 
     Returns
     -------
@@ -229,6 +245,10 @@ def comparison_of(
             return None, f"{first.model.label} and {values.model.label} were measured on different samples"
 
     measure = first.measure.description
+    error_rate: ArrayLike = measure.error_rate
+    if label_error_rates is not None:
+        # Samples with a wrong label, or a right one and a wrong value.
+        error_rate = 1 - (1 - np.asarray(label_error_rates)) * (1 - measure.error_rate)
     comparison = compare(
         np.stack([values.low for values in models]),
         first.labels,
@@ -236,7 +256,7 @@ def comparison_of(
         alpha=1 - settings.confidence,
         most=settings.most,
         upper_values=np.stack([values.high for values in models]),
-        error_rate=measure.error_rate,
+        error_rate=error_rate,
     )
     return comparison, None
 

@@ -170,15 +170,16 @@ class Tabulation:
             tasks = read_tasks(audit_values, files, settings.tasks, confidence=settings.intervals.confidence)
             manifests = [read_json(path) for path in files.mappers]
             projections = read_projections(audit_values, files.projections, manifests, tasks)
+        rates = resolve_label_error_rates(settings.label_error_rate, files.manifest, files.generator)
         return cls(
             audit_values=audit_values,
             class_names=class_names,
             settings=settings,
             accuracies=accuracies_of(audit_values.subject.models, settings.published, files.manifests),
-            label_error_rates=resolve_label_error_rates(settings.label_error_rate, files.manifest, files.generator),
+            label_error_rates=rates,
             grouping=grouping,
             projections=projections,
-            remedies=read_remedies(settings.remedies, files, audit_values),
+            remedies=read_remedies(settings.remedies, files, audit_values, label_error_rates=rates),
         )
 
     def tables(self, curves: Mapping[str, ScoreCurves]) -> Iterator[TableGroup]:
@@ -263,7 +264,11 @@ class Tabulation:
         settings = self.settings
         names = self.class_names
         comparisons, summary = comparison_tables(
-            values, names, settings=settings.comparison, fp_lambda=settings.disparity.fp_lambda
+            values,
+            names,
+            settings=settings.comparison,
+            fp_lambda=settings.disparity.fp_lambda,
+            label_error_rates=self.label_error_rates,
         )
         yield TableGroup(comparisons, {"comparison": summary})
         predictions = list(predictions_of(self.audit_values))
@@ -279,9 +284,12 @@ class Tabulation:
                 baseline=settings.corruption_baseline,
             )
             yield TableGroup({"corruption_errors": errors})
-        yield TableGroup(radius_tables(self.audit_values, names, confidence=settings.intervals.confidence))
+        confidence = settings.intervals.confidence
+        rates = self.label_error_rates
+        radii = radius_tables(self.audit_values, names, confidence=confidence, label_error_rates=rates)
+        yield TableGroup(radii)
         if self.audit_values.subject.of_kind("probabilistic"):
-            shares = class_share_table(self.audit_values, names, confidence=settings.intervals.confidence)
+            shares = class_share_table(self.audit_values, names, confidence=confidence, label_error_rates=rates)
             yield TableGroup({"class_shares": shares})
         yield TableGroup(target_tables(self.audit_values, names))
 
@@ -308,6 +316,7 @@ class Tabulation:
                 self.settings.baselines,
                 classes=len(self.class_names),
                 confidence=self.settings.intervals.confidence,
+                label_error_rates=self.label_error_rates,
             )
         if kinds & {"adversarial", "minimal"}:
             tables["masking_signs"] = masking_table(self.audit_values, len(self.class_names))

@@ -184,8 +184,8 @@ class ClassBounds:
     def aggregate_ends(self, low: float, high: float, *, n: NDArray[np.integer]) -> tuple[float, float]:
         """Bounds of the aggregate, from bounds of the mean over `n` (K,) samples rescaled to [0, 1]."""
         if self.label_error_rates is not None and n.sum() > 0:
-            low = least_mean(low, self.label_error_rates, n=n)
-            high = 1 - least_mean(1 - high, self.label_error_rates, n=n)
+            low = float(least_mean(low, self.label_error_rates, n=n))
+            high = 1 - float(least_mean(1 - high, self.label_error_rates, n=n))
         lowest, highest = self.value_range
         return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
 

@@ -206,8 +206,8 @@ def correct_for_label_errors(
     return corrected_low, corrected_high
 
 
-def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> float:
-    """Lower bound of the mean over all samples when a share of each class's labels may be wrong.
+def least_mean(low: ArrayLike, error_rate: ArrayLike, *, n: NDArray[np.number]) -> NDArray[np.float64]:
+    """Lower bounds of the mean over all samples when a share of each class's labels may be wrong.
 
     If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The bound is the
     worst split of the observed deficit 1 - `low` over the classes: as much of it as possible in the classes with the
@@ -215,16 +215,16 @@ def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> 
 
     Parameters
     ----------
-    low : float
-        Lower bound of the mean over the samples as labelled, of values in [0, 1].
+    low : array_like of any shape
+        Lower bounds of the mean over the samples as labelled, of values in [0, 1].
     error_rate : array_like of shape (K,)
         Shares eta of wrong labels, in [0, 1).
     n : ndarray of shape (K,)
-        Samples per class.
+        Samples per class, or other weights of the classes in the mean.
 
     Returns
     -------
-    float
+    ndarray of the shape of `low`, float64
         In [0, 1].
 
     Raises
@@ -238,8 +238,9 @@ def least_mean(low: float, error_rate: ArrayLike, *, n: NDArray[np.integer]) -> 
     # A class can lack no more than the weight of its correctly labelled samples; the rest falls to the next class.
     largest_deficit = n[worst_first] / n.sum() * correct_share
     deficit_before = np.cumsum(largest_deficit) - largest_deficit
-    deficit = np.clip(1 - low - deficit_before, 0, largest_deficit)
-    return float(np.clip(1 - (deficit / correct_share).sum(), 0, 1))
+    observed_deficit = 1 - np.asarray(low, dtype=np.float64)[..., np.newaxis]
+    deficit = np.clip(observed_deficit - deficit_before, 0, largest_deficit)
+    return np.clip(1 - (deficit / correct_share).sum(axis=-1), 0, 1)
 
 
 def _require_rate(error_rate):

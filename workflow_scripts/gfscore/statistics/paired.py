@@ -1,14 +1,13 @@
 """Paired comparison of models on the same samples, per class and overall.
 
 All statements are based on the differences of two models' values of the same sample.
-# ASSUME: models are compared on the samples as labelled; wrong labels are not corrected for.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -72,7 +71,7 @@ def compare(
     alpha: float,
     most: int,
     upper_values: NDArray[np.float64] | None = None,
-    error_rate: float = 0.0,
+    error_rate: ArrayLike = 0.0,
 ) -> Comparison:
     """Compare models on the same samples.
 
@@ -93,8 +92,9 @@ def compare(
         Largest number of comparisons (pairs x classes) to list.
     upper_values : ndarray of shape (M, N), optional
         Largest possible values, where samples are undecided.
-    error_rate : float
-        Largest probability that a value is wrong, in [0, 1). Statements hold whatever the true values are.
+    error_rate : float, or array_like of shape (K,)
+        Largest probability that a value, or its label, is wrong, in [0, 1): of all classes, or by class. Statements
+        hold whatever the true values are. That of the aggregates is the largest of the classes.
 
     Returns
     -------
@@ -117,7 +117,8 @@ def compare(
     if models < 2:
         raise InputError(f"comparing needs at least 2 models, got {models}")
     classes = np.unique(labels)
-    members = [np.flatnonzero(labels == k) for k in classes]
+    rates = np.asarray(error_rate, dtype=np.float64)
+    rates = rates[classes] if rates.ndim else np.full(len(classes), rates)
     order = np.argsort(-values.mean(axis=1), kind="stable")
     every = np.array(list(itertools.combinations(order, 2)))
 
@@ -128,11 +129,15 @@ def compare(
         values,
         values if upper_values is None else upper_values,
         length=float(value_range[1] - value_range[0]),
-        error_rate=error_rate,
+        error_rate=float(rates.max()),
     )
 
     family = len(every) * len(classes)
-    groups = [_compared(pairing, rows, pairs, alpha=alpha, family=family) for rows in members]
+    groups = []
+    for label, rate in zip(classes, rates, strict=True):
+        pairing_of_class = replace(pairing, error_rate=float(rate))
+        rows = np.flatnonzero(labels == label)
+        groups.append(_compared(pairing_of_class, rows, pairs, alpha=alpha, family=family))
     by_class = _differences(_Compared.joined(groups), family=family)
 
     everything = np.arange(samples)

@@ -40,3 +40,26 @@ def test_radii_computed_elsewhere_and_distances_end_at_the_stated_largest():
     assert (imported["radius"].iloc[-1], imported["share"].iloc[-1]) == (1, 1)
     searched = curve(np.full(9, 0.5), {"kind": "minimal", "norm": "l2", "largest_distance": 2.0})
     assert searched["radius"].iloc[-1] == 2
+
+
+@pytest.mark.parametrize(("settings", "end"), [(CERTIFIED, "low"), ({"kind": "minimal"}, "high")])
+def test_curves_allow_for_wrong_labels(settings, end):
+    # Of the correctly labelled samples 40% withstand everything, or nothing; wrongly labelled ones the other way.
+    measure = named_measures({"radii": settings})["radii"]
+    rates = np.array([0.2, 0.1])
+    labels = np.repeat([0, 1], 5000)
+    place = np.tile(np.arange(5000) / 5000, 2)
+    wrong = place < rates[labels]
+    robust = place - rates[labels] < 0.4 * (1 - rates[labels])
+    robust = wrong | robust if end == "low" else robust & ~wrong
+    largest = measure.description.value_range[1]
+    samples = pd.DataFrame({"label": labels, "value": robust * largest, "censored": robust})
+    known, plain = (
+        curve_frame(samples, ["a", "b"], measure=measure, confidence=0.95, **rate)
+        for rate in ({"label_error_rates": rates}, {})
+    )
+    middle = known["radius"].between(0.01 * largest, 0.5 * largest)
+    known, plain = known[middle], plain[middle]
+    sign = 1 if end == "low" else -1
+    assert len(known) and (sign * known[end] <= sign * 0.4).all() and (sign * plain[end] > sign * 0.4).all()
+    assert known.drop(columns=end).equals(plain.drop(columns=end))

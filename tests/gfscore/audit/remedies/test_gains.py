@@ -49,6 +49,33 @@ def most_errors(rate, trials=MODELS):
     return trials * rate + 3 * np.sqrt(trials * rate * (1 - rate))
 
 
+def test_gains_of_wrongly_labelled_samples_are_none():
+    # No class changes; a share of the labels is wrong, and these samples turn from failures to successes.
+    rates = np.array([0.2, 0.1, 0.0])
+    n = 1000
+    place = np.tile(np.arange(n) / n, 3)
+    labels = np.repeat([0, 1, 2], n)
+    wrong = place < rates[labels]
+    right_successes = place - rates[labels] < np.take([0.4, 0.7, 0.9], labels) * (1 - rates[labels])
+    reference = ReferenceClasses(before=np.array([0.4, 0.7, 0.9]), after=np.array([0.4, 0.7, 0.9]))
+    first, second = right_successes & ~wrong, right_successes | wrong
+    for before, after in ((first, second), (second, first)):
+        for declared in (None, rates):
+            outcomes = PairedOutcomes.decided(before, after, labels, classes=3, label_error_rates=declared)
+            changes = class_changes(outcomes, alpha=ALPHA)
+            low = [*changes.low[:2], worst_class_gain(outcomes, reference, alpha=ALPHA).low]
+            high = [*changes.high[:2], worst_class_gain(outcomes, reference, alpha=ALPHA).high]
+            low.append(mean_change(outcomes, weights=[1, 1, 1], alpha=ALPHA).low)
+            high.append(mean_change(outcomes, weights=[1, 1, 1], alpha=ALPHA).high)
+            surely = (np.array(low) > 0) | (np.array(high) < 0)
+            assert surely.tolist() == [declared is None] * 4
+
+            curve = strength_curve({1.0: outcomes}, weights=None, intervals=INTERVALS, alpha=ALPHA)
+            if declared is not None:
+                assert all(point.worst_low <= 0.4 <= point.worst_high for point in curve)
+                assert all(point.mean_low <= 2 / 3 <= point.mean_high for point in curve)
+
+
 # ---- by hand ----
 
 

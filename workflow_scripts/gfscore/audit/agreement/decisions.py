@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import TrainedModel
 from gfscore.core.errors import InputError
@@ -16,6 +17,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
 from gfscore.statistics.classes import class_means, worst_class_trade
 from gfscore.statistics.error_rates import threshold
+from gfscore.statistics.intervals import correct_for_label_errors, least_mean
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
@@ -82,7 +84,13 @@ TRAINING_METHODS = Table(
 )
 
 
-def class_share_table(audit_values: AuditValues, class_names: Sequence[str], *, confidence: float) -> pd.DataFrame:
+def class_share_table(
+    audit_values: AuditValues,
+    class_names: Sequence[str],
+    *,
+    confidence: float,
+    label_error_rates: ArrayLike | None = None,
+) -> pd.DataFrame:
     """Table `class_shares` of every measure of kind probabilistic: classes, then all samples.
 
     Parameters
@@ -93,18 +101,31 @@ def class_share_table(audit_values: AuditValues, class_names: Sequence[str], *, 
         Names of the K classes.
     confidence : float
         Confidence of the corrected bounds.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that these bounds allow for.
     """
     frames = []
     for model in audit_values.included:
         for measure in audit_values.subject.of_kind("probabilistic"):
             samples = audit_values.table(model, measure.name)
-            shares = share_frame(samples, class_names, measure=measure, confidence=confidence)
+            shares = share_frame(
+                samples,
+                class_names,
+                measure=measure,
+                confidence=confidence,
+                label_error_rates=label_error_rates,
+            )
             frames.append(shares.assign(**model.columns(), measure=measure.name))
     return stacked(CLASS_SHARES, frames)
 
 
 def share_frame(
-    samples: pd.DataFrame, class_names: Sequence[str], *, measure: NamedMeasure, confidence: float
+    samples: pd.DataFrame,
+    class_names: Sequence[str],
+    *,
+    measure: NamedMeasure,
+    confidence: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Decisions of one model by class, then of all samples, with the true shares' bounds.
 
@@ -119,6 +140,8 @@ def share_frame(
     confidence : float
         Confidence of the corrected bounds, which allow for the rate at which the test errs; the printed ones take it
         at its level, as the paper does.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that the corrected bounds allow for.
     """
     settings = cast(Probabilistic, measure.settings)
     rate = measure.description.error_rate
@@ -130,6 +153,16 @@ def share_frame(
         alpha_test=rate,
         alpha_ci=1 - confidence,
     )
+    if label_error_rates is not None:
+        # The classes, and the last row of all samples.
+        n = shares["n"].to_numpy()[:-1]
+        low = shares["low"].to_numpy()
+        high = shares["high"].to_numpy()
+        low_of_classes, high_of_classes = correct_for_label_errors(
+            low[:-1], high[:-1], label_error_rates, value_range=(0.0, 1.0)
+        )
+        shares["low"] = np.append(low_of_classes, least_mean(low[-1], label_error_rates, n=n))
+        shares["high"] = np.append(high_of_classes, 1 - least_mean(1 - high[-1], label_error_rates, n=n))
     return shares.assign(confidence=confidence, kappa=threshold(settings.kappa), alpha=settings.alpha, error_rate=rate)
 
 
@@ -140,6 +173,7 @@ def training_method_table(
     *,
     classes: int,
     confidence: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Table `training_methods`: Table 1 of the exact-binomial paper for every adversarial measure, and rho.
 
@@ -156,6 +190,8 @@ def training_method_table(
         Number of classes K.
     confidence : float
         Confidence of the bounds.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that the bounds allow for.
     """
     clean = audit_values.subject.of_kind("clean")[0]
     adversarial_measures = audit_values.subject.of_kind("adversarial")
@@ -189,10 +225,14 @@ def training_method_table(
         if probabilistic is not None:
             settings = cast(Probabilistic, probabilistic.settings)
             rate = probabilistic.description.error_rate
-            row |= robust_shares(
+            shares = robust_shares(
                 common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=rate, alpha_ci=1 - confidence
             )
-            row |= {"confidence": confidence, "error_rate": rate}
+            if label_error_rates is not None:
+                n = np.bincount(common["probabilistic"]["label"], minlength=classes)
+                shares["robust_low"] = float(least_mean(shares["robust_low"], label_error_rates, n=n))
+                shares["robust_high"] = 1 - float(least_mean(1 - shares["robust_high"], label_error_rates, n=n))
+            row |= {**shares, "confidence": confidence, "error_rate": rate}
 
         # What the worst class gains against the baseline, and what the mean loses.
         worst, mean = _under_attack(audit_values.table(model, adversarial.name), classes)

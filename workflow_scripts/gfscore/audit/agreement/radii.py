@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.measures import NamedMeasure
 from gfscore.measures.certified import Certified
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
+from gfscore.statistics.intervals import correct_for_label_errors, least_mean
 from gfscore.statistics.proportions import (
     allowed_refutations,
     certified_accuracy,
@@ -83,7 +84,11 @@ POINTS = 41
 
 
 def radius_tables(
-    audit_values: AuditValues, class_names: Sequence[str], *, confidence: float
+    audit_values: AuditValues,
+    class_names: Sequence[str],
+    *,
+    confidence: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Tables on distances and radii that an audit has measures for, by name.
 
@@ -95,6 +100,8 @@ def radius_tables(
         Names of the K classes.
     confidence : float
         Confidence of the bounds.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that the bounds allow for.
     """
     minimal = audit_values.subject.of_kind("minimal")
     smoothed = list(filter(has_attacked_certificates, audit_values.subject.of_kind("certified")))
@@ -105,7 +112,13 @@ def radius_tables(
     for model, measure in product(audit_values.included, measures):
         samples = audit_values.table(model, measure.name)
         key = {**model.columns(), "measure": measure.name}
-        curve = curve_frame(samples, class_names, measure=measure, confidence=confidence)
+        curve = curve_frame(
+            samples,
+            class_names,
+            measure=measure,
+            confidence=confidence,
+            label_error_rates=label_error_rates,
+        )
         curves.append(curve.assign(**key))
         if measure in minimal:
             for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
@@ -151,7 +164,12 @@ def _certificate_error(measure: NamedMeasure) -> float:
 
 
 def curve_frame(
-    samples: pd.DataFrame, class_names: Sequence[str], *, measure: NamedMeasure, confidence: float
+    samples: pd.DataFrame,
+    class_names: Sequence[str],
+    *,
+    measure: NamedMeasure,
+    confidence: float,
+    label_error_rates: ArrayLike | None = None,
 ) -> pd.DataFrame:
     """Curves of one model and measure over the radius: classes, then all samples.
 
@@ -165,6 +183,8 @@ def curve_frame(
         Of kind minimal or certified.
     confidence : float
         Confidence of the bounds at each radius, which are simultaneous over classes; that of all samples holds alone.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that the bounds allow for.
 
     Returns
     -------
@@ -200,6 +220,15 @@ def curve_frame(
             if not np.isnan(error):
                 counts = np.round(np.nan_to_num(share) * totals)
                 low = corrected_certified_accuracy(counts, totals, alpha=error, confidence=1 - alpha)
+
+        if label_error_rates is not None:
+            if indices == [ALL]:
+                of_classes = np.bincount(samples["label"], minlength=len(class_names))
+                low = least_mean(low, label_error_rates, n=of_classes)
+                high = 1 - least_mean(1 - high, label_error_rates, n=of_classes)
+            else:
+                rates = np.asarray(label_error_rates, dtype=np.float64)[:, np.newaxis]
+                low, high = correct_for_label_errors(low, high, rates, value_range=(0.0, 1.0))
 
         undefined = np.isnan(share)
         frames.append(

@@ -3,7 +3,7 @@
 Offsets, strengths and the reference classes come from the choosing half of the samples. Intervals come from the judging
 half alone, and hold for every number of samples. A remedy is said to help only if the lower bound of the worst class's
 gain is above 0.
-# ASSUME: labels are right; samples of a class are independent draws from that class's distribution.
+# ASSUME: labels are right but for the declared shares; samples of a class are independent draws from its distribution.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,7 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.betting import lower_mean_bounds
 from gfscore.statistics.class_bounds import HALF, ClassBounds
 from gfscore.statistics.classes import class_means, class_samples, normalised_weights, worst_class_trade
+from gfscore.statistics.intervals import correct_for_label_errors, least_mean
 from gfscore.statistics.proportions import lower_differences, lower_paired_differences
 
 
@@ -35,6 +36,8 @@ class PairedOutcomes:
         True classes, 0..K-1.
     classes : int
         Number of classes K.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels, which bounds of differences allow for: what wrongly labelled samples gain is unknown.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class PairedOutcomes:
     after_high: NDArray[np.float64]
     labels: NDArray[np.integer]
     classes: int
+    label_error_rates: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         """Refuse values for which the bounds do not hold."""
@@ -56,7 +60,15 @@ class PairedOutcomes:
                 raise InputError("a remedy is judged by a measure that is 0 or 1 for every sample, such as adversarial")
 
     @classmethod
-    def decided(cls, before: ArrayLike, after: ArrayLike, labels: ArrayLike, *, classes: int) -> Self:
+    def decided(
+        cls,
+        before: ArrayLike,
+        after: ArrayLike,
+        labels: ArrayLike,
+        *,
+        classes: int,
+        label_error_rates: ArrayLike | None = None,
+    ) -> Self:
         """Outcomes (N,) that are all known."""
         before_values = np.asarray(before, dtype=np.float64)
         after_values = np.asarray(after, dtype=np.float64)
@@ -67,12 +79,20 @@ class PairedOutcomes:
             after_high=after_values,
             labels=np.asarray(labels),
             classes=classes,
+            label_error_rates=label_error_rates,
         )
 
     @cached_property
     def n(self) -> NDArray[np.int64]:
         """Samples of each class, (K,)."""
         return self.counts(np.ones(len(self.labels)))
+
+    @cached_property
+    def wrong_shares(self) -> NDArray[np.float64]:
+        """Share of wrong labels of each class, (K,)."""
+        if self.label_error_rates is None:
+            return np.zeros(self.classes)
+        return np.asarray(self.label_error_rates, dtype=np.float64)
 
     @cached_property
     def before(self) -> NDArray[np.float64]:
@@ -200,7 +220,13 @@ def _lower_changes(outcomes: PairedOutcomes, alpha: float) -> NDArray[np.float64
         members = np.flatnonzero(outcomes.n == size)
         columns = np.stack([least[outcomes.labels == k] for k in members], axis=1)
         low[members] = lower_mean_bounds(columns, bound=1.0, alpha=alpha)
-    return low
+    return _least_true(low, outcomes.wrong_shares)
+
+
+def _least_true(low: ArrayLike, wrong_shares: ArrayLike) -> NDArray[np.float64]:
+    # Lower bounds of differences in [-1, 1] for right labels, from those for the labels as they are.
+    low = np.asarray(low, dtype=np.float64)
+    return correct_for_label_errors(low, low, wrong_shares, value_range=(-1.0, 1.0))[0]
 
 
 def worst_class_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: float) -> Change:
@@ -261,8 +287,11 @@ def _least_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, alpha: fl
         outcomes.counts(outcomes.after_low), outcomes.n, successes_before, outcomes.n[worst], alpha=alpha / 2
     )
     paired_gain = lower_paired_differences(gained, lost, outcomes.n, alpha=alpha / 2)
-    low = np.maximum(paired_gain, distance)
-    low[worst] = lower_paired_differences(gained[worst], lost[worst], outcomes.n[worst], alpha=alpha)
+    # A distance is between two classes, and holds with the larger of their shares of wrong labels for both.
+    wrong = outcomes.wrong_shares
+    low = np.maximum(_least_true(paired_gain, wrong), _least_true(distance, np.maximum(wrong, wrong[worst])))
+    gain_of_worst = lower_paired_differences(gained[worst], lost[worst], outcomes.n[worst], alpha=alpha)
+    low[worst] = _least_true(gain_of_worst, wrong[worst])
     return float(low.min())
 
 
@@ -293,8 +322,8 @@ def mean_change(outcomes: PairedOutcomes, *, weights: ArrayLike | None, alpha: f
     return Change(
         before=weighted_mean(outcomes.before, shares),
         after=weighted_mean(outcomes.after, shares),
-        low=_lower_weighted_mean(least, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
-        high=-_lower_weighted_mean(-most, outcomes.labels, shares, reach=1.0, alpha=alpha / 2),
+        low=_lower_weighted_mean(least, outcomes, shares, reach=1.0, alpha=alpha / 2),
+        high=-_lower_weighted_mean(-most, outcomes, shares, reach=1.0, alpha=alpha / 2),
     )
 
 
@@ -307,14 +336,15 @@ def weighted_mean(values: NDArray[np.float64], shares: NDArray[np.float64]) -> f
 
 def _lower_weighted_mean(
     deviations: NDArray[np.float64],
-    labels: NDArray[np.integer],
+    outcomes: PairedOutcomes,
     shares: NDArray[np.float64],
     *,
     reach: float,
     alpha: float,
 ) -> float:
-    # Lower bound of the mean of deviations (N,) within [-reach, reach], each class by its share.
-    n = np.bincount(labels, minlength=len(shares))
+    # Lower bound of the mean of deviations (N,) of the outcomes within [-reach, reach], each class by its share.
+    n = outcomes.n
+    labels = outcomes.labels
     if np.any((n == 0) & (shares > 0)):
         return -reach
     # Samples of a class with a share of 0 do not enter the mean.
@@ -322,7 +352,11 @@ def _lower_weighted_mean(
     weights = shares[labels[counted]] * counted.sum() / n[labels[counted]]
     weighted = (deviations[counted] * weights)[:, None]
     low = lower_mean_bounds(weighted, bound=reach * weights.max(), alpha=alpha)
-    return max(float(low[0]), -reach)
+    least = max(float(low[0]), -reach)
+    if outcomes.label_error_rates is None:
+        return least
+    unit = (least + reach) / (2 * reach)
+    return float(2 * reach * least_mean(unit, outcomes.wrong_shares, n=shares)) - reach
 
 
 # ---- strengths ----
@@ -383,12 +417,13 @@ def strength_curve(
     for strength, paired in models.items():
         worst = _smallest(paired.after)
         mean = weighted_mean(paired.after, shares)
-        mean_low = HALF + _lower_weighted_mean(paired.after_low - HALF, paired.labels, shares, reach=HALF, alpha=side)
-        mean_high = HALF - _lower_weighted_mean(HALF - paired.after_high, paired.labels, shares, reach=HALF, alpha=side)
+        mean_low = HALF + _lower_weighted_mean(paired.after_low - HALF, paired, shares, reach=HALF, alpha=side)
+        mean_high = HALF - _lower_weighted_mean(HALF - paired.after_high, paired, shares, reach=HALF, alpha=side)
         class_bounds = ClassBounds(
             samples=class_samples(paired.after_low, paired.labels, paired.classes, seed=intervals.seed),
             value_range=(0.0, 1.0),
             method=intervals.binary,
+            label_error_rates=paired.wrong_shares,
             upper_samples=class_samples(paired.after_high, paired.labels, paired.classes, seed=intervals.seed),
         )
         worst_low, worst_high = WCR.bounds_at(class_bounds, side, lam=0.0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
@@ -24,7 +25,11 @@ PASSES = "steps"
 
 
 def read_remedies(
-    parameters: Sequence[RemedyParameters], files: AuditFiles, values: AuditValues
+    parameters: Sequence[RemedyParameters],
+    files: AuditFiles,
+    values: AuditValues,
+    *,
+    label_error_rates: ArrayLike | None = None,
 ) -> list[MeasuredRemedy]:
     """Remedies of an audit, of the models that take part in it.
 
@@ -37,6 +42,8 @@ def read_remedies(
         samples tables of the original and of the adjusted models by ascending strength.
     values : AuditValues
         Values of the audit.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that bounds allow for.
 
     Raises
     ------
@@ -57,6 +64,7 @@ def read_remedies(
                 offsets=files.remedy_offsets[place],
                 logits=logits_of_remedy,
                 samples=samples_of_remedy,
+                label_error_rates=label_error_rates,
             )
             remedies.append(measured)
     return remedies
@@ -70,6 +78,7 @@ def _read_remedy(
     offsets: Path | str,
     logits: Sequence[Path | str],
     samples: Sequence[Path | str],
+    label_error_rates: ArrayLike | None,
 ) -> MeasuredRemedy:
     original = ModelName.from_columns(remedy.original)
     adjusted = {strength: ModelName.from_columns(columns) for strength, columns in sorted(remedy.adjusted.items())}
@@ -103,7 +112,13 @@ def _read_remedy(
     return MeasuredRemedy(
         original=original_values,
         adjusted=adjusted_values,
-        clean=PairedOutcomes.decided(before, after, values.listed.labels[counted], classes=len(chosen.offsets)),
+        clean=PairedOutcomes.decided(
+            before,
+            after,
+            values.listed.labels[counted],
+            classes=len(chosen.offsets),
+            label_error_rates=label_error_rates,
+        ),
         choice=Choice(
             offsets=np.array(chosen.offsets),
             reference=ReferenceClasses(
@@ -114,6 +129,7 @@ def _read_remedy(
             forwards=chosen.forwards,
         ),
         audit_forwards=audit_forwards,
+        label_error_rates=label_error_rates,
     )
 
 

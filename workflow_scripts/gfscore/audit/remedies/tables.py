@@ -154,6 +154,8 @@ class MeasuredRemedy:
     choice : Choice
     audit_forwards : int or None
         Images passed through the classifier to measure the original once on the audit's dataset.
+    label_error_rates : array-like (K,), optional
+        Shares of wrong labels that bounds allow for.
     """
 
     original: SampleValues
@@ -161,6 +163,7 @@ class MeasuredRemedy:
     clean: PairedOutcomes
     choice: Choice
     audit_forwards: int | None = None
+    label_error_rates: ArrayLike | None = None
 
     @property
     def judged(self) -> SampleValues:
@@ -182,6 +185,7 @@ class MeasuredRemedy:
             after_high=adjusted.high,
             labels=self.original.labels,
             classes=classes,
+            label_error_rates=self.label_error_rates,
         )
 
 
@@ -206,7 +210,7 @@ def remedy_tables(
 
     Notes
     -----
-    # ASSUME: labels are right, and samples of a class are independent draws from it.
+    # ASSUME: labels are right but for the declared shares, and samples of a class are independent draws from it.
     """
     alpha = 1 - intervals.confidence
     class_frames = []
