@@ -7,10 +7,13 @@ import pytest
 
 from gfscore.audit.findings.finding import RANKED
 from gfscore.audit.tables import AuditTables
+from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page.elements import Track
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.sections.results import _numbers
+from helpers.synthetic_audits import synthetic_audit
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,16 @@ def test_rows_over_classes_keep_their_names():
 def test_a_value_is_a_dot_unless_a_band_with_two_known_ends_shows_it(band, proven, point):
     track = Track("frog", "frog", 0.4, 0.1, 0.9, band=band, proven=proven)
     assert track.point == track.plain()["point"] == point
+
+
+def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_the_worst():
+    audit = synthetic_audit(models=1, classes=3, per_class=60, calibrated=False)
+    summary = audit.model_summary.assign(worst_class_set=[["a"]] * len(audit.model_summary))
+    tables = AuditTables(audit.class_scores, summary, audit.vulnerability)
+    contents = SimpleNamespace(tables=tables, measures=audit.named)
+    contents.rows = lambda name: Contents.rows(contents, name)
+    table = _numbers(contents, "great-softmax")
+    titles = [column.title for column in table.columns]
+    row = summary[summary["measure"] == "great-softmax"].iloc[0]
+    expected = numbers.interval(row["nrgc_low"], row["nrgc_high"])
+    assert table.rows[0][titles.index("NRGC") + 1] == expected

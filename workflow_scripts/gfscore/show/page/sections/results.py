@@ -87,7 +87,9 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
         return None
     rows = rows.assign(suspects=rows["worst_class_set"].map(len))
     value_range = contents.measures[measure].description.value_range
-    highest = highest_values(value_range, classes=rows["suspects"].max())
+    scores = contents.rows("class_scores")
+    assert scores is not None  # every audit has one
+    highest = highest_values(value_range, classes=scores["class_index"].nunique())
 
     columns = [
         MODEL,
