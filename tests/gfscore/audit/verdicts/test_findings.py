@@ -11,6 +11,7 @@ from gfscore.audit.findings.finding import (
     REFUTES,
     REMEDY,
     WEAKEST,
+    Finding,
     FindingInWords,
     first_findings,
 )
@@ -219,14 +220,14 @@ def test_a_proof_of_another_ball_or_of_other_samples_is_no_evidence_beside_an_at
 
 def test_refuted_certificates_of_two_measures_are_two_findings():
     tables, verdict = disagreeing()
-    row = {"dataset": "d", "threat": "none", "n": 100, "within_chance": False}
+    row = {"dataset": "d", "threat": "none", "n": 100, "attacked": 60, "within_chance": False}
     rows = [row | {"model": "model_0", "measure": name, "refuted": count} for name, count in (("one", 7), ("two", 9))]
     rows.append(rows[0] | {"model": "model_1", "refuted": 8})
     rows.append(rows[0] | {"model": "model_2", "refuted": 0, "within_chance": True})
     tables.measures["refutations"] = pd.DataFrame(rows)
     found = [item for item in findings_of(tables, verdict, MEASURES) if item.kind == "certificates_refuted"]
     counts = {item.subject["measure"]: (item.numbers["refuted"], item.numbers["n"]) for item in found}
-    assert counts == {"one": (15, 200), "two": (9, 100)}
+    assert counts == {"one": (15, 120), "two": (9, 60)}
 
 
 def test_a_model_under_two_threats_is_told_from_itself():
@@ -241,6 +242,19 @@ def test_a_model_under_two_threats_is_told_from_itself():
     found = {item.kind: item for item in findings_of(tables, verdict, MEASURES)}
     assert sorted(found["undecided_models"].subject["models"]) == ["l2/A", "linf/A"]
     assert found["gradients_masked"].subject["model"] == "l2/A"
+
+
+@pytest.mark.parametrize(("proof", "said"), [(True, "certainly failed on 3 of 9 samples"), (False, "may be masked")])
+def test_attacks_that_failed_do_not_prove_that_gradients_are_masked(proof, said):
+    subject, numbers = {"model": "A", "measure": ATTACK, "proof": proof}, {"count": 3, "n": 9, "models": 1}
+    sentence = Finding("gradients_masked", subject, numbers).sentence
+    assert said in sentence and " is masked" not in sentence
+
+
+def test_a_rate_of_refuted_scores_is_of_the_correct_samples():
+    numbers = {"least": 0.5, "most": 1.0, "refuted": 0, "models": 2}
+    sentence = Finding("score_refuted", {"score": SCORE, "distances": "minimal-l2"}, numbers, 0.95).sentence
+    assert sentence.endswith("comes nearer on 0.500 to 1.00 of the correct samples")
 
 
 def test_the_terminal_says_it_in_at_most_twelve_lines():

@@ -124,7 +124,7 @@ def _score_refuted(subject: Subject, numbers: Numbers, confidence: float | None)
         mean = f"; its mean is refuted for {models}{_with_confidence(confidence)}"
     return (
         f"{printable(subject['score'])} is no lower bound on the distance to an error: "
-        f"{printable(subject['distances'])} comes nearer on {rates} of the samples{mean}"
+        f"{printable(subject['distances'])} comes nearer on {rates} of the correct samples{mean}"
     )
 
 
@@ -135,15 +135,19 @@ def _certificates_refuted(subject: Subject, numbers: Numbers, _confidence: float
 
 
 def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    verb = "is" if subject["proof"] else "may be"
+    model = _name(subject["model"])
+    measure = printable(subject["measure"])
     samples = f"{count(numbers['count'])} of {count(numbers['n'])} samples"
     further_signs = ""
     if numbers["models"] > 1:
         further_signs = f"; signs of it in {count(numbers['models'])} models"
-    return (
-        f"Gradients of {_name(subject['model'])} {verb} masked, so that its attacks fail "
-        f"({printable(subject['measure'])}, {samples}){further_signs}"
-    )
+    if subject["proof"]:
+        # That the attacks failed is certain, not why.
+        return (
+            f"Attacks of {measure} on {model} certainly failed on {samples}: they are too weak, or its gradients are "
+            f"masked{further_signs}"
+        )
+    return f"Gradients of {model} may be masked, so that its attacks fail ({measure}, {samples}){further_signs}"
 
 
 # ---- classes and groups ----

@@ -264,7 +264,7 @@ def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
         return
     beyond = table[~table["within_chance"].astype(bool)]
     for measure, rows in beyond.groupby("measure", sort=False):
-        numbers = {"refuted": int(rows["refuted"].sum()), "n": int(rows["n"].sum())}
+        numbers = {"refuted": int(rows["refuted"].sum()), "n": int(rows["attacked"].sum())}
         yield Finding("certificates_refuted", {"measure": measure}, numbers)
 
 
