@@ -11,6 +11,7 @@ from torch import nn
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import from_network
 from gfscore.networks.passes import counted, watched
+from gfscore.networks.wrappers import in_blocks
 from gfscore.proofs import graph as graphs
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.operators import READERS
@@ -109,6 +110,17 @@ def test_passes_of_a_trace_are_neither_counted_nor_checked():
     classifier = from_network(network, classes=2)
     with counted(classifier), watched(classifier):
         assert graph_of(network, SHAPE).digest == plain.digest
+
+
+WINDOWS = {"convolution": nn.Conv2d(1, 1, 1), "avg_pool2d": nn.AvgPool2d(1)}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_in_batches_of_a_fixed_size_are_refused(name):
+    network = nn.Sequential(WINDOWS[name], nn.Flatten(), nn.Linear(4, 2))
+    graph_of(network.eval(), SHAPE)
+    with pytest.raises(InputError, match=f"{name}.* on 3 images at a time; make the network take any number"):
+        graph_of(in_blocks(network, 3), SHAPE)
 
 
 def test_another_answer_in_batches_is_refused():

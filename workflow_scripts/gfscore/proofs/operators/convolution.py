@@ -71,7 +71,7 @@ class Convolution(Affine):
 
 
 def _convolution(builder: Builder, call: Call) -> Symbol:
-    images = call.symbol("input")
+    images = call.image("input")
     weight = call.constant("weight").double()
     bias = call.constant("bias")
     call.require(weight.ndim == 4, "it is not two-dimensional")
@@ -118,11 +118,11 @@ def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
     call.require(plain, "windows at the edge of an image must not be smaller than others")
     kernel = call.pair("kernel_size")
     stride = call.pair("stride") if call.arguments["stride"] else kernel
-    return average(builder, call.symbol("self"), call.shape, size=kernel, stride=stride, padding=padding)
+    return average(builder, call.image("self"), call.shape, size=kernel, stride=stride, padding=padding)
 
 
 def _adaptive_avg_pool2d(builder: Builder, call: Call) -> Symbol:
-    images = call.symbol("self")
+    images = call.image("self")
     size = images.shape[2] // call.shape[2], images.shape[3] // call.shape[3]
     rows, columns = size
     divides = rows * call.shape[2] == images.shape[2] and columns * call.shape[3] == images.shape[3]
@@ -131,7 +131,7 @@ def _adaptive_avg_pool2d(builder: Builder, call: Call) -> Symbol:
 
 
 def _mean(builder: Builder, call: Call) -> Symbol:
-    images = call.symbol("self")
+    images = call.image("self")
     axes = sorted(axis % len(images.shape) for axis in call.arguments["dim"])
     call.require(len(images.shape) == 4 and axes == [2, 3], "the mean must be over height and width of images")
     size = (images.shape[2], images.shape[3])

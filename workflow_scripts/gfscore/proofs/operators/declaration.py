@@ -162,6 +162,13 @@ class Call:
             raise self.refusal(f"its {argument} does not depend on the image")
         return value
 
+    def image(self, argument: str) -> Symbol:
+        """An argument that depends on the image, and holds features of it alone, (1, C, H, W)."""
+        value = self.symbol(argument)
+        # A network with a fixed batch size fills the batch up.
+        self.require(value.shape[0] == 1, f"on {value.shape[0]} images at a time; make the network take any number")
+        return value
+
     def constant(self, argument: str) -> Any:
         """An argument that does not depend on the image."""
         value = self.arguments[argument]
