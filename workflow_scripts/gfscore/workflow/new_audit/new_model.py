@@ -240,34 +240,38 @@ def pixels_of_graph(model: onnx.ModelProto) -> StatedPixels | None:
     if input_type(model) == "uint8":
         return StatedPixels(Preprocessing(value_range=WHITE), "the input of 8 bits")
 
-    offset, scale = _first_constants(model, inputs[0], constants)
-    if offset is None and scale is None:
+    arithmetic = _first_arithmetic(model, inputs[0], constants)
+    if arithmetic is None:
         return None
     # Means of pixels up to 255, or a division by numbers such as 255 or 58.
-    white = WHITE if (offset or 0) > 2 or (scale or 0) > 2 else 1
+    white = WHITE if max(arithmetic) > 2 else 1
     return StatedPixels(Preprocessing(value_range=white), "the first operators of the graph")
 
 
-def _first_constants(
+def _first_arithmetic(
     model: onnx.ModelProto, value: str, constants: Mapping[str, NDArray[np.generic]]
-) -> tuple[float | None, float | None]:
-    # Sizes of what the first operators subtract from an input, and divide it by; None where they do not.
-    offset = scale = None
+) -> tuple[float, float] | None:
+    # What the first operators subtract from pixels as they come in, and then divide them by, in size; None without any.
+    offset, divisor = 0.0, 1.0
+    is_found = False
     while True:
         users = [node for node in model.graph.node if value in node.input]
         if len(users) != 1:
-            return offset, scale
+            break
         (node,) = users
         operands = [constants[name] for name in node.input if name != value and name in constants]
         is_arithmetic = node.op_type in ("Sub", "Add", "Div", "Mul") and len(operands) == 1
         if is_arithmetic and operands[0].size in (1, 3):
             size = float(np.abs(operands[0]).max())
+            is_found = True
             if node.op_type in ("Sub", "Add"):
-                offset = size
+                # After a division by 255, a mean of 0.485 is one of 124.
+                offset = max(offset, size * divisor)
             elif node.op_type == "Div":
-                scale = size
-            else:
-                scale = 1 / size if size else None
+                divisor *= size
+            elif size:
+                divisor /= size
         elif node.op_type not in VALUE_KEEPING:
-            return offset, scale
+            break
         value = node.output[0]
+    return (offset, divisor) if is_found else None
