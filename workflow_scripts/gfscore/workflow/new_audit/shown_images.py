@@ -210,9 +210,13 @@ def _with_gradients(opened: OpenedModel, model: NewModel, data: NewData, threads
     settings = {**opened.settings, "gradients": True}
     try:
         converted = _classifier(settings, data, threads)
-        agreement = require_agreement(converted, compared, converted.logits(pictures), where="")
+        as_stated = converted
+        if model.input.pixels is not None:
+            # Pixels in [0, 1] would be rounded to 0 and 1 by an input of 8 bits.
+            as_stated = _classifier({**settings, **model.input.pixels.preprocessing.entry()}, data, threads)
+        agreement = require_agreement(as_stated, compared, as_stated.logits(pictures), where=model.path)
     except InputError as error:
-        reason = str(error).split(";", maxsplit=1)[0]
+        reason = str(error).split(";", maxsplit=1)[0].removeprefix(f"{model.path}: ")
         return opened, False, f"; no gradients: {reason}{_number_note(plain)}"
     # Where the numbers of the file are those of the audit, nothing is said of the converted ones.
     numbers = _number_note(converted) if _number_note(plain) else ""
