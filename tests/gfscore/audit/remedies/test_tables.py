@@ -103,6 +103,25 @@ def test_curves_of_models_by_strength():
     assert (curve["worst_low"] <= curve["worst"]).all() and (curve["worst"] <= curve["worst_high"]).all()
 
 
+def test_bounds_hold_for_all_models_together():
+    first = remedy([0.1, 0.6, 0.8], [0.2, 0.6, 0.7], halfway=[0.15, 0.6, 0.75])
+    alone = tables_of(first)
+    joint = tables_of(first, *[remedy([0.2, 0.6, 0.8], [0.3, 0.6, 0.7], model=f"M{number}") for number in range(3)])
+    fourth = INTERVALS.model_copy(update={"confidence": 1 - (1 - INTERVALS.confidence) / 4})
+    strict = remedy_tables([first], CLASSES, verdicts={}, intervals=fourth)
+    for name, bounds in {
+        "remedy_classes": [""],
+        "remedy_models": ["worst_", "rdi_"],
+        "remedy_curve": ["mean_"],
+    }.items():
+        rows = joint[name][joint[name]["model"] == "M"]
+        assert rows["confidence"].eq(INTERVALS.confidence).all()
+        for bound in bounds:
+            columns = [f"{bound}low", f"{bound}high"]
+            np.testing.assert_allclose(rows[columns], strict[name][columns])
+            assert (alone[name][columns[0]] > rows[columns[0]].to_numpy()).all()
+
+
 def test_the_rules_of_the_gate_are_asked_before_and_after():
     rules = parsed_rules([gate_rule(MEASURE, at_least=0.25), gate_rule("clean", at_least=0.9)])
     made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])

@@ -59,7 +59,7 @@ REMEDY_CLASSES = Table(
         ("before", pa.float64(), "class value of the original model; null without samples"),
         ("after", pa.float64(), "class value of the adjusted model, under attacks that see the offsets"),
         ("change", pa.float64(), "after less before, on the same samples"),
-        ("low", pa.float64(), "lower bound of the true change, simultaneous over the classes of the model"),
+        ("low", pa.float64(), "lower bound of the true change, simultaneous over all classes of all models"),
         ("high", pa.float64(), "upper bound, likewise"),
         ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
     ),
@@ -80,7 +80,11 @@ REMEDY_MODELS = Table(
         ("rho", pa.float64(), "relative gain of the worst class less the relative loss of the mean (Li and Liu 2023)"),
         ("gaining", pa.int64(), "classes that surely gain: low of remedy_classes above 0"),
         ("losing", pa.int64(), "classes that surely lose: high below 0"),
-        ("confidence", pa.float64(), "confidence of each pair of bounds; those of several numbers are not joint"),
+        (
+            "confidence",
+            pa.float64(),
+            "confidence of each pair of bounds, for all models together; those of several numbers are not joint",
+        ),
         ("verdict_before", pa.string(), "verdict on the original by the gate's rules about this measure; null without"),
         ("verdict_after", pa.string(), "verdict on the adjusted model, likewise on the judging half"),
         ("choosing_forwards", pa.int64(), "images passed through the classifier to choose the offsets"),
@@ -96,7 +100,7 @@ REMEDY_CURVE = Table(
         ("strength", pa.float64(), "share of the chosen offsets that is added; 0 is the original model"),
         ("n", pa.int64(), "samples of the judging half"),
         ("mean", pa.float64(), "mean over the classes by their weights"),
-        ("mean_low", pa.float64(), "lower bound, simultaneous over all bounds of the model's curve"),
+        ("mean_low", pa.float64(), "lower bound, simultaneous over all bounds of all curves"),
         ("mean_high", pa.float64(), "upper bound, likewise"),
         ("worst", pa.float64(), "value of the worst class"),
         ("worst_low", pa.float64(), "lower bound, likewise"),
@@ -212,7 +216,8 @@ def remedy_tables(
     -----
     # ASSUME: labels are right but for the declared shares, and samples of a class are independent draws from it.
     """
-    alpha = 1 - intervals.confidence
+    # The surest gain is shown first, so that each bound has to hold for all models together.
+    alpha = (1 - intervals.confidence) / len(remedies)
     class_frames = []
     rows = []
     curve_frames = []
@@ -236,18 +241,19 @@ def remedy_tables(
                     "change": changes.difference,
                     "low": changes.low,
                     "high": changes.high,
-                    "confidence": 1 - alpha,
+                    "confidence": intervals.confidence,
                 }
             )
         )
         columns = _model_columns(remedy, judged, class_names, alpha=alpha)
+        columns["confidence"] = intervals.confidence
         columns["gaining"] = int((changes.low > 0).sum())
         columns["losing"] = int((changes.high < 0).sum())
         columns["verdict_before"] = verdicts.get(remedy.original.model.label)
         columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
 
         points = strength_curve(outcomes, weights=remedy.choice.class_weights, intervals=intervals, alpha=alpha)
-        curve = pd.DataFrame(points).assign(**remedy.names, n=len(judged.labels), confidence=1 - alpha)
+        curve = pd.DataFrame(points).assign(**remedy.names, n=len(judged.labels), confidence=intervals.confidence)
         curve["worst_class"] = curve["worst_class"].map(dict(enumerate(class_names)))
         curve_frames.append(curve)
         columns["rho"] = points[-1].rho
@@ -277,7 +283,6 @@ def _model_columns(
         "helps": changes["worst"].low > 0,
         "worst_class_before": class_names[int(np.nanargmin(outcomes.before))],
         "worst_class_after": class_names[int(np.nanargmin(outcomes.after))],
-        "confidence": 1 - alpha,
         "choosing_forwards": choice.forwards,
         "audit_forwards": remedy.audit_forwards,
     }
