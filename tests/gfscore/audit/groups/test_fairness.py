@@ -57,6 +57,15 @@ def test_hand_computed_as_printed():
     assert found["eopp"][1] == pytest.approx(1 / 4)
 
 
+def test_an_abstention_is_a_prediction_of_no_class():
+    # In group 1 both samples of class 1 and one of class 0 are abstained on, in group 0 one of class 1.
+    abstained = np.where([i in (3, 8, 9, 12) for i in range(15)], -1, PREDICTED)
+    found = metrics(GROUP, LABELS, abstained)
+    assert found["dp"] == pytest.approx([abs(3 / 8 - 2 / 7), 4 / 8 - 2 / 7])
+    assert found["eopp"] == pytest.approx([3 / 4 - 2 / 5, 3 / 4])
+    assert found["eodd"] == pytest.approx([3 / 4 - 2 / 5, 3 / 4])
+
+
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_a_perfect_classifier_is_fair_but_not_by_the_printed_form(classes):
     labels = np.tile(np.arange(classes), 12)

@@ -71,7 +71,7 @@ def group_counts(
     group : array of int, shape (R,)
         Group of each row, 0..G-1; a sample has several rows if it has several perturbed copies.
     labels, predictions : array of int, shape (R,)
-        True and predicted classes, 0..K-1.
+        True and predicted classes, 0..K-1; a negative prediction, an abstention, is one of no class.
     groups, classes : int
         Numbers G and K.
     shares : array of float, shape (R,), optional
@@ -88,7 +88,7 @@ def group_counts(
     every_row = np.ones(len(group), dtype=bool)
     return GroupCounts(
         members=counts_by_class(labels, every_row),
-        predicted=counts_by_class(predictions, every_row),
+        predicted=counts_by_class(predictions, predictions >= 0),
         recognised=counts_by_class(labels, correct),
     )
 
