@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
-from gfscore.proofs.packing import packed, unpacked
+from gfscore.proofs.packing import arrays_of, packed, unpacked
 
 FORMAT = 2
 """Raised when the meaning of an entry changes."""
@@ -146,8 +146,7 @@ class Certificate:
             For anything else.
         """
         try:
-            with np.load(io.BytesIO(unpacked(content, "certificate")), allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            arrays = arrays_of(unpacked(content, "certificate"))
             facts = json.loads(str(arrays["facts"]))
             if facts["format"] != FORMAT:
                 raise InputError(

@@ -18,8 +18,9 @@ from gfscore.networks import adjusted
 from gfscore.networks.classifier import from_network
 from gfscore.proofs import counterexamples
 from gfscore.proofs.certificates import Certificate
+from gfscore.proofs.checking import plain_network
 from gfscore.proofs.checking.plain_network import PlainNetwork
-from gfscore.tables.parquet_tables import read_identity, read_table, write_table
+from gfscore.tables.parquet_tables import read_identity, read_table, write_logits, write_table
 from gfscore.workflow.bundling import evidence
 from gfscore.workflow.bundling.contents import Bundle
 from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, write_evidence
@@ -38,6 +39,7 @@ models: {toy: {none: {net: {source: torch, path: given/net.safetensors, architec
 PROVEN = "samples/proven/toy/none/net.parquet"
 ATTACKED = "samples/attacked/toy/none/net.parquet"
 NETWORK = "proofs/networks/toy/none/net.npz"
+LOGITS = "logits/toy/none/net.parquet"
 
 
 def small_network():
@@ -46,15 +48,18 @@ def small_network():
 
 
 def measured(audit, network, images, labels):
-    """Samples tables of both measures in results/."""
+    """Logits, and samples tables of both measures, in results/."""
     samples = read_table(audit.dataset.samples, evidence.DATASET)
+    with torch.no_grad():
+        logits = network(torch.from_numpy(images)).numpy()
+    names = samples["sample_id"].to_numpy()
+    write_logits(f"results/{LOGITS}", sample_id=names, label=labels, logits=logits, identity={})
+    clean = logits.argmax(1)
     for name in ("proven", "attacked"):
         measure = audit.measures[name]
         columns = measure.kind.load()(
             from_network(network), images, labels, settings=measure.settings, seeds=seeds_of(images)
         )
-        with torch.no_grad():
-            clean = network(torch.from_numpy(images)).argmax(1).numpy()
         frame = pd.DataFrame({"sample_id": samples["sample_id"], "label": labels, "clean_prediction": clean, **columns})
         table = table_of(measure.kind.name)
         frame = frame[table.with_evidence(columns).column_names]
@@ -234,6 +239,54 @@ def another_network(folder):
     other_last_weights(folder, factor=-1)
 
 
+def constant_network(folder):
+    """Every point is as near to misclassified as any."""
+    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
+    nodes = list(network.nodes)
+    nothing = {name: 0 * values for name, values in nodes[-1].arrays.items()}
+    nodes[-1] = replace(nodes[-1], arrays=nothing)
+    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+    without_proofs(folder)
+    (folder / LOGITS).unlink()
+
+
+def network_with_an_enormous_logit(folder):
+    """Beside it, any two other logits are nearly equal."""
+    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
+    nodes = list(network.nodes)
+    bias = np.array(np.broadcast_to(nodes[-1].arrays["bias"], (3,)))
+    bias[2] = -1e9
+    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"bias": bias})
+    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+    without_proofs(folder)
+    (folder / LOGITS).unlink()
+
+
+def without_proofs(folder):
+    def change(frame):
+        frame["status"], frame["value"], frame["certificate"], frame["counterexample"] = "open", 0.0, None, None
+
+    edited(folder, PROVEN, change)
+
+
+def network_with_smaller_logits(folder):
+    """The same answers, and the bundle holds the logits."""
+    other_last_weights(folder, factor=0.9)
+    without_proofs(folder)
+
+
+def point_that_is_right_by_little(folder):
+    """As all points are, of a network whose logits are all tiny."""
+    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
+    nodes = list(network.nodes)
+    tiny = {name: 1e-6 * values for name, values in nodes[-1].arrays.items()}
+    nodes[-1] = replace(nodes[-1], arrays=tiny)
+    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+    without_proofs(folder)
+    (folder / LOGITS).unlink()
+    point_that_is_right(folder)
+
+
 def network_left_out(folder):
     (folder / NETWORK).unlink()
 
@@ -305,14 +358,25 @@ CHANGES = {
     changed_pixel: PIXELS,
     changed_weight: PROVEN,
     another_network: NETWORK,
+    constant_network: NETWORK,
+    network_with_an_enormous_logit: NETWORK,
+    network_with_smaller_logits: NETWORK,
     network_left_out: PROVEN,
     damaged_certificate: PROVEN,
     point_beyond_the_ball: ATTACKED,
     point_outside_the_box: ATTACKED,
     point_that_is_right: ATTACKED,
+    point_that_is_right_by_little: ATTACKED,
     refuted_without_a_point: PROVEN,
 }
 """Changes, and the file that the fault names."""
+
+
+@pytest.mark.parametrize(("module", "limit"), [(evidence, "LARGEST_IMAGES"), (plain_network, "LARGEST_NETWORK")])
+def test_what_unpacks_to_more_than_any_bundle_has_is_not_read(made, bundle, monkeypatch, module, limit):
+    monkeypatch.setattr(module, limit, 100)
+    with pytest.raises(InputError, match="unpacks to"):
+        faults(bundle, made)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -354,11 +418,11 @@ def test_what_has_no_pixels_is_said_and_not_taken_for_checked(made, tmp_path, mo
 
 def test_points_of_a_network_that_cannot_be_computed_are_checked_but_for_the_answer(made, bundle):
     network_left_out(bundle)
-
-    def nothing_proven(frame):
-        frame["status"], frame["value"], frame["certificate"], frame["counterexample"] = "open", 0.0, None, None
-
-    edited(bundle, PROVEN, nothing_proven)
+    without_proofs(bundle)
     check = check_of(bundle, made[1])
     assert list(check.faults()) == []
-    assert check.points >= 8 and any(words.startswith(ATTACKED) for words in check.unchecked)
+    assert (
+        check.points == 0
+        and check.number_to_check >= 8
+        and any(words.startswith(ATTACKED) for words in check.unchecked)
+    )

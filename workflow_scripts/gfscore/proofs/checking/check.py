@@ -76,8 +76,10 @@ def smallest_margin(
     return bounds.smallest_margin(leaves, claim.label)
 
 
-def margins_at(point: NDArray[np.floating], label: int, network: PlainNetwork) -> tuple[Array, Array]:
-    """Lower and upper bounds of z_y - z_j at a point, in real arithmetic.
+def margins_at(
+    point: NDArray[np.floating], label: int, network: PlainNetwork, *, float32: bool = False
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of z_y - z_j at a point.
 
     Parameters
     ----------
@@ -86,6 +88,9 @@ def margins_at(point: NDArray[np.floating], label: int, network: PlainNetwork) -
     label : int
         y.
     network : PlainNetwork
+    float32 : bool
+        Whether the bounds hold for logits that are computed in float32, by sums of products in any order; else for
+        those of real arithmetic.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def margins_at(point: NDArray[np.floating], label: int, network: PlainNetwork) -
         not classified as y.
     """
     pixels = point[None].astype(np.float64)
-    bounds = Intervals(network, pixels, pixels)
+    bounds = Intervals(network, pixels, pixels, float32=float32)
     low = bounds.low[-1].reshape(-1)
     high = bounds.high[-1].reshape(-1)
     rivals = np.arange(network.classes) != label

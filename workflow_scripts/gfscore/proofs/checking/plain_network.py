@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
+from gfscore.proofs.packing import arrays_of
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -33,6 +34,9 @@ CURVES = {"tanh": (0.0, 1.0, 1.0), "sigmoid": (0.5, 0.5, 0.5)}
 """a, b and c of a + b tanh(c z)."""
 
 ACTIVATIONS = ("relu", *CURVES)
+
+LARGEST_NETWORK = 1 << 30
+"""Bytes of the file of a network, and that it unpacks to."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +133,13 @@ class PlainNetwork:
         """Read what `to_bytes` wrote; raises InputError for anything else."""
         nodes = []
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as file:
-                facts = json.loads(str(file["facts"]))
-                for index, (kind, numbers, inputs, shape, names) in enumerate(facts):
-                    arrays = {}
-                    for name in names:
-                        arrays[name] = _numbers_of(file[f"{index}_{name}"], places=name.startswith("places"))
-                    nodes.append(PlainNode(kind, arrays, numbers, tuple(inputs), tuple(shape)))
+            stored = arrays_of(content, largest=LARGEST_NETWORK)
+            facts = json.loads(str(stored["facts"]))
+            for index, (kind, numbers, inputs, shape, names) in enumerate(facts):
+                arrays = {}
+                for name in names:
+                    arrays[name] = _numbers_of(stored[f"{index}_{name}"], places=name.startswith("places"))
+                nodes.append(PlainNode(kind, arrays, numbers, tuple(inputs), tuple(shape)))
             return cls(nodes)
         except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise InputError(f"a network to check certificates with is damaged ({error})") from error

@@ -485,14 +485,21 @@ class _ContentCheck:
             return
         verification.check("proofs", "", evidence.faults)
         if "proofs" in verification.checked:
-            if evidence.certificates or evidence.points:
-                certificates = counted(evidence.certificates, "certificate")
-                points = counted(evidence.points, "counterexample")
-                words = f"{certificates} and {points}, by the bounds and points that were computed again"
+            certificates = counted(evidence.certificates, "certificate")
+            points = counted(evidence.points, "counterexample")
+            words = f"{certificates} and {points}, by the bounds and points that were computed again"
+            total = evidence.number_to_check
+            checked = evidence.certificates + evidence.points + evidence.undecided.total()
+            if checked == total:
                 verification.checked["proofs"] = words
             else:
                 del verification.checked["proofs"]
-                verification.unchecked["proofs"] = "the bundle holds no network and pixels to check any of them with"
+                if checked:
+                    verification.checked["some proofs"] = words
+                verification.unchecked["proofs"] = (
+                    f"{total - checked:,} of {total:,} certificates and counterexamples: the bundle lacks their "
+                    "pixels or networks"
+                )
         for number, words in enumerate(evidence.unchecked):
             verification.unchecked[f"proofs {number}"] = words
 

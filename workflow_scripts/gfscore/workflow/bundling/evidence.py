@@ -8,8 +8,8 @@ arrays, and the pixels of these samples; from both, the check computes every bou
 from __future__ import annotations
 
 import hashlib
-import io
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,17 +20,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gfscore.audit.values import TOLERATED_COUNT, TOLERATED_SHARE
 from gfscore.core.errors import InputError
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.measures import NamedMeasure
 from gfscore.measures.robust import PROVEN, REFUTED
 from gfscore.measures.samples import ALREADY_WRONG, table_of
+from gfscore.networks.batch_invariance import OF_FLOAT32, WIDER, Tolerances
 from gfscore.proofs import counterexamples
 from gfscore.proofs.certificates import Certificate, Claim, image_digest
 from gfscore.proofs.checking.check import check, margins_at
-from gfscore.proofs.checking.plain_network import PlainNetwork
-from gfscore.tables.parquet_tables import read_table
+from gfscore.proofs.checking.plain_network import LARGEST_NETWORK, PlainNetwork
+from gfscore.proofs.packing import arrays_of
+from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.bundling.contents import Bundle, Json, name_of
 from gfscore.workflow.entries import PlannedModel
@@ -43,11 +46,8 @@ PIXELS = "proofs/images.npz"
 LARGEST_PIXELS = 1 << 28
 """Most bytes of pixels, before compression, in the part `proofs` of a bundle."""
 
-LARGEST_NETWORK = 1 << 30
-"""Most bytes of a network's file that the check reads."""
-
-FLOAT32_TOLERANCE = 1e-3
-"""How much margins in float32 may differ from the exact ones, relative to 1 + the size of the largest."""
+LARGEST_IMAGES = 1 << 30
+"""Bytes that the file of these pixels, with the names of the samples, unpacks to at most."""
 
 MOST_FAULTS = 5
 """Most faults of one table that are reported one by one."""
@@ -184,6 +184,17 @@ def _rows_to_check(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool
 # ---- checking ----
 
 
+def _same_margins(
+    margins: NDArray[np.float64], stored: NDArray[np.float32] | None, label: int, tolerances: Tolerances
+) -> bool:
+    # Whether margins (K - 1,) of a class over the others are those of stored logits (K,), up to rounding.
+    if stored is None or len(stored) != len(margins) + 1:
+        return False
+    logits = stored.astype(np.float64)
+    allowed = tolerances.repeated * np.ptp(logits) + tolerances.offset * np.abs(logits).max()
+    return bool(np.abs(logits[label] - np.delete(logits, label) - margins).max() <= allowed)
+
+
 @dataclass
 class EvidenceCheck:
     """Check of all certificates and counterexamples of a bundle.
@@ -199,6 +210,8 @@ class EvidenceCheck:
     ----------
     certificates, points : int
         How many were checked.
+    undecided : Counter
+        By table, counterexamples that exact arithmetic classifies as their label, by less than float32 may err.
     unchecked : list of str
         Sentences on what could not be checked, and why.
     """
@@ -208,6 +221,7 @@ class EvidenceCheck:
     report: Report
     certificates: int = 0
     points: int = 0
+    undecided: Counter[str] = field(default_factory=Counter)
     unchecked: list[str] = field(default_factory=list)
     _networks: dict[str, PlainNetwork] = field(default_factory=dict)
 
@@ -251,10 +265,11 @@ class EvidenceCheck:
     def _count_one(self) -> None:
         checked = self.certificates + self.points
         if checked % PROGRESS_STEP == 0:
-            self.report(f"certificates and counterexamples: {checked} of {self._number_to_check}")
+            self.report(f"certificates and counterexamples: {checked} of {self.number_to_check}")
 
     @cached_property
-    def _number_to_check(self) -> int:
+    def number_to_check(self) -> int:
+        """Number of certificates, and of counterexamples and samples that are wrong without one."""
         return sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
 
     def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame) -> None:
@@ -271,6 +286,9 @@ class EvidenceCheck:
                 f"{name}: what the counterexamples are classified as, since the bundle holds no network that the check "
                 "can compute; run the model on them"
             )
+        if self.undecided[name]:
+            points = counted(self.undecided[name], "counterexample")
+            self.unchecked.append(f"{name}: {points} that only the rounding of float32 may classify otherwise")
         if table.measure.kind.name == "adversarial":
             broken = (frame["value"] == 0) & (frame["attack"] != ALREADY_WRONG)
             missing = int((broken & frame["counterexample"].isna()).sum())
@@ -284,11 +302,11 @@ class EvidenceCheck:
         path = self.bundle.path(PIXELS)
         shape = self._manifest["image_shape"]
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
-                names, pixels = file["sample_id"], file["pixels"]
+            arrays = arrays_of(path.read_bytes(), largest=LARGEST_IMAGES)
+            names, pixels = arrays["sample_id"], arrays["pixels"]
             if pixels.dtype != np.float32 or pixels.shape != (len(names), *shape):
                 raise ValueError(f"pixels {pixels.shape} of type {pixels.dtype}")
-        except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise InputError(f"{PIXELS}: damaged ({error})") from error
         return dict(zip(names.tolist(), pixels, strict=True))
 
@@ -326,7 +344,8 @@ class EvidenceCheck:
                 yield f"{PIXELS}: {printable(name)}: other pixels than datasets/{self.audit.dataset.name}.parquet says"
 
     def _network_faults(self, table: EvidenceTable, frame: pd.DataFrame) -> Iterator[str]:
-        # The plain network must predict, for the samples themselves, what the measured network predicted.
+        # The plain network must predict, for the samples themselves, what the measured network predicted, and give its
+        # logits where the bundle holds them. More near-ties than in any network are no ties of that network.
         network = self._network(table)
         if network is None:
             return
@@ -334,20 +353,36 @@ class EvidenceCheck:
         if network.nodes[0].shape[1:] != shape or network.classes != len(self._manifest["classes"]):
             yield f"{table.network}: the network takes other images, or has other classes, than the dataset"
             return
-        for name, prediction in frame[["sample_id", "clean_prediction"]].itertuples(index=False):
-            if name not in self._images:
-                continue
+        logits = self._logits(table)
+        rows = frame.loc[frame["sample_id"].isin(self._images.keys()), ["sample_id", "clean_prediction"]]
+        near_ties = 0
+        for name, prediction in rows.itertuples(index=False):
             if pd.isna(prediction):
                 yield f"{name_of(table.path)}: {printable(name)}: no clean_prediction to compare with the network"
                 return
-            # Whether another class is above the predicted one by more than float32 arithmetic may err.
-            _, upper = margins_at(self._images[name], int(prediction), network)
-            if not upper.min() >= -FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
-                yield (
-                    f"{table.network}: another network than the one that was measured: it predicts another class for "
-                    f"{printable(name)}"
-                )
+            image, label = self._images[name], int(prediction)
+            lower, upper = margins_at(image, label, network)
+            margins = (lower + upper) / 2
+            fault = ""
+            if not margins.min() > 0:
+                near_ties += 1
+                _, upper = margins_at(image, label, network, float32=True)
+                if not upper.min() >= 0 or near_ties > max(TOLERATED_COUNT, TOLERATED_SHARE * len(rows)):
+                    fault = "it predicts another class"
+            if logits is not None and not _same_margins(margins, logits[0].get(name), label, logits[1]):
+                fault = "the bundle holds other logits"
+            if fault:
+                yield f"{table.network}: another network than the one that was measured: {fault} for {printable(name)}"
                 return
+
+    def _logits(self, table: EvidenceTable) -> tuple[dict[str, NDArray[np.float32]], Tolerances] | None:
+        # Stored logits of a model by sample, and how much others may differ; None where the bundle has none.
+        path = table.model.logits
+        if name_of(path) not in self.bundle.digests:
+            return None
+        names, _, logits = read_logits(self.bundle.path(path))
+        in_float32 = read_identity(self.bundle.path(path)).get("dtype", "float32") == "float32"
+        return dict(zip(names, logits, strict=True)), OF_FLOAT32 if in_float32 else WIDER
 
     # ---- samples ----
 
@@ -409,12 +444,18 @@ class EvidenceCheck:
         if not length <= float(settings.eps):
             raise InputError(f"its counterexample is at a distance of {length:.9g}, beyond {float(settings.eps):.9g}")
         network = self._network(table)
-        if network is not None:
-            lower, upper = margins_at(point, int(row["label"]), network)
-            if certain and not (upper <= 0).any():
+        if network is None:
+            return length
+        label = int(row["label"])
+        _, upper = margins_at(point, label, network)
+        if not (upper <= 0).any():
+            if certain:
                 raise InputError("its counterexample is not certainly misclassified")
-            if not certain and not lower.min() <= FLOAT32_TOLERANCE * (1 + np.abs(upper).max()):
+            lower, _ = margins_at(point, label, network, float32=True)
+            if not (lower <= 0).any():
                 raise InputError("its counterexample is classified as its label")
+            self.undecided[name_of(table.path)] += 1
+            return length
         self.points += 1
         self._count_one()
         return length
