@@ -68,6 +68,6 @@ def test_missing_and_repeated_samples_stand_above_the_picture(audit, tmp_path):
 
 def test_without_a_rule_too(audit, tmp_path):
     audit.verdict = audit.verdict.model_copy(update={"rules": []})
-    audit.class_scores = audit.class_scores.assign(n=15, n_missing=5, n_rows=30)
+    audit.class_scores = audit.class_scores.assign(n=20, n_missing=5, n_rows=30)
     page = build(audit, written(audit, tmp_path), tmp_path / "report.html")
     assert "45 of 60 samples in 90 rows" in page[: page.index('id="evidence"')]

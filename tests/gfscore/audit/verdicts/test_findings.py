@@ -50,7 +50,14 @@ def disagreeing(models=6, *, judged=SCORE):
             rows.append(model | {"value": value, "rdi": 0.2, "nrgc": 0.1, "rdi_over_mean": 0.2} | bounds | known)
             for k in range(4):
                 own = value * (0.8 if k == 0 else 1.0)
-                ends = {"low": max(0.0, own - 0.01), "high": own + 0.01, "confidence": 0.95, "n": 50, "accuracy": 0.9}
+                ends = {
+                    "low": max(0.0, own - 0.01),
+                    "high": own + 0.01,
+                    "confidence": 0.95,
+                    "n": 50,
+                    "n_missing": 0,
+                    "accuracy": 0.9,
+                }
                 ends |= {"value_most": own, "interval": "clopper_pearson", "label_error_rate": np.nan}
                 classes.append(model | {"class_index": k, "class_name": f"class-{k}", "value": own} | ends)
     tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame(), measures={})
@@ -148,6 +155,18 @@ def test_a_class_without_samples_is_not_counted_among_those_that_may_be_the_weak
     assert found["classes_without_samples"].numbers == {"count": 1, "classes": 4}
     assert (found["weakest_class"].numbers["suspects"], found["weakest_class"].numbers["classes"]) == (1, 3)
     assert "surely the weakest measured (95% confidence)" in found["weakest_class"].sentence
+
+
+def test_samples_without_a_value_do_not_count_in_findings():
+    tables, verdict = disagreeing()
+    scores = tables.class_scores
+    scores.loc[scores["class_index"] == 0, "n_missing"] = 50
+    scores.loc[scores["class_index"] == 2, "n_missing"] = 35
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    assert found["classes_without_samples"].numbers == {"count": 1, "classes": 4}
+    assert (found["few_samples"].numbers["count"], found["few_samples"].numbers["least"]) == (1, 15)
+    kind = "weakest_class" if "weakest_class" in found else "no_weakest_class"
+    assert found[kind].subject["class"] != classes_of(scores)[0]
 
 
 def test_two_classes_that_score_lowest_are_level():

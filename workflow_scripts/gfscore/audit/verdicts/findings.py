@@ -116,6 +116,8 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
     """
     judged = verdict.judged_measure(measures)
     class_scores = tables.of("class_scores", judged)
+    # Findings count the samples that have a value.
+    class_scores["n"] -= class_scores["n_missing"]
     findings = [
         *_of_attacks(tables, verdict, measures, judged),
         *_of_distances(tables),

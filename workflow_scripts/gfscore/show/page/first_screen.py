@@ -21,6 +21,7 @@ from gfscore.audit.verdicts.verdict import (
     has_attacks,
 )
 from gfscore.core import numbers
+from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration, printable, upper_first
 from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
@@ -193,18 +194,21 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
 
 def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measure: str) -> dict[str, str | int | None]:
     """What was audited: data, samples and classes of the measure that is judged, models."""
-    rows = tables.of("class_scores", measure)
-    counts = rows.groupby(["threat", "model"], sort=False)[["n", "n_missing", "n_rows"]].sum()
-    expected = counts["n"] + counts["n_missing"]
-    repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * expected).any()
-    keys = ["threat", "model", "measure", "calibration"]
-    counts_of_every_measure = tables.class_scores.groupby(keys, sort=False)["n"].sum()
+    # `n` counts the samples without a value too.
+    scores = tables.class_scores
+    scores = scores.assign(measured=scores["n"] - scores["n_missing"])
+    counts_of_every_measure = scores.groupby(["threat", "model", "measure", "calibration"], sort=False)[
+        "measured"
+    ].sum()
+    rows = scores[(scores["measure"] == measure) & (scores["calibration"] == UNCALIBRATED)]
+    counts = rows.groupby(["threat", "model"], sort=False)[["measured", "n", "n_missing", "n_rows"]].sum()
+    repeated = (counts["n_rows"] > (1 + MOST_REPEATED) * counts["n"]).any()
     return {
         "dataset": printable(rows["dataset"].iloc[0]),
-        "samples": _span(counts["n"]),
-        "expected": _span(expected) if counts["n_missing"].any() else None,
+        "samples": _span(counts["measured"]),
+        "expected": _span(counts["n"]) if counts["n_missing"].any() else None,
         "rows": _span(counts["n_rows"]) if repeated else None,
-        "per_class": _span(rows["n"][rows["n"] > 0]),
+        "per_class": _span(rows["measured"][rows["measured"] > 0]),
         "all": _span(counts_of_every_measure),
         "classes": len(index.classes),
         "models": len(index.models),

@@ -30,7 +30,7 @@ EVIDENCE = (
         "Certificates that attacks broke, against what chance allows",
         [
             MODEL,
-            counted("Certificates", "n"),
+            N,
             counted("Attacked", "attacked"),
             counted("Broken", "refuted"),
             counted("Allowed", "allowed"),
