@@ -276,7 +276,17 @@ def test_class_names_are_checked_against_those_of_the_data(saved, monkeypatch):
     monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("dog", "cat")))
     with pytest.raises(InputError, match="'cat' is label 0 in `classes`, but label 1 in the data"):
         open_images(NPZ, path, classes=PAIR)
+    with pytest.raises(InputError, match="'Cat' is label 0 in `classes`, but label 1 in the data"):
+        open_images(NPZ, path, classes=["Cat", "Dog"])
     assert len(open_images(NPZ, path, classes=["hound", "cat"])) == 4
+    monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("n02099601", "n02123045")))
+    with pytest.raises(InputError, match="'tabby' is label 0 in `classes`, but label 1 in the data"):
+        open_images(NPZ, path, classes=["tabby", "golden_retriever"])
+    assert len(open_images(NPZ, path, classes=["Golden_retriever", "tabby"])) == 4
+    # Names that differ in capitals alone are two classes.
+    monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("a", "A")))
+    assert len(open_images(NPZ, path, classes=["a", "A"])) == 4
+    monkeypatch.setattr(source, "open_source", lambda *_: replace(whole, class_names=("dog", "cat")))
     with pytest.raises(InputError, match="only in the data: none; only declared: cow; correct"):
         open_images(NPZ, path, classes=["dog", "cat", "cow"])
     with pytest.raises(InputError, match="'dog' is repeated"):

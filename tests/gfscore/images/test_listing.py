@@ -75,6 +75,20 @@ def test_declared_folders_give_the_order_and_must_be_those_that_are_there(root):
         open_images({**FOLDER, "folders": ["n01", "n02"]}, root, classes=PAIR)
 
 
+def test_names_of_numbered_folders_need_their_order(tmp_path):
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    for number in range(11):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "x.png").write_bytes(encoded(pixels_of(number)))
+    assert open_images(FOLDER, tmp_path, classes=None).class_names[:3] == ("0", "1", "10")
+    with pytest.raises(
+        InputError, match=r"sorted by name are 0, 1, 10, 2, 3, \.\.\., and `classes` gives them other names"
+    ):
+        open_images(FOLDER, tmp_path, classes=names)
+    images = open_images({**FOLDER, "folders": list(map(str, range(11)))}, tmp_path, classes=names)
+    assert [names[label] for label in images.labels[-2:]] == ["nine", "ten"]
+
+
 def test_faults_of_the_folders_are_named(root):
     with pytest.raises(InputError, match="the data have 2 classes, `classes` declares 3"):
         open_images(FOLDER, root, classes=["a", "b", "c"])

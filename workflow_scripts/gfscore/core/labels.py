@@ -67,6 +67,11 @@ def imagenet_names() -> dict[str, str]:
         return {row["wnid"]: row["name"] for row in csv.DictReader(file)}
 
 
+def plain_name(name: str) -> str:
+    """Class name by which spellings are compared: the meaning of a wnid, in lower case, with blanks for _ and -."""
+    return re.sub(r"[\s_-]+", " ", imagenet_names().get(name, name)).strip().casefold()
+
+
 # ---- labels of users ----
 
 

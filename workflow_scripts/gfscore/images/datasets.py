@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
-from gfscore.core.mappings import positions
+from gfscore.core.labels import plain_name
 from gfscore.core.names import require_utf8, spelled_alike
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
@@ -135,11 +135,14 @@ def _require_order_of_data(classes: Sequence[str], names_of_data: Sequence[str],
             "correct `classes`"
         )
     # Names may be spelled differently, but the same name at another label is a mistake in the order.
-    label_in_data = positions(names_of_data)
+    labels_in_data: dict[str, list[int]] = {}
+    for label, name in enumerate(names_of_data):
+        labels_in_data.setdefault(plain_name(name), []).append(label)
     for label, name in enumerate(classes):
-        if label_in_data.get(name, label) != label:
+        labels = labels_in_data.get(plain_name(name), [label])
+        if label not in labels:
             raise InputError(
-                f"{where}: {name!r} is label {label} in `classes`, but label {label_in_data[name]} in the data; "
+                f"{where}: {name!r} is label {label} in `classes`, but label {labels[0]} in the data; "
                 f"give the order of the data: {', '.join(names_of_data[:5])}, ..."
             )
 

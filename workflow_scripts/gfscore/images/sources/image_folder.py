@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from gfscore.core.errors import InputError, few
+from gfscore.core.labels import are_numbers
 from gfscore.core.settings import Text, Unique
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 
@@ -47,9 +49,17 @@ def open_source(settings: ImageFolder, path: Path | str) -> "ImageSet":
     """Images <class folder>/<file> under `path`, see `open_class_folders`."""
     from gfscore.images.listing import open_class_folders
 
-    return open_class_folders(
+    images = open_class_folders(
         path,
         folders=settings.folders,
         path_to_list=settings.list,
         preprocessing=settings.preprocessing,
     )
+    numbers = list(images.class_names or ())
+    renamed = settings.classes is not None and settings.classes != numbers
+    if renamed and settings.folders is None and are_numbers(numbers) and numbers != sorted(numbers, key=int):
+        raise InputError(
+            f"{path}: the class folders are numbers, which sorted by name are {few(numbers)}, and `classes` gives them "
+            "other names in this order; state the folders under `folders`, in the order of `classes`"
+        )
+    return images
