@@ -142,6 +142,15 @@ def test_every_layout_of_an_npz_gives_the_same_images(saved):
     assert grey.labels.tolist() == [1, 0, 1, 0]
 
 
+def test_signed_pixels_are_below_0_somewhere(saved):
+    x = np.random.default_rng(1).random((4, 3, 8, 9), dtype=np.float32)
+    settings = {"source": "npz", "value_range": "signed", "channels": "first"}
+    with pytest.raises(InputError, match=r"no pixel is below 0\.00\d+, and signed means from -1 to 1; set value_range"):
+        open_images(settings, saved(x=x), classes=PAIR)
+    images = open_images(settings, saved(x=2 * x - 1), classes=PAIR)
+    np.testing.assert_allclose(load_all(images)[0], x, atol=1e-6)
+
+
 def test_arrays_have_names_of_their_own_in_a_file_or_a_folder(saved, tmp_path):
     x = np.random.default_rng(1).random((4, 9, 8, 3), dtype=np.float32)
     named = {"source": "npz", "image": "images", "label": "targets", "value_range": None, "channels": None}

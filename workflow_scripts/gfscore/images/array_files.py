@@ -158,6 +158,8 @@ def _require_pixels(images: Array, scale: ValueRange, path: Path | str) -> None:
             f"{path}: row {row} has pixels from {low[row]} to {high[row]}, outside {black}..{white} "
             f"({wrong.size} such rows); {RANGE_REMEDY}, or rescale the images"
         )
+    if scale == SIGNED and low.min() >= 0:
+        raise InputError(f"{path}: no pixel is below {low.min()}, and signed means from -1 to 1; {RANGE_REMEDY}")
     if scale == 255 and high.max() <= 1:
         raise InputError(
             f"{path}: no pixel exceeds {high.max()}; with pixels in [0, 1] set value_range: 1 "
