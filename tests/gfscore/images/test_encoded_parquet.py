@@ -144,6 +144,21 @@ def test_plain_bytes_and_other_column_names_are_read(tmp_path):
     assert load_all(images)[0].shape == (2, 3, 8, 9)
 
 
+def test_files_of_a_folder_name_the_classes_alike(tmp_path):
+    def write(shard, names, seeds):
+        metadata = {"huggingface": json.dumps({"info": {"features": {"label": {"names": names}}}})}
+        pq.write_table(table(seeds, [0, 1], metadata=metadata), tmp_path / shard)
+
+    write("0.parquet", ["dog", "cat"], [0, 1])
+    pq.write_table(table([2, 3], [0, 1]), tmp_path / "1.parquet")
+    write("2.PARQUET", ["dog", "cat"], [4, 5])
+    images = open_images(SETTINGS, tmp_path, classes=None)
+    assert images.class_names == ("dog", "cat") and len(images) == 6
+    write("3.parquet", ["cat", "dog"], [6, 7])
+    with pytest.raises(InputError, match=r"3\.parquet: the metadata name the classes of label cat, dog, other files"):
+        open_images(SETTINGS, tmp_path, classes=None)
+
+
 def test_names_in_the_metadata_guard_the_order_of_the_classes(tmp_path):
     features = {"info": {"features": {"label": {"names": ["dog", "cat"], "_type": "ClassLabel"}}}}
     path = tmp_path / "a.parquet"

@@ -13,13 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow.parquet import ParquetFile
 
-from gfscore.core.errors import InputError
+from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
 from gfscore.core.labels import are_numbers
 from gfscore.core.names import numbered
 from gfscore.images.dataset_source import Part, Preprocessing
 from gfscore.images.encoded import Blob, from_encoded
 from gfscore.images.image_set import ImageSet, whole_labels
+from gfscore.images.listing import visible
 from gfscore.images.subsets import first_rows, in_test_part
 from gfscore.tables.binary_files import open_parquet
 
@@ -78,7 +79,7 @@ def open_parquet_images(
         np.concatenate(labels_by_file),
         sample_id=names,
         preprocessing=preprocessing,
-        class_names=class_names or _class_names_in_metadata(files[0], label),
+        class_names=class_names or _class_names_of_files(files, label),
     )
     if part is None:
         return images
@@ -98,7 +99,7 @@ def parquet_files_of(path: Path | str) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    files = sorted(path.glob("[!.]*.parquet"))
+    files = [path / entry.name for entry in visible(path) if entry.name.lower().endswith(".parquet")]
     if not files:
         raise InputError(f"{path}: no .parquet file in this folder; check `path` of this dataset")
     return files
@@ -197,6 +198,20 @@ def _class_indices(
     order = np.argsort(names.astype(np.int64), kind="stable")
     position = np.argsort(order, kind="stable")
     return [position[values] for values in indices], tuple(names[order].tolist())
+
+
+def _class_names_of_files(files: Sequence[Path], column: str) -> tuple[str, ...] | None:
+    # Class names that the metadata of the files give, which must be the same in all that give any.
+    names = None
+    for file in files:
+        names_of_file = _class_names_in_metadata(file, column)
+        if names is not None and names_of_file not in (None, names):
+            raise InputError(
+                f"{file}: the metadata name the classes of {column} {few(names_of_file)}, other files of this folder "
+                f"{few(names)}; write the files again with one order of the classes"
+            )
+        names = names or names_of_file
+    return names
 
 
 def _class_names_in_metadata(file: Path, column: str) -> tuple[str, ...] | None:
