@@ -273,6 +273,18 @@ def test_logits_that_are_no_numbers_are_refused():
         ExactBinomialTest(Overflowing(), perturbation=NOISE, kappa=0.1, budget=100)(x, y)
 
 
+def test_a_model_that_changes_its_images_is_refused():
+    class InPlace(nn.Module):
+        def forward(self, images):
+            mean = images.sub_(0.5).mean(dim=(1, 2, 3))
+            return torch.stack([-mean, mean], dim=1)
+
+    images = torch.full((2, 1, 4, 4), 0.6)
+    with pytest.raises(InputError, match="model InPlace: modifies its input images in place"):
+        ExactBinomialTest(InPlace(), perturbation=NOISE, kappa=0.1, budget=100)(images, torch.tensor([1, 1]))
+    assert (images == 0.6).all()
+
+
 def test_every_module_gets_its_own_mode_back_after_an_error_too():
     model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(4), nn.Linear(4, 2)).train()
     model[1].eval()

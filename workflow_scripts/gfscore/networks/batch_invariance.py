@@ -7,13 +7,16 @@ normalisation), batch statistics and randomised defences.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.networks.outputs import Images, Logits, StoredPixels, first_line
+
+if TYPE_CHECKING:
+    from gfscore.networks.classifier import Classifier
 
 SAMPLES = 8
 """Number of images that are computed again, spread over all batches."""
@@ -109,6 +112,22 @@ def require_invariant(
             f"(range of all logits {spread:.3g}), so they depend on the other images; disable batch statistics, such "
             "as batch normalisation in training mode, and noise seeded per batch in evaluation"
         )
+
+
+def require_invariant_in_memory(classifier: Classifier, images: Images) -> None:
+    """Refuse a classifier that a program made, and whose logits of images (n, C, H, W) are not as `require_invariant`
+    demands.
+
+    The number type in which it computes is unknown, so the tolerances are WIDER.
+    """
+    require_invariant(
+        classifier.logits,
+        images,
+        np.arange(len(images)),
+        classifier.logits(images.copy()),
+        tolerances=WIDER,
+        where=f"model {classifier.architecture}",
+    )
 
 
 def _logits_alone(

@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
 
 from pydantic import ValidationError
 
-from gfscore.networks.batch_invariance import SAMPLES, WIDER, require_invariant
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant_in_memory
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.devices import out_of_memory
 from gfscore.networks.precision import reproducible_arithmetic
@@ -105,16 +105,7 @@ def attack(
     started = time.monotonic()
     with _classifier_of(model, device) as classifier:
         _require_logits(classifier, pixels[:1], true_classes, settings.attacks)
-        shown = pixels[: min(batch_size, SAMPLES)]
-        # The number type that a function computes in is unknown.
-        require_invariant(
-            classifier.logits,
-            shown,
-            np.arange(len(shown)),
-            classifier.logits(shown.copy()),
-            tolerances=WIDER,
-            where=f"model {classifier.architecture}",
-        )
+        require_invariant_in_memory(classifier, pixels[: min(batch_size, SAMPLES)])
         for start in range(0, len(pixels), batch_size):
             batch = slice(start, start + batch_size)
             try:

@@ -8,6 +8,7 @@ from torch.nn import Module
 
 from gfscore.attacks.perturbations import Perturbation
 from gfscore.measures.probabilistic.neighbourhoods import make_boundaries, run_tests
+from gfscore.networks.batch_invariance import SAMPLES, require_invariant_in_memory
 from gfscore.networks.batches import BatchedClassifier
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.passes import watched
@@ -85,16 +86,21 @@ class ExactBinomialTest:
         self._tested = 0
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Images (n, C, H, W) that show what the test found; `labels` (n,) int64."""
+        """Images (n, C, H, W) that show what the test found; `labels` (n,) int64.
+
+        Raises InputError for a model that changes its images in place, or whose logits of an image are random or depend
+        on the rest of the batch.
+        """
         # Of each module: a network in training mode may hold layers that are kept out of it.
         modes = [(module, module.training) for module in self.model.modules()]
-        classifier = Classifier("", None, None, self.model.eval())
+        classifier = Classifier(type(self.model).__name__, None, None, self.model.eval())
         base = BatchedClassifier(classifier, batch_size=self.batch_size)
         images = images.detach().to(base.device)
         seeds = seeds_of_samples(self.seed, "probabilistic", self._tested + np.arange(len(images)))
         self._tested += len(images)
         try:
             with watched(classifier):
+                require_invariant_in_memory(classifier, images[:SAMPLES].cpu().numpy())
                 outcome, _ = run_tests(
                     base,
                     images,
