@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.settings import IntervalSettings
 from gfscore.core.files import read_json
+from gfscore.measures import Measure
+from gfscore.statistics.class_bounds import bounds_of
 from gfscore.workflow.bundling.bundles import write_bundle
 from gfscore.workflow.command import main
 from helpers.finished_audits import finished_audit
@@ -60,6 +63,11 @@ def test_a_class_that_declined_is_named_on_the_page_with_its_numbers(bundles, tm
     assert frog["verdict"] == "worse" and frog["low"] <= frog["change"] <= frog["high"] < 0
     assert set(rows.loc["bad"]["verdict"]) == {"undecided"}
     assert len(rows) == 2 * 2 * 3
+    # The worst class of all models and measures is named first, so that the bounds hold for all of them.
+    change = Measure(title="change", value_range=(-1.0, 1.0), unit="", explanation="")
+    bounds = bounds_of(after - before, labels, 3, measure=change, intervals=IntervalSettings())
+    _, high = bounds.interval(0.05 / (2 * 2))
+    assert frog["high"] == pytest.approx(high[2])
 
     first_screen = page[: page.index('id="numbers"')]
     assert "WORSE" in first_screen and "frog" in first_screen

@@ -58,16 +58,17 @@ def class_changes(
         A row for each model, measure and class, models under their later names. `n` pairs of samples; `first` and
         `second` the means of their values, `first_most` and `second_most` with undecided samples at the most that they
         may be worth; `change` = second - first, of these samples between `change_least` and `change_most`, and of the
-        class between `low` and `high`, which hold for all classes of a model and measure together; `verdict` is better
-        or worse where they exclude 0, else undecided.
+        class between `low` and `high`, which hold for all rows together; `verdict` is better or worse where they
+        exclude 0, else undecided.
     """
     classes = len(class_names)
     frames = []
-    for (model, earlier_model), measure in product(pairs.items(), measures):
+    compared = list(product(pairs.items(), measures))
+    for (model, earlier_model), measure in compared:
         earlier_rows = release_rows(earlier.sample_values(earlier_model, measure))
         differences = paired(earlier_rows, later.sample_values(model, measure), where=f"{measure} of {model.label}")
         bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
-        low, high = bounds.interval(1 - intervals.confidence)
+        low, high = bounds.interval((1 - intervals.confidence) / len(compared))
         first = class_means(differences.earlier_low, differences.labels, classes)
         second = class_means(differences.later_low, differences.labels, classes)
         frames.append(

@@ -95,7 +95,7 @@ def render_comparison(
     measures : mapping of str to NamedMeasure
         Measures of the later audit.
     confidence : float
-        Of the bounds of all classes of a model and measure together.
+        Of the bounds of all classes together.
     """
     # Classes with samples, under printable names.
     by_index = classes.drop_duplicates("class_index")
@@ -170,7 +170,7 @@ def _shown(rows: pd.DataFrame, judged: str) -> pd.Series:
 def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: float) -> Answer:
     worse = int((rows["verdict"] == WORSE).sum())
     better = int((rows["verdict"] == BETTER).sum())
-    sure = f"with {numbers.percent(confidence)} confidence for all classes of a model and measure together"
+    sure = f"with {numbers.percent(confidence)} confidence for all classes, models and measures together"
     before = numbers.span(shown["first"], shown["first_most"])
     after = numbers.span(shown["second"], shown["second_most"])
     change = f"{_name(shown)}: {before}, then {after}"
