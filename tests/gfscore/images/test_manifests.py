@@ -95,6 +95,17 @@ def test_the_first_image_that_is_another_one_is_named(tmp_path, monkeypatch, mak
     assert changed is not None and changed.startswith(name)
 
 
+def test_a_class_folder_without_images_is_watched(tmp_path, monkeypatch):
+    # An image that is put there changes no other file or folder.
+    monkeypatch.chdir(tmp_path)
+    settings, path = folder()
+    Path("images/c").mkdir()
+    Path("images/.hidden").mkdir()
+    images = fetch_dataset(settings, ["a", "b", "c"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    files = files_behind(images, read_json(MANIFEST))
+    assert files[-4:] == ["images", "images/a", "images/b", "images/c"]
+
+
 def test_images_that_are_gone_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings, path = folder()

@@ -24,7 +24,7 @@ from gfscore.core.files import read_json
 from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet
-from gfscore.images.listing import left_behind
+from gfscore.images.listing import left_behind, visible
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
@@ -225,6 +225,8 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
     for name in (path, path_to_copies):
         if name and Path(name).is_dir():
             folders.add(name)
+            # Class folders without images, too.
+            folders.update(entry.path for entry in visible(name) if entry.is_dir())
     return files + sorted(folders)
 
 
