@@ -108,7 +108,7 @@ class ClassErrors:
     false_positive_rate
         FP / (FP + TN).
     cfps
-        Class false positive score, FP / all errors, which sums to 1 over classes.
+        Class false positive score, FP / all errors, which sums to 1 over classes; to less where there are abstentions.
     cfps_relative
         K times cfps: 1 if errors are evenly distributed over classes.
     false_positives
