@@ -9,6 +9,7 @@ import pytest
 
 from gfscore import InputError, log_to_mlflow
 from gfscore.audit.verdicts.verdict import read_verdict
+from gfscore.show.exports.mlflow_runs import IN_ITS_PLACE, NOT_IN_A_NAME
 from helpers.finished_audits import finished_audit
 from helpers.validators import of_validator
 
@@ -36,6 +37,13 @@ def test_the_documented_call_makes_a_run_of_numbers_tables_and_page(tmp_path, mo
         run["files"]
     )
     assert (Path(run["folder"]) / "report.html").read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_names_of_two_models_are_two_metrics():
+    names = ["none/net+1/clean/value", "none/net_1/clean/value", "none/net-1/clean/value", "none/net.1/clean/value"]
+    written = {NOT_IN_A_NAME.sub(IN_ITS_PLACE, name) for name in names}
+    # As MLflow validates them.
+    assert len(written) == len(names) and all(re.fullmatch(r"[/\w.\- :]*", name) for name in written)
 
 
 def test_a_folder_without_an_audit_and_a_missing_library_are_said(tmp_path, monkeypatch):

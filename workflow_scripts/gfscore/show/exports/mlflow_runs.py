@@ -15,7 +15,10 @@ from gfscore.core.software import version_in_words
 from gfscore.tables.parquet_tables import read_table
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_./:-]")
-"""Characters that MLflow allows in no name of a metric."""
+"""Characters that MLflow allows in no name of a metric: of those of names here "+" alone."""
+
+IN_ITS_PLACE = " "
+"""MLflow allows a blank, which no name here has, so that different names stay different."""
 
 FILES = ("*.csv", "*.parquet", "*.json", "config.yaml", "report.html")
 
@@ -63,7 +66,7 @@ def log_to_mlflow(audit: Path | str) -> str:
         for metric in MAIN:
             if not np.isnan(row[metric.name]):
                 name = f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}"
-                numbers[NOT_IN_A_NAME.sub("_", name)] = float(row[metric.name])
+                numbers[NOT_IN_A_NAME.sub(IN_ITS_PLACE, name)] = float(row[metric.name])
 
     nested = mlflow.active_run() is not None
     with mlflow.start_run(run_name=folder.resolve().name, nested=nested, tags=tags) as run:
