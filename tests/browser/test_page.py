@@ -119,6 +119,14 @@ def usual_page(usual):
     return usual[1]
 
 
+def test_the_picture_names_its_ball_and_its_samples(between_proof_and_attack, browser):
+    with opened(browser, between_proof_and_attack) as page:
+        title = page.inner_text("#evidence figcaption")
+        # Its measure is not the one of every rule, nor measured on as many samples.
+        assert title.startswith("Each class between proof and attack, l_inf 2/255: ")
+        assert "n = 15 per class" in page.inner_text("#evidence .note")
+
+
 @pytest.mark.parametrize("page_of_audit", ["usual_page", "between_proof_and_attack"])
 def test_it_says_the_same_without_scripts(page_of_audit, browser, artefacts, request):
     path = request.getfixturevalue(page_of_audit)
@@ -304,6 +312,23 @@ def test_paper_shows_what_the_reader_opened_and_no_controls(usual, browser, arte
         assert page.locator("details[open]").count() == 1
         assert page.locator("input:visible, select:visible, nav:visible").count() == 0
         page.pdf(path=artefacts / "printed.pdf")
+
+
+FORMULA = "=1+1;@x"
+
+
+def test_tables_taken_away_hold_no_formulas(browser, tmp_path):
+    made = audit_for_page(models=2, classes=3, calibrated=False, class_names=[FORMULA, "b", "\uff0bc"])
+    path = tmp_path / "report.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        page.evaluate("for (const own of document.querySelectorAll('details')) own.open = true")
+        table = page.locator("details:has(table[data-name=vulnerability])").last
+        with page.expect_download() as waiting:
+            table.locator("button:text('CSV of this table')").click()
+        text = Path(waiting.value.path()).read_text(encoding="utf-8")
+    names = {line.split(",")[0] for line in text.splitlines()[1:]}
+    assert names == {"'=1+1;'@x", "b", "'\uff0bc"}
 
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&{{ 7*7 }}'

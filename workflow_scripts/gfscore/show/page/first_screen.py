@@ -47,6 +47,7 @@ WORST_CLASS = "wcr"
 class Evidence:
     """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them.
 
+    `per_class` is the number of samples of a class.
     `judged_first` says whether its threshold is that of the first rule, as the threshold of the models is.
     """
 
@@ -55,6 +56,7 @@ class Evidence:
     scale: Scale
     rows: list[list[Track]]
     classes: int
+    per_class: str
     ranges: bool
     judged_first: bool
 
@@ -257,7 +259,10 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     title = f"{meaning.title} of each class"
     unit = meaning.unit
     if attacked:
-        title = "Each class between proof and attack" if interval else "What attacks leave of each class"
+        ball = meaning.title.partition(", ")[2]
+        title = (
+            f"Each class between proof and attack, {ball}" if interval else f"What attacks leave of each class, {ball}"
+        )
         unit = meaning.title
     return Evidence(
         title=title,
@@ -265,6 +270,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
         scale=Scale(lowest, highest, printable(unit), threshold),
         rows=rows,
         classes=len(index.classes),
+        per_class=_span(scores["n"][scores["n"] > 0]),
         ranges=interval is not None,
         judged_first=rule is not None and rule is verdict.rules[0],
     )

@@ -78,9 +78,11 @@ function save(address, name) {
   link.click();
 }
 
+// What a spreadsheet would take for a formula begins with an apostrophe, as in gfscore.tables.csv_files.as_cell.
 function csvOf(table) {
+  const cellOf = (text) => text.split(/([;\n])/).map((part) => (/^\s*[=+\-@]/.test(part.normalize("NFKC")) && Number.isNaN(Number(part)) ? `'${part}` : part)).join("");
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
-  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent.trim())).join(",")).join("\n");
+  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cellOf(cell.textContent.trim()))).join(",")).join("\n");
 }
 
 function watchCharts() {
