@@ -26,6 +26,7 @@ from helpers.synthetic_audits import (
     drawn_of,
     error_tables,
     falsification_table,
+    full_subject,
     measured,
     pictures,
     radius_tables,
@@ -56,7 +57,10 @@ def of(name, tables, measure=GREAT, **settings):
         ),
         ([[0.1, 0.5, 0.6]], 0.05, "weakest_class_of_one", {"value": 0.1, "suspects": 1}),
         ([[0.1, 0.15, 0.6]], 0.05, "weakest_class_of_one_open", {"value": 0.1, "suspects": 2}),
-        ([[0.1, 0.15, 0.6]], 0.5, "classes_alike", {"value": 0.1}),
+        ([[0.1, 0.15, 0.6]], 0.5, "classes_alike_of_one", {"value": 0.1}),
+        ([[0.1, 0.1, 0.6]], 0.5, "classes_alike_of_one", {"value": 0.1, "tied": 1}),
+        # The lowest value is not of the class that is the lowest in most models.
+        ([[0.3, 0.4, 0.6], [0.3, 0.4, 0.6], [0.6, 0.1, 0.6]], 0.9, "classes_alike", {"times": 2, "models": 3}),
         ([[0.5, 0.5, 0.5]], 0.05, "classes_equal", {"models": 1}),
     ],
 )
@@ -70,6 +74,23 @@ def test_models_stand_by_their_mean_over_samples_and_an_empty_class_may_be_the_w
     frame, _ = of("class_heatmap", {"class_scores": scores})
     assert frame.drop_duplicates("model")[["model", "total"]].to_numpy().tolist() == [["B", 0.45], ["A", 0.4]]
     assert set(frame["weakest"].dropna()) == {"open"}
+
+
+def test_frames_of_cells_lie_over_the_gaps_between_halves():
+    values = [[0.1, 0.5, 0.6], [0.5, 0.1, 0.9]]
+    tables = {"class_scores": scores_of(values, most=np.array(values) + 0.1, half=0.3)}
+    drawing = drawing_of(CHARTS["class_heatmap"], subject_of(tables, GREAT))
+    (axes,) = (axes for axes in drawing.figure().axes if axes.patches)
+    gaps = [lines for lines in axes.collections if type(lines).__name__ == "LineCollection"]
+    assert gaps and all(frame.get_zorder() > gap.get_zorder() for frame in axes.patches for gap in gaps)
+
+
+def test_shares_of_models_are_no_objective():
+    drawing = drawing_of(CHARTS["calibration_curves"], full_subject(models=3, classes=4))
+    labels = {axes.get_title(loc="left").replace("\n", " "): axes.get_ylabel() for axes in drawing.figure().axes}
+    (of_likelihood,) = (label for title, label in labels.items() if title.startswith("Likelihood"))
+    assert of_likelihood.replace("\n", " ") == "share of models"
+    assert any("higher is better" in label.replace("\n", " ") for label in labels.values())
 
 
 HALVES = {"class_heatmap": "QuadMesh", "class_profiles": "PolyCollection"}

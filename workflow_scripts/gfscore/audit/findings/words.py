@@ -91,7 +91,9 @@ SENTENCES: dict[str, str | Template] = {
     "weakest_classes": "{classes:classes} score lowest equally often, in {times} of {models:models} each",
     "weakest_class_of_one": "{cls:class} is significantly the weakest class, at {value}",
     "weakest_class_of_one_open": "{cls:class} scores lowest ({value}), but {suspects:classes} may be the weakest",
-    "classes_alike": "No class differs from another beyond its interval; {cls:class} scores lowest ({value})",
+    "classes_alike": "No class differs from another beyond its interval; {cls:class} scores lowest in {times} of "
+    "{models:models}",
+    "classes_alike_of_one": "No class differs from another beyond its interval; {cls:class} scores lowest ({value})",
     "classes_equal": "All classes have the same value in every model",
     "most_vulnerable": "{cls:class} ranks lowest on average ({rank} of {classes}) and scores lowest in {times} of "
     "{models:models}",

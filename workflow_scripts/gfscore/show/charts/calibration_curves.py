@@ -34,8 +34,8 @@ def searched(subject: Subject) -> pd.DataFrame | None:
     -------
     DataFrame or None
         `best` marks T*, `optimal` the temperatures as good as it; where each model has its own T* (likelihood), the
-        share of models whose T* is at most T. An objective without an optimum has no rows. `edge`: the optimum reaches
-        the end of the search. Of a curve of many points those that an eye can tell apart.
+        share of models whose T* is at most T; `shown` says which of both. An objective without an optimum has no rows.
+        `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye can tell apart.
     """
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
@@ -51,7 +51,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
             edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
             share = np.arange(len(stars) + 1) / len(stars)
             steps = {"temperature": np.repeat(edges, 2)[1:-1], "value": np.repeat(share, 2)}
-            curve = pd.DataFrame({**steps, "best": False, "optimal": False})
+            curve = pd.DataFrame({**steps, "best": False, "optimal": False, "shown": "share of models"})
         elif calibration.t_star is not None:
             rows = table[table["objective"] == objective].sort_values("temperature", kind="stable")
             t = rows["temperature"].to_numpy()
@@ -60,7 +60,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
                 optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
             nearest = np.abs(np.log(t) - np.log(calibration.t_star)).argmin()
             curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
-            curve = thinned(curve)
+            curve = thinned(curve).assign(shown="objective (higher is better)")
         else:
             continue
         agreement = calibration.agreement_with(ROBUST)
@@ -124,7 +124,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> None:
     for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)
         drawing.numbers(axes.xaxis, "temperature T (log scale)", panel["temperature"], log=True)
-        drawing.numbers(axes.yaxis, "objective (higher is better)", panel["value"])
+        drawing.numbers(axes.yaxis, panel["shown"].iloc[0], panel["value"])
         drawing.curves(axes, panel, x="temperature", y="value", line="objective", dot="best", shade="optimal", rule=1.0)
 
 

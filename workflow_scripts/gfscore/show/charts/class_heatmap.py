@@ -88,7 +88,10 @@ def weakest_class(frame: pd.DataFrame) -> Finding:
     highest_low = frame.groupby("model")["low"].max()
     lowest_high = frame.groupby("model")["high"].min()
     if not (highest_low > lowest_high).any():
-        return Finding("classes_alike", names, {"value": float(rows["value"].min())}, confidence)
+        tied = {"tied": len(weakest) - 1} if len(weakest) > 1 else {}
+        if models == 1:
+            return Finding("classes_alike_of_one", names, {"value": float(rows["value"].iloc[0]), **tied}, confidence)
+        return Finding("classes_alike", names, {"times": int(times.max()), "models": models, **tied}, confidence)
     if len(weakest) > 1:
         return Finding("weakest_classes", {"cls": tuple(weakest)}, numbers | {"classes": len(weakest)})
     if models == 1:

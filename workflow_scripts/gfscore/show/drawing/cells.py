@@ -308,6 +308,8 @@ def _frame_cells(axes, frame, names, rows, columns):
     for left, top, box_of_cell in zip(x - 0.5, y - 0.5, framed[box], strict=True):
         style = (0, (2, 3)) if box_of_cell == "open" else "-"
         frame_of_cell = Rectangle((left, top), 1, 1, fill=False, edgecolor=CONTRAST, linewidth=2, linestyle=style)
+        # Over the gaps between cells.
+        frame_of_cell.set_zorder(3)
         frame_of_cell.set_clip_on(False)
         axes.add_patch(frame_of_cell)
 
