@@ -1,5 +1,6 @@
 """Sections of the page: what is said beside a picture."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -12,7 +13,8 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.page.elements import Track
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
-from gfscore.show.page.sections.results import _numbers
+from gfscore.show.page.sections.results import _numbers, of_certainty
+from helpers.pages import audit_for_page
 from helpers.synthetic_audits import synthetic_audit
 
 
@@ -47,6 +49,35 @@ def test_rows_over_classes_keep_their_names():
     tables = AuditTables(empty, empty, empty, measures={"group_metrics": frame})
     rows = Contents.rows(SimpleNamespace(tables=tables), "group_metrics")
     assert list(rows["class"]) == ["cat", "macro", "worst", ""]
+
+
+def test_models_of_one_name_are_told_apart_by_their_threat_model():
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    threats = {"model_0": "l2", "model_1": "linf"}
+    summary = made.tables.model_summary
+    summary = summary.assign(threat=summary["model"].map(threats), model="net")
+    pairs = made.tables.model_comparisons
+    for side in ("first", "second"):
+        pairs = pairs.assign(**{f"{side}_threat": pairs[f"{side}_model"].map(threats), f"{side}_model": "net"})
+    (rule,) = made.audit.verdict.rules
+    models = [model.model_copy(update={"threat": threats[model.model], "model": "net"}) for model in rule.models]
+    verdict = made.audit.verdict.model_copy(update={"rules": [rule.model_copy(update={"models": models})]})
+    contents = Contents(
+        tables=replace(made.tables, model_summary=summary, model_comparisons=pairs),
+        verdict=verdict,
+        measures=made.audit.named,
+        measure="great-softmax",
+        models=[],
+        charts=[],
+        fp_lambda=0.5,
+        provenance={},
+        costs=None,
+        published_samples=None,
+        screen_sentences=[],
+    )
+    tables = {detail.table.file: detail.table.rows for detail in of_certainty(contents) if detail is not None}
+    assert {row[0] for row in tables["verdict"]} == {"l2/net", "linf/net"}
+    assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
 
 
 @pytest.mark.parametrize(

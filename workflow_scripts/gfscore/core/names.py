@@ -205,6 +205,14 @@ def enumeration(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def with_ties(names: Sequence[str]) -> str:
+    """The first of the names that share a place, and how many others do: "a", "a (tied with 2 others)"."""
+    first, *others = names
+    if not others:
+        return first
+    return f"{first} (tied with {len(others):,} other{'' if len(others) == 1 else 's'})"
+
+
 def numbered(prefix: str, rows: int, *, digits: int = 6) -> list[str]:
     """Names of the rows of data without names, counted from 0: "row-000007" for the prefix "row-"."""
     return [f"{prefix}{row:0{digits}d}" for row in range(rows)]

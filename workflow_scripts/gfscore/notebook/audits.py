@@ -198,7 +198,7 @@ class Audit:
 
     def _overview(self) -> pd.DataFrame:
         # What a notebook shows: the first models by their means, in words.
-        from gfscore.core.names import printable
+        from gfscore.core.names import printable, with_ties
         from gfscore.core.numbers import interval, number
 
         rows = []
@@ -207,7 +207,7 @@ class Audit:
                 {
                     "model": printable(name),
                     "mean": f"{number(row['value'])} ({interval(row['value_low'], row['value_high'])})",
-                    "worst class": printable(row["wcr_class"]),
+                    "worst class": printable(with_ties(row["wcr_tied"])),
                     "its value": f"{number(row['wcr'])} ({interval(row['wcr_low'], row['wcr_high'])})",
                     "best minus worst": f"{number(row['rdi'])} ({interval(row['rdi_low'], row['rdi_high'])})",
                 }

@@ -32,6 +32,7 @@ from gfscore.show.exports.tables import (
     class_table,
     coupling_table,
     escaped,
+    latex_of,
     model_table,
     projection_table,
 )
@@ -169,6 +170,14 @@ def test_hostile_names_do_not_break_the_tables():
     assert "\\label{tab:a-b-c-models}" in text
 
 
+@pytest.mark.parametrize("name", ["[2pt]", "*best", "[x] y"])
+def test_no_name_is_an_argument_of_the_line_before_it(name):
+    text = latex_of(pd.DataFrame({"Class": [name, name], "A": [1.0, 2.0]}), caption="c", label="l")
+    for line in text.splitlines():
+        assert not line.startswith(("[", "*"))
+    assert text.count(f"{{}}{name} &") == 2
+
+
 # ---- LaTeX of projections ----
 
 
@@ -275,6 +284,28 @@ def test_evaluation_results_are_read_by_the_hub_library_and_are_those_of_the_car
         assert written == {(result.metric_type, result.metric_value) for result in results}
         assert len(written) == len(entries) == 3 * 6
         assert all("\n" not in entry.notes for entry in entries)
+
+
+def test_cards_round_bounds_outwards_and_name_ties():
+    audit = synthetic_audit(models=2, classes=3, per_class=10, measures=("clean",), calibrated=False)
+    row = audit.model_summary.iloc[0]
+    ends = {"wcr_low": 0.12399, "wcr_high": 0.45601}
+    summary = pd.DataFrame([{**row, **ends, "wcr_tied": ["0", "2"], "wcr_class": "0"}])
+    named = named_measures(audit.measures)
+    (text,) = evaluation_results(summary, named, hub_dataset="a/b", date="2026-01-01T00:00:00+00:00").values()
+    (notes,) = (entry["notes"] for entry in yaml.safe_load(text) if entry["dataset"]["task_id"] == "clean-wcr")
+    assert "interval 0.123 to 0.457" in notes and "(0 (tied with 1 other))" in notes
+
+
+def test_a_decided_value_of_a_card_is_one_number():
+    audit = synthetic_audit(models=1, classes=3, per_class=10, measures=("clean",), calibrated=False)
+    undecided = named_measures({"clean": {"kind": "probabilistic", "kappa": 0.1}})
+    row = audit.model_summary.iloc[0]
+    card = {"audit": "a", "title": "A", "digest": "d" * 64, "classes": 3}
+    for value, most, written in ((0.5, 0.5, "| 0.500 |"), (0.51239, 0.61231, "| 0.512 to 0.613 |")):
+        summary = pd.DataFrame([{**row, "value": value, "value_most": most}])
+        (text,) = model_cards(summary, undecided, **card).values()
+        assert written in text
 
 
 @pytest.mark.parametrize(

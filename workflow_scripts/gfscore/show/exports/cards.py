@@ -13,8 +13,8 @@ import yaml
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.core.names import printable
-from gfscore.core.numbers import interval, number, percent
+from gfscore.core.names import printable, with_ties
+from gfscore.core.numbers import interval, number, percent, span, upper_bound
 from gfscore.measures import NamedMeasure
 
 MARKDOWN_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~&"})
@@ -144,9 +144,9 @@ def _notes(metric: Mapping[str, Any]) -> str:
     arguments = metric["args"]
     parts = [metric["name"], arguments["direction"]]
     if "most" in arguments:
-        parts.append(f"up to {number(arguments['most'])} with open samples at their largest value")
+        parts.append(f"up to {upper_bound(arguments['most'])} with open samples at their largest value")
     if arguments.get("low") is not None and arguments.get("high") is not None:
-        bounds = f"{number(arguments['low'])} to {number(arguments['high'])}"
+        bounds = interval(arguments["low"], arguments["high"])
         parts.append(f"{percent(arguments['confidence'])} interval {bounds}")
     return "; ".join(parts)
 
@@ -196,15 +196,15 @@ def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classe
             meaning = _meaning(metric, row, _markdown)
             value = number(row[metric.name])
             if measure.undecided and f"{metric.name}_most" in row:
-                value += f" to {number(row[f'{metric.name}_most'])}"
+                value = span(row[metric.name], row[f"{metric.name}_most"], highest[metric.name])
             lines.append(f"| {_markdown(measure.title)} | {meaning} | {value} | {bounds} |")
     return lines
 
 
 def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str]) -> str:
-    # With the name of the worst class.
+    # With the name of the worst class, and its ties.
     if metric.name == "wcr":
-        return f"{metric.meaning} ({written(row['wcr_class'])})"
+        return f"{metric.meaning} ({written(with_ties(row['wcr_tied']))})"
     return metric.meaning
 
 

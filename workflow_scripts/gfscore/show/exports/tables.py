@@ -15,7 +15,7 @@ from gfscore.audit.findings.templates import OBJECTIVES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import classes_of, readable_classes
-from gfscore.core.names import model_labels, printable
+from gfscore.core.names import model_labels, printable, with_ties
 from gfscore.core.numbers import (
     MINUS,
     count_range,
@@ -119,7 +119,7 @@ def model_table(
         if metric.name == "wcr":
             if measure.undecided:
                 frame[f"{metric.title} at most"] = uncalibrated["wcr_most"]
-            frame["Worst class"] = readable_classes(uncalibrated["wcr_class"])
+            frame["Worst class"] = uncalibrated["wcr_tied"].map(lambda names: with_ties(readable_classes(names)))
 
     best_first = uncalibrated.sort_values(
         ["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last"
@@ -348,6 +348,8 @@ def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = Fals
         text = frame.select_dtypes(exclude="number").columns
         aligned = "".join("l" if column in text else "r" for column in frame.columns)
     frame = frame.map(lambda cell: escaped(cell) if isinstance(cell, str) else cell)
+    # The end of a line, or a rule, would take a bracket or a star behind it for its own argument.
+    frame = frame.map(lambda cell: f"{{}}{cell}" if isinstance(cell, str) and cell.startswith(("[", "*")) else cell)
     frame = frame.rename(columns=lambda name: name and escaped(name))
     identifier = "".join(c if c.isalnum() and c.isascii() else "-" for c in label).replace("tab-", "tab:", 1)
     return (

@@ -7,6 +7,7 @@ import pandas as pd
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE
 from gfscore.core import numbers
+from gfscore.core.names import model_labels, with_ties
 from gfscore.core.numbers import p_value
 from gfscore.show.page.elements import (
     CLASS,
@@ -85,7 +86,7 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
-    rows = rows.assign(suspects=rows["worst_class_set"].map(len))
+    rows = rows.assign(suspects=rows["worst_class_set"].map(len), worst_class=rows["wcr_tied"].map(with_ties))
     value_range = contents.measures[measure].description.value_range
     scores = contents.rows("class_scores")
     assert scores is not None  # every audit has one
@@ -103,7 +104,7 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
         if metric.bounded:
             columns.append(bounded("Interval", f"{metric.name}_low", f"{metric.name}_high", highest[metric.name]))
     columns += [
-        named("Worst class", "wcr_class"),
+        named("Worst class", "worst_class"),
         counted("May be worst", "suspects"),
         valued("Clean accuracy", "accuracy"),
         valued("Robust accuracy", "robust_accuracy"),
@@ -191,13 +192,16 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     rows = []
     for rule in contents.verdict.rules:
         for judged in rule.models:
-            rows.append({**judged.model_dump(), "label": judged.model, "rule": rule.words})
-    verdicts = pd.DataFrame(rows) if rows else None
+            rows.append({**judged.model_dump(), "dataset": "", "rule": rule.words})
+    verdicts = None
+    if rows:
+        verdicts = pd.DataFrame(rows)
+        verdicts = verdicts.assign(label=model_labels(verdicts))
 
     if verdicts is not None and verdicts["verdict"].eq(INCONCLUSIVE).any():
         undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
         columns = [
-            named("Model", "model"),
+            MODEL,
             VALUE,
             INTERVAL,
             counted("Samples per class that would settle it", "samples_needed_per_class"),
@@ -254,9 +258,14 @@ def _pairs(contents: Contents) -> Detail | None:
     pairs = contents.rows_of_measure("model_comparisons")
     if pairs is None:
         return None
+    models = contents.tables.model_summary
+    models = models.assign(label=model_labels(models)).set_index(["threat", "model"])["label"].to_dict()
+    for side in ("first", "second"):
+        keys = zip(pairs[f"{side}_threat"], pairs[f"{side}_model"], strict=True)
+        pairs[side] = [models[key] for key in keys]
     columns = [
-        named("Model", "first_model"),
-        named("against", "second_model"),
+        named("Model", "first"),
+        named("against", "second"),
         valued("Difference", "difference"),
         INTERVAL,
         valued("p (Holm)", "p_holm", p_value),
