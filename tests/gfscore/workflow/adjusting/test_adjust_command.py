@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -11,7 +12,7 @@ from gfscore.audit.verdicts import verdict as verdicts
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
-from gfscore.workflow.adjusting.command import targets_of
+from gfscore.workflow.adjusting.command import RemediedModel, targets_of
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import command as new_audit
 
@@ -117,3 +118,15 @@ def test_offsets_of_a_network_are_added_to_its_logits(project, capsys):
     assert "new.npz: stands already" in capsys.readouterr().err
     assert adjust("net.onnx", "images.npz", "--offsets", "chosen.json") == ERROR
     assert "is for files of logits" in capsys.readouterr().err
+
+
+def test_bounds_are_printed_rounded_outwards(capsys):
+    changes = {"measure": "attack", "n": 900, "helps": True, "verdict_before": None}
+    for key in ("worst", "mean", "clean", "rdi"):
+        changes |= {f"{key}_before": 0.1, f"{key}_after": 0.2, f"{key}_low": 0.01999, f"{key}_high": 0.18001}
+    classes = pd.DataFrame(columns=["class_name", "change", "low", "high"])
+    point = {"worst": 0.2, "worst_low": 0.01999, "worst_high": 0.18001, "mean": 0.2, "mean_low": 0.0, "mean_high": 1.0}
+    curve = pd.DataFrame([point | {"strength": strength} for strength in (0.0, 0.5, 1.0)])
+    for strength, said in ((1.0, "surely by 0.0199 to 0.181"), (0.5, "worst class 0.200 (0.0199 to 0.181)")):
+        RemediedModel("none/M", "", "", strength, pd.Series(changes), classes, curve).print_changes()
+        assert said in capsys.readouterr().out

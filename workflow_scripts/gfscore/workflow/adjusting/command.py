@@ -14,7 +14,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, require_free, write_text
 from gfscore.core.names import printable
-from gfscore.core.numbers import number
+from gfscore.core.numbers import interval, number
 from gfscore.networks.offset_settings import Objective
 from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.workflow.adjusting.remedy_entry import REMEDY, with_remedy
@@ -253,7 +253,7 @@ class RemediedModel:
         changes = self.changes
         for key, words in {"worst": "worst class", "mean": "mean", "clean": "clean", "rdi": "best less worst"}.items():
             before, after, low, high = (changes[f"{key}_{end}"] for end in ("before", "after", "low", "high"))
-            print(f"  {words:16}{number(before)} to {number(after)}, surely by {number(low)} to {number(high)}")
+            print(f"  {words:16}{number(before)} to {number(after)}, surely by {interval(low, high)}")
         moved = self.classes.sort_values("change", ascending=False)
         gaining = []
         losing = []
@@ -274,8 +274,8 @@ class RemediedModel:
             point = points.loc[strength]
             values = []
             for key, words in {"worst": "worst class", "mean": "mean"}.items():
-                low, high = number(point[f"{key}_low"]), number(point[f"{key}_high"])
-                values.append(f"{words} {number(point[key])} ({low} to {high})")
+                bounds = interval(point[f"{key}_low"], point[f"{key}_high"])
+                values.append(f"{words} {number(point[key])} ({bounds})")
             print(f"  strength {strength:<7g}{', '.join(values)}")
 
     def write(self, target: Path, *, overwrite: bool) -> AdjustedModel:
