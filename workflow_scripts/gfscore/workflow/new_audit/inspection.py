@@ -102,7 +102,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     lines = []
     copies: dict[str, str] = {}
     for shown_model in shown_models:
-        lines.append(f"model     {shown_model.model.name}: {shown_model.model.words}")
+        lines.append(f"model     {shown_model.model.name}: {shown_model.model.words}{shown_model.model.input.note}")
         lines += shown_model.lines
         copies.update(shown_model.model.copies)
     lines.append(f"data      {_data_words(data, counts)}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,24 @@ if TYPE_CHECKING:
 
 VALUE_KEEPING = {"Cast", "Transpose", "Identity"}
 """Operators that change no value."""
+
+TIMM_SHARE = 0.875
+"""Share of the resized image that timm crops, where its pretrained_cfg does not state it."""
+
+SHARES = {"ConvNext": 0.875, "Levit": 0.875, "PoolFormer": 0.9}
+"""The same of transformers' processors that resize beyond the size that they state, by name."""
+
+LEAST_SQUASHED = 384
+"""Size from which ConvNeXt's processor squashes images in place of cropping them."""
+
+SQUASHING = {"Beit", "DeiT"}
+"""Processors that squash images to a square before they crop it."""
+
+PROCESSOR_ENDING = "(ImageProcessor|FeatureExtractor)(Fast|Pil)?$"
+"""End of the name of a processor of transformers."""
+
+OTHER_CROP = "; images that are not square are cropped otherwise than by its library, which squashes or pads them first"
+"""Note on what no preprocessing of a dataset stands for."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +92,14 @@ class StatedInput:
         (C, H, W).
     pixels : StatedPixels, optional
     resize : Resize, optional
+    note : str
+        How `resize` departs from what its library does, in words; empty where it does not.
     """
 
     shape: tuple[int, int, int] | None = None
     pixels: StatedPixels | None = None
     resize: Resize | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,9 +190,14 @@ def input_of_timm(pretrained: Mapping[str, Any], source: str) -> StatedInput:
     if len(sizes) != 3:
         return StatedInput(pixels=pixels)
     channels, height, side = map(int, sizes)
-    share = pretrained.get("crop_pct") or 1.0
-    crop = _center_crop(side, round(side / share), pretrained.get("interpolation"))
-    return StatedInput((channels, height, side), pixels, crop)
+    resize = math.floor(side / (pretrained.get("crop_pct") or TIMM_SHARE))
+    interpolation = pretrained.get("interpolation", "bicubic")
+    shape = (channels, height, side)
+    if pretrained.get("crop_mode", "center") == "center":
+        return StatedInput(shape, pixels, _center_crop(side, resize, interpolation))
+    if pretrained["crop_mode"] == "squash" and resize == side:
+        return StatedInput(shape, pixels, Resize("squash", side, interpolation=_method(interpolation)))
+    return StatedInput(shape, pixels, _center_crop(side, resize, interpolation), OTHER_CROP)
 
 
 def input_of_transformers(path: Path) -> StatedInput:
@@ -177,31 +205,54 @@ def input_of_transformers(path: Path) -> StatedInput:
     if not path.is_file():
         return StatedInput()
     config = read_json_file(path)
-
-    mean: object = [0.0] * 3
-    std: object = [1.0] * 3
-    if config.get("do_normalize", True):
-        mean = config.get("image_mean", mean)
-        std = config.get("image_std", std)
-    factor = config.get("rescale_factor", 1 / WHITE) if config.get("do_rescale", True) else 1.0
-    white = round(WHITE * factor) if isinstance(factor, int | float) else 0
-    pixels = None
-    if white in (1, WHITE):
-        pixels = pixels_of(mean, std, path.name, value_range=white)
-
+    pixels = _pixels_of_processor(config, path.name)
     size = _square_side(config.get("size"))
-    crop = _square_side(config.get("crop_size"))
+    crop = _square_side(config.get("crop_size")) if config.get("do_center_crop") else None
     interpolation = "bicubic" if config.get("resample") == 3 else "bilinear"
-    if config.get("do_center_crop") and crop:
-        return StatedInput((3, crop, crop), pixels, _center_crop(crop, size or crop, interpolation))
+
+    name = config.get("image_processor_type") or config.get("feature_extractor_type")
+    processor = re.sub(PROCESSOR_ENDING, "", str(name))
+    share = config.get("crop_pct") or SHARES.get(processor)
+    resize = size
+    if size and isinstance(share, int | float) and (crop or size < LEAST_SQUASHED):
+        resize = int(size / share)
+        crop = crop or size
+    if crop:
+        squashes = processor in SQUASHING or (isinstance(config.get("size"), Mapping) and "height" in config["size"])
+        note = OTHER_CROP if squashes and resize != crop else ""
+        return StatedInput((3, crop, crop), pixels, _center_crop(crop, resize or crop, interpolation), note)
     if size:
         return StatedInput((3, size, size), pixels, Resize("squash", size, interpolation=interpolation))
     return StatedInput(pixels=pixels)
 
 
+def _pixels_of_processor(config: Mapping[str, Any], source: str) -> StatedPixels | None:
+    flips = bool(config.get("do_flip_channel_order"))
+    mean: object = [0.0] * 3
+    std: object = [1.0] * 3
+    # Processors that flip the channels (MobileViT) do not normalise, and store mean and deviation all the same.
+    if config.get("do_normalize", not flips):
+        mean = config.get("image_mean", mean)
+        std = config.get("image_std", std)
+        if config.get("include_top"):
+            # EfficientNet's divides by the deviation once more.
+            std = [number**2 for number in _numbers(std)]
+    factor = config.get("rescale_factor", 1 / WHITE) if config.get("do_rescale", True) else 1.0
+    white = round(WHITE * factor) if isinstance(factor, int | float) else 0
+    if white not in (1, WHITE) or config.get("rescale_offset"):
+        return None
+    pixels = pixels_of(mean, std, source, value_range=white)
+    if pixels is None or not flips:
+        return pixels
+    return replace(pixels, preprocessing=replace(pixels.preprocessing, channel_order="bgr"))
+
+
 def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
-    method = "bicubic" if interpolation == "bicubic" else "bilinear"
-    return Resize("center_crop", size, max(resize, size), method)
+    return Resize("center_crop", size, max(resize, size), _method(interpolation))
+
+
+def _method(interpolation: object) -> str:
+    return "bicubic" if interpolation == "bicubic" else "bilinear"
 
 
 def _square_side(size: object) -> int | None:
