@@ -77,12 +77,23 @@ def resolve_label_error_rates(
     Returns
     -------
     list of K float, or None if the labels are assumed right
+
+    Raises
+    ------
+    InputError
+        For another number of rates than classes.
     """
     if setting is None:
         return None
     if setting == "from_generator":
         return read_json(str(path_to_generator))["label_error_rate"]
+    dataset = DatasetManifest.read(path_to_manifest)
+    classes = len(dataset.classes)
     if isinstance(setting, list):
+        if len(setting) != classes:
+            raise InputError(
+                f"label_error_rate of {dataset.dataset} has {len(setting)} numbers for {classes} classes; give one for "
+                "each class, or one for all"
+            )
         return setting
-    classes = len(DatasetManifest.read(path_to_manifest).classes)
     return [float(setting)] * classes
