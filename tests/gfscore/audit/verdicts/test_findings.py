@@ -270,6 +270,12 @@ def test_attacks_that_failed_do_not_prove_that_gradients_are_masked(proof, said)
     assert said in sentence and " is masked" not in sentence
 
 
+def test_that_calibration_fails_is_said_of_the_temperatures_that_were_chosen():
+    numbers = {"after": 0.5, "before": 0.6, "alone": 0.7}
+    sentence = Finding("calibration_fails", {"measure": SCORE, "objective": "likelihood"}, numbers).sentence
+    assert sentence.startswith("No calibration makes")
+
+
 def test_a_rate_of_refuted_scores_is_of_the_correct_samples():
     numbers = {"least": 0.5, "most": 1.0, "refuted": 0, "models": 2}
     sentence = Finding("score_refuted", {"score": SCORE, "distances": "minimal-l2"}, numbers, 0.95).sentence

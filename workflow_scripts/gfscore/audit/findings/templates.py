@@ -265,7 +265,7 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
 def _calibration_fails(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
     objective = OBJECTIVES.get(subject["objective"], subject["objective"])
     return (
-        f"No temperature makes {printable(subject['measure'])} rank models by robust accuracy better than clean "
+        f"No calibration makes {printable(subject['measure'])} rank models by robust accuracy better than clean "
         f"accuracy or T = 1 do (Spearman {signed(numbers['after'])} at best, by {objective}; clean accuracy "
         f"{signed(numbers['alone'])}, T = 1 {signed(numbers['before'])})"
     )
