@@ -44,7 +44,7 @@ def corrupt(images: NDArray[np.float32], corruption: str, severity: int, *, rng:
     Raises
     ------
     InputError
-        For an unknown corruption or severity, and for a corruption that changes nothing in images of this size.
+        For an unknown corruption or severity, and for a defocus_blur that changes nothing in images of this size.
 
     References
     ----------
