@@ -79,8 +79,8 @@ def motion_blur(
 ) -> NDArray[np.float64]:
     """Smear along a random direction within 45 degrees of the horizontal, drawn for each image.
 
-    `parameters` are radius and standard deviation of the smear, in pixels. At severity 1 it changes nothing in images of
-    fewer than 10 pixels.
+    `parameters` are radius and standard deviation of the smear, in pixels. At severity 1 it changes nothing in images
+    of fewer than 10 pixels.
     """
     radius, deviation = parameters
     degrees = rng.uniform(-45, 45, (len(images),))
