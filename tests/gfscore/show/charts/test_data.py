@@ -14,7 +14,7 @@ from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.drawing.axes import spread_out
-from gfscore.show.drawing.cells import limits_around_zero, limits_from_zero, limits_of_measure
+from gfscore.show.drawing.cells import cell_text, limits_around_zero, limits_from_zero, limits_of_measure
 from gfscore.show.drawing.layout import PHONE, new_figure
 from gfscore.show.drawing.marks import runs_of
 from helpers.synthetic_audits import (
@@ -421,6 +421,14 @@ def test_places_keep_their_order_and_distance_within_the_limits():
     places = spread_out([0.5, 0.5, 0.52, 3.0], 1, low=0, high=4)
     assert np.all(np.diff(places) >= 1 - 1e-12) and places[0] >= 0 and places[-1] <= 4
     assert spread_out([5, 5, 5], 1, low=0, high=1) == pytest.approx([0, 0.5, 1])
+
+
+@pytest.mark.parametrize(
+    ("value", "room", "text"),
+    [(0.00784, 60, "0.00784"), (0.00784, 34, "0.008"), (0.0414, 30, "0.041"), (0.5, 34, "0.500")],
+)
+def test_numbers_of_cells_do_not_reach_into_the_next_cell(value, room, text):
+    assert cell_text(value, room) == text
 
 
 def test_runs_are_from_their_first_to_their_last_place():

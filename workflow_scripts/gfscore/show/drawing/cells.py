@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 CELL = 26
 LOW_CELL = 8
-"""Pixels of the height of a cell, and of one too low for letters."""
+CELL_TEXT = 10
+CELL_MARGIN = 2
+"""Pixels of the height of a cell, and of one too low for letters; of its letters, and beside them."""
 WIDEST_SQUARE = 66
 """Pixels of the width of a matrix's cell."""
 MOST_LETTERED = 60
@@ -189,11 +191,12 @@ def heatmap(
 
     lettered = len(rows) <= MOST_LETTERED and len(columns) <= MOST_NUMBERED
     narrowest = 2 * NARROWEST_HALF if undecided else NARROWEST_NUMBERED
+    room = width / len(columns) - CELL_MARGIN
     if lettered and width / len(columns) >= narrowest:
-        _write_numbers(axes, grid, limits, differences=colours == "differences", most=highest)
+        _write_numbers(axes, grid, limits, room, differences=colours == "differences", most=highest)
         if diagonal:
             plain = grid_of(frame, row, column, diagonal, rows, columns)
-            _write_numbers(axes, plain, None, differences=False)
+            _write_numbers(axes, plain, None, room, differences=False)
     if dot:
         few = grid_of(frame, row, column, dot, rows, columns) == 1
         _mark_cells(axes, few & np.isfinite(grid), grid, limits, differences=colours == "differences")
@@ -260,8 +263,9 @@ def _colour_on(value, limits, *, differences):
     return ON_BRIGHT if bright else ON_DARK
 
 
-def _write_numbers(axes, grid, limits, *, differences, most=None):
-    # Without limits the cells have no colour; where the most is above the value each has its half of the cell.
+def _write_numbers(axes, grid, limits, room, *, differences, most=None):
+    # Without limits the cells have no colour; where the most is above the value each has its half of the cell. `room`
+    # is the width for the number of a whole cell.
     for (row, column), value in np.ndenumerate(grid):
         if np.isnan(value):
             continue
@@ -270,23 +274,33 @@ def _write_numbers(axes, grid, limits, *, differences, most=None):
             places = [(column - 0.25, value), (column + 0.25, most[row, column])]
         for x, written in places:
             colour = INK if limits is None else _colour_on(written, limits, differences=differences)
-            text = write(
-                axes, x, row, cell_text(written, differences=differences), size=10, color=colour, ha="center",
-                va="center_baseline",
-            )  # fmt: skip
+            words = cell_text(written, room / len(places), differences=differences)
+            text = write(axes, x, row, words, size=CELL_TEXT, color=colour, ha="center", va="center_baseline")
             text.set_in_layout(False)
             text.set_gid(f"number {row} {column}")
 
 
-def cell_text(value: float, *, differences: bool = False) -> str:
-    """Number of a cell: three significant digits, of differences with their sign."""
+def cell_text(value: float, room: float, *, differences: bool = False) -> str:
+    """Number of a cell: three significant digits, or decimals where more would reach into the next cell.
+
+    Parameters
+    ----------
+    value : float
+    room : float
+        Width for the number, in pixels.
+    differences : bool
+        Whether it is a difference, which has a sign.
+    """
     if differences:
         return f"{value:+.2f}".replace("-", MINUS) if abs(value) >= 0.005 else "0"
     if value == 0:
         return "0"
     if 0 < value < 0.0005:
         return "<.001"
-    return number(value)
+    text = number(value)
+    if 0 < value < 1 and widest_of([text], CELL_TEXT) > room:
+        return f"{value:.3f}"
+    return text
 
 
 def _mark_cells(axes, marked, grid, limits, *, differences):
