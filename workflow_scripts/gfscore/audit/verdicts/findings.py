@@ -148,10 +148,11 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     measured = measured.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
     # Excluded models too: which ones are left depends on the samples.
     together = len(measured) + len(names) * len(verdict.excluded)
+    classes = tables.class_scores.groupby(["measure", *KEY], sort=False)
     bounds = []
     for row in measured.itertuples():
-        classes = tables.of("class_scores", row.measure).set_index(KEY).loc[[(row.threat, row.model)]]
-        bounds.append(_upper_bound(classes, (1 - row.confidence) / together))
+        classes_of_model = classes.get_group((row.measure, row.threat, row.model))
+        bounds.append(_upper_bound(classes_of_model, (1 - row.confidence) / together))
     measured = measured.assign(attacked=measured["value"], bound=bounds, source=measured["measure"], bounded=True)
     # Robust accuracies that checkpoints or leaderboards state.
     published = tables.of("model_summary", headline_measure(measures))
