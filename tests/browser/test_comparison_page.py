@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from gfscore.audit.class_changes import UNDECIDED, WORSE
+from gfscore.audit.class_changes import BETTER, UNDECIDED, WORSE
 from gfscore.measures import named_measures
 from gfscore.show.page.comparison import Side, render_comparison
 from helpers.pages import opened
@@ -65,6 +65,24 @@ def page_file(request, tmp_path_factory):
     )
     path.write_text(text, encoding="utf-8")
     return request.param, path, declined
+
+
+def test_no_decline_is_named_where_every_class_gained():
+    verdict = synthetic_audit(models=1, classes=3, per_class=10, permutations=19, calibrated=False).verdict
+    frame = changes(["net"], ["a", "b", "c"], ["clean"], declined=False)
+    frame = frame.assign(second=frame["first"] + 0.2, change=0.2, low=0.1, high=0.3, verdict=BETTER)
+    frame = frame.assign(second_most=frame["second"], change_least=0.2, change_most=0.2)
+    text = render_comparison(
+        Side("Before", verdict, None),
+        Side("After", verdict, None),
+        classes=frame,
+        statistics=NO_STATISTICS,
+        models={"none/net": "none/net"},
+        measures=named_measures({"clean": MEASURES["clean"]}),
+        confidence=0.95,
+    )
+    assert "BETTER" in text and "No decline was seen; the smallest change: " in text
+    assert "largest decline seen" not in text and "may still be hidden" not in text
 
 
 def test_the_first_screen_is_whole_and_answers_and_every_width_is_readable_by_everybody(page_file, browser, artefacts):

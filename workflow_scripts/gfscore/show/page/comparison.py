@@ -188,10 +188,11 @@ def _answer(rows: pd.DataFrame, shown: pd.Series, verdict: Verdict, confidence: 
         word, style, sign = "WORSE", "fail", "×"
     else:
         least = rows.loc[rows["low"].idxmin()]
-        sentences = [
-            f"No class is surely worse, {sure}. The largest decline seen: {change}, {bounds}.",
-            f"What may still be hidden: at most {numbers.upper_bound(-least['low'])} of {_name(least)}.",
-        ]
+        seen = "The largest decline seen" if shown["change"] < 0 else "No decline was seen; the smallest change"
+        sentences = [f"No class is surely worse, {sure}. {seen}: {change}, {bounds}."]
+        if least["low"] < 0:
+            hidden = numbers.upper_bound(-least["low"])
+            sentences.append(f"What may still be hidden: at most {hidden} of {_name(least)}.")
         word, style, sign = "NO CHANGE SHOWN", "inconclusive", "?"
     if better:
         sentences.append(f"Surely better: {numbers.count(better)}.")
