@@ -127,6 +127,19 @@ def test_the_picture_names_its_ball_and_its_samples(between_proof_and_attack, br
         assert "n = 15 per class" in page.inner_text("#evidence .note")
 
 
+@pytest.mark.parametrize(
+    ("metric", "unit", "ends"),
+    [("wcr", "share of samples", "Band: from"), ("rdi", "share of samples", "Of what is proven alone"),
+     ("nrgc", "no unit", "Of what is proven alone")],
+)  # fmt: skip
+def test_numbers_of_the_ranking_have_their_unit_and_say_what_they_are_of(
+    between_proof_and_attack, browser, metric, unit, ends
+):
+    with opened(browser, between_proof_and_attack, fragment=f"#metric={metric}") as page:
+        note = page.inner_text("#ranking-note")
+    assert note.startswith(f"Robust accuracy, l_inf 2/255, {unit}") and ends in note
+
+
 @pytest.mark.parametrize("page_of_audit", ["usual_page", "between_proof_and_attack"])
 def test_it_says_the_same_without_scripts(page_of_audit, browser, artefacts, request):
     path = request.getfixturevalue(page_of_audit)

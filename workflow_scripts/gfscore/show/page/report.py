@@ -221,6 +221,7 @@ def _data_of_metrics() -> dict[str, object]:
             "title": metric.title,
             "better": metric.better,
             "direction": metric.direction,
+            "unitless": metric.unitless,
             "lambda": "lam" in metric.needs,
         }
     return metrics

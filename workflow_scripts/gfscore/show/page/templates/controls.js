@@ -67,8 +67,10 @@ function drawRanking() {
   const next = swaps.filter(([at]) => at > lambda).sort((a, b) => a[0] - b[0])[0];
   const turn = next ? ` At λ = ${number(next[0])} ${DATA.models[next[2]].label} passes ${DATA.models[next[1]].label}.` : about.lambda && plain ? " No larger λ changes the order." : "";
   const bounds = bounded ? " Intervals of each model at T = 1." : " No intervals: " + (plain ? "they are known at the audit's λ, or not at all." : "T was moved on these samples.");
-  const band = own.most ? " Band: from what is proven to what attacks leave." : "";
-  byId("ranking-note").textContent = `${known.title}, ${known.unit}.${bounds}${band}${turn}`;
+  const unit = about.unitless ? "no unit" : known.unit;
+  // Of an evidence interval both ends are known of some metrics, the lower one of all.
+  const proven = own.most ? " Band: from what is proven to what attacks leave." : known.metrics.value.most ? " Of what is proven alone." : "";
+  byId("ranking-note").textContent = `${known.title}, ${unit}.${bounds}${proven}${turn}`;
   byId("measure").value = measure;
   byId("metric").value = metric;
   byId("lambda").value = lambda;
