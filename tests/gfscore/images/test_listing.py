@@ -541,6 +541,17 @@ def test_names_of_classes_are_sorted_or_in_the_order_that_is_declared(folder):
     assert images.labels.tolist() == [1, 0, 1]
 
 
+def test_numbers_that_are_names_of_classes_are_names(folder):
+    rows = ["0.png,8", "1.png,3", "2.png,8"]
+    assert opened(folder, rows, classes=["3", "8"]).labels.tolist() == [1, 0, 1]
+    rows = ["0.png,0", "1.png,1", "2.png,0"]
+    assert opened(folder, rows, classes=["0", "1"]).labels.tolist() == [0, 1, 0]
+    assert opened(folder, rows, classes=["no", "yes"]).labels.tolist() == [0, 1, 0]
+    # Label 0 would be called 1.
+    with pytest.raises(InputError, match="row 0 is '0': the name of class 1 and the index of another one"):
+        opened(folder, rows, classes=["1", "0"])
+
+
 def test_the_images_may_lie_elsewhere_under_other_columns(folder):
     rows = ["flat/0.png,0", "flat/1.png,1"]
     images = opened(folder, rows, header="file,class", images=str(folder), image="file", label="class")

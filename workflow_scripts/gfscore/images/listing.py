@@ -343,7 +343,7 @@ def open_images_of_csv(
         raise InputError(f"{path}: holds a header and no rows; write the file again")
 
     labels = frame[label].to_numpy(dtype=object)
-    if are_numbers(labels):
+    if are_numbers(labels) and not set(labels.tolist()) <= set(classes or ()):
         labels = labels.astype(int)
     else:
         classes = classes or sorted(set(labels.tolist()))
