@@ -116,6 +116,11 @@ def laid(changes):
         ((*SET, "label_error_rate"), "x", ["label_error_rate", "from_generator"]),
         ((*SET, "label_error_rate"), [0.1, 0.2, 0.3], ["3 rates for 10 classes"]),
         ((*SET, "label_error_rate"), "from_generator", ["label_error_rate", "source `generated`"]),
+        (
+            SET,
+            {"source": "digits", "published_accuracy": "full", "subset": {"samples": 100}},
+            ["published_accuracy", "`subset` and `half` leave some of the samples; write subset"],
+        ),
         ((*SET, "test_share"), None, ["test_share: null", "a number"]),
         ((*SET, "test_share"), "1/0", ["divides by zero"]),
         ((*SET, "digest"), "A" * 63, ["not a SHA-256 digest of 64"]),

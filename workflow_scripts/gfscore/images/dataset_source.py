@@ -209,6 +209,8 @@ class DatasetSettings(Entry):
             )
         if self.label_error_rate == FROM_GENERATOR and self.source != "generated":
             raise refusal("from_generator needs the source `generated`; give numbers or null", "label_error_rate")
+        if self.published_accuracy == "full" and (self.subset is not None or self.half is not None):
+            raise refusal("`subset` and `half` leave some of the samples; write subset", "published_accuracy")
         return self
 
 
