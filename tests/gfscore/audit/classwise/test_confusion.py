@@ -68,4 +68,7 @@ def test_classes_without_samples_and_abstentions():
     assert np.isnan(errors.precision[1])
     # two errors, of which one fell on a class
     assert errors.cfps.tolist() == [0.5, 0, 0]
-    assert np.isnan(row_shares(matrix)[1]).all()
+    shares = row_shares(matrix, [2, 0, 2])
+    assert np.isnan(shares[1]).all()
+    # The diagonal is the recall: an abstention is in no column, and lowers the sum of its row.
+    assert shares[[0, 2]].tolist() == [[0.5, 0, 0], [0.5, 0, 0.5]]

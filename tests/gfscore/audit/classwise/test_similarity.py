@@ -92,6 +92,16 @@ def test_few_classes_cannot_make_cosines_significant(classes, smallest):
     assert found["error_overlap"].p_value == 0.001
 
 
+def test_cosines_of_recalls_count_abstentions():
+    labels = np.repeat([0, 1], 10)
+    first = np.where(np.arange(20) < 9, -1, labels)
+    other = np.where(np.arange(20) > 10, -1, labels)
+    found, _ = similarities(labels, first, other, 2, shuffles=9, rng=np.random.default_rng(0))
+    # Recalls .1 and 1 of the first, 1 and .1 of the other.
+    assert found["recall_cosine"].value == pytest.approx(0.2 / 1.01)
+    assert found["confusion_cosine"].value == pytest.approx(0.2 / 1.01)
+
+
 def test_agreement_by_class_by_hand():
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 3, 3])
     first = np.array([0, 0, 1, 2, 1, 1, 0, 0, 3, -1])

@@ -194,6 +194,7 @@ def test_the_mean_confusion_counts_every_model_alike():
     first = confusions["model"] == "model_0"
     confusions.loc[first, "count"] *= 10
     confusions.loc[first & (confusions["true_index"] == 0), "predicted_index"] = 1
+    tables["class_errors"].loc[tables["class_errors"]["model"] == "model_0", "n"] *= 10
     frame, finding = of("confusion", tables, "clean")
     cells = frame.set_index(["true", "predicted"])
     assert cells.loc[("c0", "c1"), "share"] == pytest.approx(0.5)
@@ -201,6 +202,17 @@ def test_the_mean_confusion_counts_every_model_alike():
     assert finding.subject == {"true": "c0", "predicted": "c1"}
     _, finding = of("confusion", error_tables(accuracy=1.0, taken=None), "clean")
     assert finding.kind == "nothing_confused"
+
+
+@pytest.mark.parametrize("name", ["confusion", "confusion_models"])
+def test_the_diagonal_of_a_confusion_is_the_recall_where_samples_are_abstained_on(name):
+    tables = error_tables(models=2, taken=None, accuracy=1.0)
+    confusions = tables["confusions"]
+    confusions.loc[confusions["true_index"] == 0, "count"] //= 10
+    frame, _ = of(name, tables, "clean")
+    cells = frame.set_index(["true", "predicted"])
+    recalls = confusions["count"][confusions["true_index"] == 0] / tables["class_errors"]["n"].iloc[0]
+    assert (cells.loc[("c0", "c0"), "recall"] == recalls.iloc[0]).all() and recalls.iloc[0] < 0.2
 
 
 def test_a_model_that_never_confuses_a_pair_counts_as_zero_in_its_mean():

@@ -84,10 +84,12 @@ def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) ->
     return np.bincount(cells, minlength=classes * classes).reshape(classes, classes)
 
 
-def row_shares(matrix: ArrayLike) -> NDArray[np.float64]:
-    """Confusion matrix (K, K) with rows that sum to 1; NaN for classes without samples."""
-    matrix = np.asarray(matrix, dtype=np.float64)
-    return ratio(matrix, matrix.sum(axis=1, keepdims=True))
+def row_shares(matrix: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+    """Confusion matrix (K, K) as shares of the n samples (K,) of each class; NaN for classes without samples.
+
+    Rows sum to 1, but for abstentions; the diagonal is the recall.
+    """
+    return ratio(matrix, np.asarray(n)[:, None])
 
 
 @dataclass(frozen=True)

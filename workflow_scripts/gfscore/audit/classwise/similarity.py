@@ -81,8 +81,8 @@ def similarities(
     by_name : dict
         Similarity on all samples by name:
 
-        - ``confusion_cosine`` of the row-normalised confusion matrices; permuted by renaming the classes of the second
-          in rows and columns, which keeps its diagonal
+        - ``confusion_cosine`` of the confusion matrices, as shares of each class's samples; permuted by renaming the
+          classes of the second in rows and columns, which keeps its diagonal
         - ``error_cosine`` of these matrices without their diagonals
         - ``recall_cosine`` of the recalls; permuted by renaming the classes of the second
         - ``agreement`` share of samples with equal predictions; permuted among the samples of each true class
@@ -98,8 +98,9 @@ def similarities(
     labels = np.asarray(labels, dtype=np.int64)
     first = np.asarray(first, dtype=np.int64)
     second = np.asarray(second, dtype=np.int64)
-    first_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, first, classes)))
-    second_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, second, classes)))
+    n = np.bincount(labels, minlength=classes)
+    first_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, first, classes), n))
+    second_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, second, classes), n))
     observed = _matrix_cosines(first_matrix, second_matrix) | _sample_similarities(labels, first, second, classes)
     observed_by_class = _class_agreement(labels, first, second, classes)
 

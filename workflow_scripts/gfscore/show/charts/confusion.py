@@ -24,12 +24,10 @@ def mean_shares(subject: Subject) -> pd.DataFrame | None:
 
     `share` is null on the diagonal, where `recall` holds the share that is recognised.
     """
-    from gfscore.audit.classwise.confusion import row_shares
-
     matrices = matrices_of(subject)
     if matrices is None:
         return None
-    shares = [row_shares(counts) for counts in matrices.counts.values()]
+    shares = list(matrices.shares.values())
     frame = cells_of(np.mean(shares, axis=0), matrices)
     return frame.assign(models=len(shares))
 
@@ -38,8 +36,8 @@ def mean_shares(subject: Subject) -> pd.DataFrame | None:
 class Matrices:
     """Confusion matrices of the models of an audit."""
 
-    counts: Mapping[str, NDArray[np.float64]]
-    """Counts (K, K) by model."""
+    shares: Mapping[str, NDArray[np.float64]]
+    """Shares (K, K) of the samples of each class, by model."""
 
     classes: Sequence[str]
     samples: Sequence[int]
@@ -48,7 +46,7 @@ class Matrices:
 
 def matrices_of(subject: Subject) -> Matrices | None:
     """Confusion matrices of every model; None beyond 40 classes."""
-    from gfscore.audit.classwise.confusion import confusion_matrices
+    from gfscore.audit.classwise.confusion import confusion_matrices, row_shares
 
     confusions, errors = rows_of_errors(subject)
     if confusions is None or errors is None:
@@ -58,7 +56,10 @@ def matrices_of(subject: Subject) -> Matrices | None:
     if not 0 < len(classes) <= MOST:
         return None
     samples = errors.groupby("class_index")["images"].min().tolist()
-    return Matrices(confusion_matrices(confusions, len(classes)), classes, samples)
+    shares = {}
+    for model, counts in confusion_matrices(confusions, len(classes)).items():
+        shares[model] = row_shares(counts, errors.loc[errors["label"] == model, "n"])
+    return Matrices(shares, classes, samples)
 
 
 def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:

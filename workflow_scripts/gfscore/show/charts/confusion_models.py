@@ -18,14 +18,12 @@ MOST_MODELS = 20
 
 def shares_by_model(subject: Subject) -> pd.DataFrame | None:
     """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
-    from gfscore.audit.classwise.confusion import row_shares
-
     matrices = matrices_of(subject)
-    if matrices is None or not 1 < len(matrices.counts) <= MOST_MODELS:
+    if matrices is None or not 1 < len(matrices.shares) <= MOST_MODELS:
         return None
     frames = []
-    for model, counts in matrices.counts.items():
-        frames.append(cells_of(row_shares(counts), matrices).assign(model=model))
+    for model, shares in matrices.shares.items():
+        frames.append(cells_of(shares, matrices).assign(model=model))
     return pd.concat(frames)
 
 
