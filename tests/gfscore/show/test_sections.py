@@ -14,6 +14,7 @@ from gfscore.show.page.elements import Track
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.results import _numbers, of_certainty
+from gfscore.statistics.margins import SCALE
 from helpers.pages import audit_for_page
 from helpers.synthetic_audits import synthetic_audit
 
@@ -60,7 +61,10 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     for side in ("first", "second"):
         pairs = pairs.assign(**{f"{side}_threat": pairs[f"{side}_model"].map(threats), f"{side}_model": "net"})
     (rule,) = made.audit.verdict.rules
-    models = [model.model_copy(update={"threat": threats[model.model], "model": "net"}) for model in rule.models]
+    models = []
+    for model in rule.models:
+        changes = {"threat": threats[model.model], "model": "net", "value": 0.5, "value_most": 0.75, "high": SCALE}
+        models.append(model.model_copy(update=changes))
     verdict = made.audit.verdict.model_copy(update={"rules": [rule.model_copy(update={"models": models})]})
     contents = Contents(
         tables=replace(made.tables, model_summary=summary, model_comparisons=pairs),
@@ -77,6 +81,8 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     )
     tables = {detail.table.file: detail.table.rows for detail in of_certainty(contents) if detail is not None}
     assert {row[0] for row in tables["verdict"]} == {"l2/net", "linf/net"}
+    # Both ends of what is known of a worst class; no bound beyond the end of the range.
+    assert all(row[2] == "0.500 to 0.750" and row[3].endswith(" to 1.2533") for row in tables["verdict"])
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
 
 

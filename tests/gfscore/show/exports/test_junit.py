@@ -46,9 +46,18 @@ def test_each_rule_is_a_test_of_each_model(tmp_path, on_inconclusive, undecided)
     assert report.failures == 1 + (undecided is Failure)
     assert report.skipped == (undecided is Skipped)
     # what was measured, its interval and its class stand in the message, whatever characters they have
-    for text in ("0.200", "0.100 to 0.280", "cat & <dog>"):
+    for text in ("worst-class mean 0.200 to 0.400, bounds 0.100 to 0.280", "cat & <dog>"):
         assert text in failed.result[0].message
     assert failed.classname == "Linf/net1"
+
+
+def test_no_bound_is_above_the_range_of_the_statistic(tmp_path):
+    end = 1.2533141373155001
+    model = {**MODEL, "model": "net", "verdict": "PASS", "value": 1.0, "value_most": 1.0, "high": end}
+    rule = {**RULE, "on_inconclusive": "stop", "range": (0, end), "models": [model]}
+    write_junit("digits", Verdict.model_validate({**VERDICT, "rules": [rule], "excluded": []}), tmp_path / "gate.xml")
+    [suite] = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert "1.00, bounds 0.100 to 1.2533" in next(iter(suite)).system_out
 
 
 def test_an_undecided_model_says_what_leaves_it_so(tmp_path):

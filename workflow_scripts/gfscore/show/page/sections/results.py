@@ -14,6 +14,7 @@ from gfscore.show.page.elements import (
     INTERVAL,
     MODEL,
     VALUE,
+    Column,
     Detail,
     N,
     TableView,
@@ -29,6 +30,8 @@ MOST_MODELS = 200
 """Largest number of rows of a table that has one for each model."""
 
 MOST_CLASS_ROWS = 100
+
+WORST = "wcr"
 
 
 # ---- models ----
@@ -192,18 +195,23 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     rows = []
     for rule in contents.verdict.rules:
         for judged in rule.models:
-            rows.append({**judged.model_dump(), "dataset": "", "rule": rule.words})
+            # Of a worst class both ends are known, of a difference between classes the interval alone is.
+            most = judged.value_most if rule.statistic == WORST else judged.value
+            row = {"dataset": "", "most": most, "highest": rule.range[1], "rule": rule.words}
+            rows.append({**judged.model_dump(), **row})
     verdicts = None
     if rows:
         verdicts = pd.DataFrame(rows)
         verdicts = verdicts.assign(label=model_labels(verdicts))
+    value = Column("Value", numbers.span, ("value", "most", "highest"))
+    bounds = Column("Interval", numbers.interval, ("low", "high", "highest"))
 
     if verdicts is not None and verdicts["verdict"].eq(INCONCLUSIVE).any():
         undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
         columns = [
             MODEL,
-            VALUE,
-            INTERVAL,
+            value,
+            bounds,
             counted("Samples per class that would settle it", "samples_needed_per_class"),
             counted("Further samples in all", "further_samples_needed"),
             named("Rule", "rule"),
@@ -216,8 +224,8 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     columns = [
         MODEL,
         named("Verdict", "verdict"),
-        VALUE,
-        INTERVAL,
+        value,
+        bounds,
         named("Worst class", "worst_class"),
         named("Rule", "rule"),
     ]
