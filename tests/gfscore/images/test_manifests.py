@@ -1,6 +1,7 @@
 """Manifests: images read again after a run, and images that are equal however they are encoded."""
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,20 @@ def test_the_first_image_that_is_another_one_is_named(tmp_path, monkeypatch, mak
     change()
     _, changed = open_again(MANIFEST)
     assert changed is not None and changed.startswith(name)
+
+
+@pytest.mark.parametrize("images", ["images", None])
+def test_images_that_a_csv_file_names_without_endings_are_watched(tmp_path, monkeypatch, images):
+    monkeypatch.chdir(tmp_path)
+    settings, path = listed()
+    table = pd.read_csv(path)
+    if images is None:
+        table["image"] = "images/" + table["image"]
+    table.assign(image=table["image"].str.removesuffix(".png")).to_csv(path, index=False)
+    settings["images"] = images
+    opened = fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    files = files_behind(opened, read_json(MANIFEST))
+    assert {f"images/{'ab'[seed % 2]}/{seed}.png" for seed in range(6)} <= set(map(os.path.normpath, files))
 
 
 def test_a_class_folder_without_images_is_watched(tmp_path, monkeypatch):

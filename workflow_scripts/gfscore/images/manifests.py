@@ -24,7 +24,7 @@ from gfscore.core.files import read_json
 from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet
-from gfscore.images.listing import left_behind, visible
+from gfscore.images.listing import is_image, left_behind, visible
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
@@ -218,6 +218,10 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
         files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
     elif path and Path(path).is_dir():
         files += _files_below(path)
+    elif settings["source"] == "image_csv":
+        # Names without endings are no paths.
+        folder_of_images = settings.get("images") or os.path.dirname(path) or "."  # noqa: PTH120
+        files += filter(is_image, _files_below(folder_of_images))
     if path_to_copies:
         files += _files_below(path_to_copies)
 
