@@ -103,26 +103,6 @@ def test_two_parts_make_the_whole_and_keep_the_shares_of_the_classes(shards):
     assert {tuple(part("test", seed).sample_id) for seed in range(8)} != {tuple(test.sample_id)}
 
 
-def test_copies_of_an_image_are_in_the_same_part(tmp_path):
-    # Images 0 to 7, each of them twice, once as PNG and once as BMP.
-    def bitmap(seed):
-        buffer = io.BytesIO()
-        Image.open(io.BytesIO(png(seed))).save(buffer, "BMP")
-        return buffer.getvalue()
-
-    images = [*map(png, range(8)), *map(bitmap, range(8))]
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"image": images, "label": [0, 1] * 8}), path)
-    for seed in range(4):
-        parts = []
-        for name in ("train", "test"):
-            chosen = {"name": name, "test_share": 0.5, "seed": seed, "within": None}
-            part = open_images({**SETTINGS, "part": chosen}, path, classes=PAIR)
-            assert np.bincount(part.labels).tolist() == [4, 4]
-            parts.append(set(part.pixel_digests()))
-        assert not parts[0] & parts[1]
-
-
 def test_datasets_of_other_labels_have_the_same_parts_where_they_are_within_one_column(tmp_path):
     path, labels, other = tmp_path / "a.parquet", [0, 1, 0, 1, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]
     pq.write_table(table(range(8), labels).set_column(2, "other", pa.array(other)), path)

@@ -21,7 +21,7 @@ from gfscore.images.dataset_source import Part, Preprocessing
 from gfscore.images.encoded import Blob, from_encoded
 from gfscore.images.image_set import ImageSet, whole_labels
 from gfscore.images.listing import visible
-from gfscore.images.subsets import first_rows, in_test_part
+from gfscore.images.subsets import in_test_part
 from gfscore.tables.binary_files import open_parquet
 
 BATCH = 64
@@ -87,11 +87,8 @@ def open_parquet_images(
     strata = labels_by_file
     if part.within is not None:
         strata, _ = _class_indices([_labels_in(file, part.within) for file in files], path)
-    first = first_rows(images.pixel_digests(), len(images))
-    drawn = np.flatnonzero(first == np.arange(len(first)))
-    in_test = np.empty(len(first), dtype=bool)
-    in_test[drawn] = in_test_part(np.concatenate(strata)[drawn], share=part.test_share, seed=part.seed)
-    return images.select(np.flatnonzero(in_test[first] == (part.name == "test")))
+    in_test = in_test_part(np.concatenate(strata), share=part.test_share, seed=part.seed)
+    return images.select(np.flatnonzero(in_test == (part.name == "test")))
 
 
 def parquet_files_of(path: Path | str) -> list[Path]:
