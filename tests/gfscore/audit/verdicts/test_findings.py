@@ -25,12 +25,13 @@ from gfscore.audit.verdicts.findings import (
 from gfscore.audit.verdicts.verdict import ModelRemark, ModelVerdict, RuleVerdict, Verdict, evidence_interval_of
 from gfscore.core.labels import classes_of
 from gfscore.measures import named_measures
+from gfscore.show.page.first_screen import settling
 from gfscore.show.run_output import MOST_LINES, last_words
 from gfscore.statistics.proportions import lower_mean_shares
 from helpers.synthetic_audits import synthetic_audit
 
 SCORE, ATTACK = "great-softmax", "attack"
-MORE_SAMPLES = {"samples_needed_per_class": None, "open_samples": None}
+MORE_SAMPLES = {"samples_needed_per_class": None, "open_samples": None, "classes_without_samples": []}
 ENTRIES = {SCORE: {"kind": "great", "activation": "softmax"}, ATTACK: {"kind": "adversarial", "eps": 0.1}}
 MEASURES = named_measures(ENTRIES)
 
@@ -77,7 +78,7 @@ def model_verdict(name, word, value):
 
 def verdict_of(models, measure=ATTACK, threshold=0.3):
     rule = {"measure": measure, "statistic": "wcr", "direction": "at_least", "threshold": threshold}
-    rule = RuleVerdict.model_construct(**rule, confidence=0.95, words="a rule", models=models)
+    rule = RuleVerdict.model_construct(**rule, confidence=0.95, words="a rule", attribute=None, models=models)
     word = "FAIL" if any(model.verdict == "FAIL" for model in models) else "PASS"
     return Verdict.model_construct(verdict=word, sentence=f"{word}: so.", rules=[rule], excluded=[])
 
@@ -192,6 +193,15 @@ def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
         ("few_samples", 3),
         ("undecided_models", undecided),
     ]
+
+
+def test_a_class_without_samples_is_what_would_settle_undecided_models():
+    audit = synthetic_audit(models=2, classes=4, per_class=30, empty_class=2, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    found = {finding.kind: finding for finding in findings_of(tables, audit.verdict, audit.named)}
+    # As the page says beside the verdict.
+    assert settling(audit.verdict.rules[0]) == "samples of every class would settle it"
+    assert found["undecided_models"].sentence.endswith(": samples of every class would settle it")
 
 
 def test_that_no_difference_can_be_shown_is_a_finding():

@@ -248,6 +248,8 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
     names = _with_more([_name(name) for name in subject["models"]], numbers["count"])
     verb = "stays" if numbers["count"] == 1 else "stay"
     undecided = f"{names} {verb} undecided{_with_confidence(confidence)}"
+    if "without_samples" in subject:
+        return f"{undecided}: samples of every {subject['without_samples']} would settle it"
     clauses = []
     if numbers["held"]:
         held = "" if numbers["held"] == numbers["count"] else f", {count(numbers['held'])} of them"

@@ -443,7 +443,10 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
             "most_open": max(open_samples, default=None),
         }
         names = [labels[model.key] for model in rule.best_first(undecided)]
-        yield Finding("undecided_models", {"models": names[:MOST_NAMED], "rule": rule.words}, numbers, rule.confidence)
+        subject = {"models": names[:MOST_NAMED], "rule": rule.words}
+        if any(model.classes_without_samples for model in undecided):
+            subject["without_samples"] = "group" if rule.attribute else "class"
+        yield Finding("undecided_models", subject, numbers, rule.confidence)
 
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
