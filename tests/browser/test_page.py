@@ -327,6 +327,18 @@ def test_paper_shows_what_the_reader_opened_and_no_controls(usual, browser, arte
         page.pdf(path=artefacts / "printed.pdf")
 
 
+def test_a_search_says_what_it_leaves_out(browser, tmp_path):
+    names = [f"c{index}" for index in range(12)]
+    made = audit_for_page(models=13, classes=12, class_names=names, per_class=5, calibrated=False, permutations=19)
+    path = tmp_path / "report.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        page.locator("#find").fill("c")
+        assert page.inner_text("#found .note") == "Here: the first 8 of 12 classes, the first 12 of 13 models."
+        page.locator("#find").fill("c11")
+        assert page.inner_text("#found .note") == "Here: the first 12 of 13 models."
+
+
 FORMULA = "=1+1;@x"
 
 

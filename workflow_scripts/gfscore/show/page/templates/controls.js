@@ -126,11 +126,14 @@ function drawFound() {
   paintAll();
   const places = found();
   if (!wanted) { host.replaceChildren(); return; }
-  const listed = places.slice(0, 8), measure = state.measure ?? DATA.measure;
-  const head = element("tr", {}, element("th", { scope: "col" }, `${plural(places.length, "class")} by ${measure}`), ...DATA.models.slice(0, 12).map((model) => element("th", { scope: "col", class: "num", title: model.label }, model.short)));
+  const listed = places.slice(0, 8), models = DATA.models.slice(0, 12), measure = state.measure ?? DATA.measure;
+  const head = element("tr", {}, element("th", { scope: "col" }, `${plural(places.length, "class")} by ${measure}`), ...models.map((model) => element("th", { scope: "col", class: "num", title: model.label }, model.short)));
   const lines = listed.map((index) => element("tr", {}, element("th", { scope: "row" }, DATA.classes[index].label),
-    ...DATA.models.slice(0, 12).map((_, model) => element("td", { class: "num" }, number(rowOf(DATA.values[measure], model)[index])))));
+    ...models.map((_, model) => element("td", { class: "num" }, number(rowOf(DATA.values[measure], model)[index])))));
   host.replaceChildren(element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Classes found" }, element("table", { class: "numbers" }, element("thead", {}, head), element("tbody", {}, ...lines))));
+  const parts = [[listed, places, "class"], [models, DATA.models, "model"]].filter(([some, all]) => some.length < all.length);
+  const words = parts.map(([some, all, noun]) => `the first ${count(some.length)} of ${plural(all.length, noun)}`);
+  if (words.length) host.append(element("p", { class: "note" }, `Here: ${words.join(", ")}.`));
 }
 
 function listen() {
