@@ -56,7 +56,13 @@ def export_tables(audit: AuditFolder, target: Path, *, measures: Mapping[str, Na
 
 
 def export_cards(
-    audit: AuditFolder, target: Path, *, title: str, measures: Mapping[str, NamedMeasure], settings: ExportSettings
+    audit: AuditFolder,
+    target: Path,
+    *,
+    title: str,
+    measures: Mapping[str, NamedMeasure],
+    fp_lambda: float,
+    settings: ExportSettings,
 ) -> None:
     """Write the evaluation of each model for the Hugging Face Hub into a folder.
 
@@ -73,13 +79,14 @@ def export_cards(
         title=title,
         digest=read_identity(audit.table_file("class_scores"))["dataset_digest"],
         classes=audit.table("class_scores")["class_index"].nunique(),
+        fp_lambda=fp_lambda,
         hub_dataset=hub_dataset,
         findings=[finding.sentence for finding in verdict.findings],
     )
     for model, text in texts.items():
         write_text(target / f"{model}.md", text)
     if hub_dataset:
-        results = evaluation_results(summary, measures, hub_dataset=hub_dataset, date=verdict.time)
+        results = evaluation_results(summary, measures, hub_dataset=hub_dataset, date=verdict.time, fp_lambda=fp_lambda)
         for model, text in results.items():
             write_text(target / f"{model}.eval_results.yaml", text)
 
@@ -139,7 +146,7 @@ def export_audit(
     """
     settings = ExportSettings(**config["exports"])
     export_tables(audit, Path(targets["latex"]), measures=measures, fp_lambda=fp_lambda)
-    export_cards(audit, Path(targets["cards"]), title=title, measures=measures, settings=settings)
+    export_cards(audit, Path(targets["cards"]), title=title, measures=measures, fp_lambda=fp_lambda, settings=settings)
     export_datasets(Path(targets["croissant"]), manifests=datasets, samples=samples, settings=settings)
 
     require_unchanged_audit(audit.path)

@@ -30,7 +30,13 @@ def write_audit(folder):
     write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED})
     write_text(folder / "report.html", page_of(made))
     cards = model_cards(
-        audit.model_summary, named_measures(audit.measures), audit="made", title="Made", digest="d", classes=4
+        audit.model_summary,
+        named_measures(audit.measures),
+        audit="made",
+        title="Made",
+        digest="d",
+        classes=4,
+        fp_lambda=0.5,
     )
     write_text(folder / "card.md", cards["none__model_0"])
     write_text(folder / "tables.md", page())

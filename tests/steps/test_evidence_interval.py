@@ -98,7 +98,7 @@ def test_papers_and_cards_print_both_ends(results):
     assert re.search(r"good & 0\.800--0\.900 & 0\.700--0\.850 & 0\.660--0\.800 & 0\.720--0\.850", by_class)
     by_model = model_table(summary, about, name=BAND, fp_lambda=0.5, calibrations={})
     assert all(title in by_model for title in ("Score at most", "WCR at most"))
-    cards = model_cards(summary, measures, audit="toy", title="Toy", digest="d", classes=3)
+    cards = model_cards(summary, measures, audit="toy", title="Toy", digest="d", classes=3, fp_lambda=0.5)
     assert "0.660 to 0.800" in cards["none__good"] and "most: 0.8" in cards["none__good"]
 
 

@@ -233,6 +233,7 @@ def cards_of(audit, **more):
         "title": "Toy",
         "digest": "d" * 64,
         "classes": audit.class_scores["class_index"].nunique(),
+        "fp_lambda": LAM,
         "findings": ["No *best* model can be shown"],
     }
     return model_cards(audit.model_summary, named_measures(audit.measures), **named, **more)
@@ -258,6 +259,16 @@ def test_cards_repeat_the_table_and_no_calibrated_score():
     assert "- No \\*best\\* model can be shown." in page
 
 
+def test_measures_of_one_title_are_told_apart_in_cards():
+    audit = synthetic_audit(models=1, per_class=10, measures=("great-softmax", "great-sigmoid"), calibrated=False)
+    block, page = card_of(cards_of(audit)["none__model_0"])
+    table = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len({tuple(line.split(" | ")[:2]) for line in table}) == len(table) == 1 + 2 * 6
+    names = [metric["name"] for result in block["model-index"][0]["results"] for metric in result["metrics"]]
+    assert len(set(names)) == len(names)
+    assert f"FP, class mean minus lambda times RDI, lambda = {LAM}" in page and "at T = 1" in page
+
+
 def test_cards_are_read_by_the_hub_library():
     audit = audit_of(model_names=HOSTILE)
     for text in cards_of(audit).values():
@@ -271,7 +282,8 @@ def test_cards_are_read_by_the_hub_library():
 def test_evaluation_results_are_read_by_the_hub_library_and_are_those_of_the_cards():
     audit = audit_of(model_names=HOSTILE)
     named = named_measures(audit.measures)
-    files = evaluation_results(audit.model_summary, named, hub_dataset="someone/toy", date="2023-11-14T22:13:20+00:00")
+    given = {"hub_dataset": "someone/toy", "date": "2023-11-14T22:13:20+00:00", "fp_lambda": LAM}
+    files = evaluation_results(audit.model_summary, named, **given)
     cards = cards_of(audit, hub_dataset="someone/toy")
     assert files.keys() == cards.keys()
     for model, text in files.items():
@@ -292,7 +304,9 @@ def test_cards_round_bounds_outwards_and_name_ties():
     ends = {"wcr_low": 0.12399, "wcr_high": 0.45601}
     summary = pd.DataFrame([{**row, **ends, "wcr_tied": ["0", "2"], "wcr_class": "0"}])
     named = named_measures(audit.measures)
-    (text,) = evaluation_results(summary, named, hub_dataset="a/b", date="2026-01-01T00:00:00+00:00").values()
+    given = {"hub_dataset": "a/b", "date": "2026-01-01T00:00:00+00:00", "fp_lambda": 0.25}
+    (text,) = evaluation_results(summary, named, **given).values()
+    assert "lambda = 0.25;" in text
     (notes,) = (entry["notes"] for entry in yaml.safe_load(text) if entry["dataset"]["task_id"] == "clean-wcr")
     assert "interval 0.123 to 0.457" in notes and "(0 (tied with 1 other))" in notes
 
@@ -301,7 +315,7 @@ def test_a_decided_value_of_a_card_is_one_number():
     audit = synthetic_audit(models=1, classes=3, per_class=10, measures=("clean",), calibrated=False)
     undecided = named_measures({"clean": {"kind": "probabilistic", "kappa": 0.1}})
     row = audit.model_summary.iloc[0]
-    card = {"audit": "a", "title": "A", "digest": "d" * 64, "classes": 3}
+    card = {"audit": "a", "title": "A", "digest": "d" * 64, "classes": 3, "fp_lambda": LAM}
     for value, most, written in ((0.5, 0.5, "| 0.500 |"), (0.51239, 0.61231, "| 0.512 to 0.613 |")):
         summary = pd.DataFrame([{**row, "value": value, "value_most": most}])
         (text,) = model_cards(summary, undecided, **card).values()

@@ -14,7 +14,7 @@ from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import printable, with_ties
-from gfscore.core.numbers import interval, number, percent, span, upper_bound
+from gfscore.core.numbers import interval, number, percent, setting, span, upper_bound
 from gfscore.measures import NamedMeasure
 
 MARKDOWN_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~&"})
@@ -29,6 +29,7 @@ def model_cards(
     title: str,
     digest: str,
     classes: int,
+    fp_lambda: float,
     hub_dataset: str | None = None,
     findings: Collection[str] = (),
 ) -> dict[str, str]:
@@ -47,6 +48,8 @@ def model_cards(
         Digest of the dataset.
     classes : int
         Number of its classes.
+    fp_lambda : float
+        Lambda of FP.
     hub_dataset : str, optional
         Its identifier on the Hub.
     findings : collection of str
@@ -69,7 +72,7 @@ def model_cards(
                     "type": hub_dataset or dataset,
                     "args": {"sha256": digest, "audit": printable(audit)},
                 },
-                "metrics": _card_metrics(measures[name], row),
+                "metrics": _card_metrics(measures[name], row, fp_lambda),
             }
             results.append(result)
         index = {"model-index": [{"name": printable(model), "results": results}]}
@@ -79,12 +82,12 @@ def model_cards(
             f"# {_markdown(model)}",
             "",
             f"Audit: {_markdown(title)}. The interval of the aggregate holds for it alone, the others for all classes "
-            "of the model together.",
+            "of the model together. Attack-free scores are at T = 1.",
             "",
-            *_card_table(by_measure, measures, classes),
+            *_card_table(by_measure, measures, classes, fp_lambda),
             "",
         ]
-        lines += [f"- {measures[name].description.explanation}" for name in by_measure.index]
+        lines += [f"- {_markdown(name)}: {measures[name].description.explanation}" for name in by_measure.index]
         lines.append("")
         if findings:
             lines += ["What the audit found, of all its models:", ""]
@@ -96,7 +99,7 @@ def model_cards(
 
 
 def evaluation_results(
-    summary: pd.DataFrame, measures: Mapping[str, NamedMeasure], *, hub_dataset: str, date: str
+    summary: pd.DataFrame, measures: Mapping[str, NamedMeasure], *, hub_dataset: str, date: str, fp_lambda: float
 ) -> dict[str, str]:
     """Evaluation results that the Hub shows on a model's page, one entry for each number of its card.
 
@@ -109,6 +112,8 @@ def evaluation_results(
         Identifier on the Hub of the benchmark dataset.
     date : str
         Time of the verdict, in ISO 8601.
+    fp_lambda : float
+        Lambda of FP.
 
     Returns
     -------
@@ -119,7 +124,7 @@ def evaluation_results(
     for threat, model, by_measure in _rows_by_model(summary, measures):
         entries = []
         for name, row in by_measure.iterrows():
-            for metric in _card_metrics(measures[name], row):
+            for metric in _card_metrics(measures[name], row, fp_lambda):
                 entry = {
                     "dataset": {"id": hub_dataset, "task_id": metric["type"]},
                     "value": metric["value"],
@@ -151,7 +156,7 @@ def _notes(metric: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
+def _card_metrics(named: NamedMeasure, row: pd.Series, fp_lambda: float) -> list[dict[str, Any]]:
     # Entries of `metrics` of a row of model_summary.
     entries = []
     for metric in MAIN:
@@ -174,7 +179,7 @@ def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
             arguments["most"] = float(row[f"{metric.name}_most"])
         entry = {
             "type": kind,
-            "name": f"{named.description.title}: {_meaning(metric, row, printable)}",
+            "name": f"{named.description.title} ({named.name}): {_meaning(metric, row, printable, fp_lambda)}",
             "value": float(row[metric.name]),
             "args": arguments,
         }
@@ -182,7 +187,9 @@ def _card_metrics(named: NamedMeasure, row: pd.Series) -> list[dict[str, Any]]:
     return entries
 
 
-def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classes: int) -> Sequence[str]:
+def _card_table(
+    rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classes: int, fp_lambda: float
+) -> Sequence[str]:
     # The same numbers in Markdown.
     lines = ["| measure | number | value | interval |", "|---|---|---|---|"]
     for name, row in rows.iterrows():
@@ -193,18 +200,22 @@ def _card_table(rows: pd.DataFrame, measures: Mapping[str, NamedMeasure], classe
             if metric.bounded:
                 low, high = _ends(metric, row)
                 bounds = f"{interval(low, high, highest[metric.name])} ({percent(row['confidence'])})"
-            meaning = _meaning(metric, row, _markdown)
+            meaning = _meaning(metric, row, _markdown, fp_lambda)
             value = number(row[metric.name])
             if measure.undecided and f"{metric.name}_most" in row:
                 value = span(row[metric.name], row[f"{metric.name}_most"], highest[metric.name])
-            lines.append(f"| {_markdown(measure.title)} | {meaning} | {value} | {bounds} |")
+            # Two measures may have one title.
+            title = _markdown(f"{measure.title} ({name})")
+            lines.append(f"| {title} | {meaning} | {value} | {bounds} |")
     return lines
 
 
-def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str]) -> str:
+def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str], fp_lambda: float) -> str:
     # With the name of the worst class, and its ties.
     if metric.name == "wcr":
         return f"{metric.meaning} ({written(with_ties(row['wcr_tied']))})"
+    if "lam" in metric.needs:
+        return f"{metric.meaning}, lambda = {setting(fp_lambda)}"
     return metric.meaning
 
 
