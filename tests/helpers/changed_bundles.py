@@ -304,6 +304,29 @@ def page_among_the_figures(folder):
     write_digests(figures)
 
 
+def certificate_of_a_software(folder):
+    path = folder / AUDIT / "verdict.json"
+    verdict = read_json(path)
+    verdict["software"]["certified by"] = "somebody"
+    write_json(path, verdict)
+
+
+def pixels_without_proofs(folder):
+    (folder / "proofs").mkdir()
+    (folder / "proofs/images.npz").touch()
+
+
+def corrupted_copies_elsewhere(folder, path):
+    copies = {"path": str(path), "corruptions": None, "severities": None, "preprocessing": {"method": "none"}}
+    manifest = read_json(folder / "datasets/toy.json")
+    manifest["settings"]["corrupted"] = copies
+    write_json(folder / "datasets/toy.json", manifest)
+    configuration = folder / AUDIT / "config.yaml"
+    text = without_checksums(configuration.read_bytes()).decode()
+    last = "    attributes: null # default\n"
+    write_checksummed(configuration, text.replace(last, f"{last}    corrupted: {json.dumps(copies)}\n", 1))
+
+
 def samples_of(key, value):
     """Change that names other data, settings or another checkpoint for the values of an attack."""
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,9 +16,10 @@ from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.images.dataset_source import dataset_settings
 from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
-from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, sign
+from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, image_file, sign
 from helpers import changed_bundles as bundles
 from helpers.finished_audits import finished_audit
 
@@ -175,6 +177,8 @@ def nested(folder, *, depth):
         (False, bundles.key_that_stands_twice, "verdict.json"),
         (False, bundles.more_scores, "scores/toy.parquet"),
         (False, bundles.scores_of_another_model, "scores/toy.parquet"),
+        (False, bundles.certificate_of_a_software, "verdict.json"),
+        (False, bundles.pixels_without_proofs, "proofs/images.npz"),
         (False, bundles.page_among_the_figures, "figures/PASS.html"),
         (True, bundles.samples_of("settings", "{}"), "samples/minimal-l2/toy/none/good.parquet"),
         (True, bundles.samples_of("dataset_digest", "0" * 64), "samples/minimal-l2/toy/none/good.parquet"),
@@ -202,6 +206,19 @@ def test_a_configuration_that_names_other_files_opens_none(bundle):
     write_checksummed(path, text.replace("models: [toy/none/good", "models: [/etc/passwd.npy, toy/none/good"))
     bundles.restated(bundle)
     assert any("config.yaml" in fault for fault in verify_bundle(bundle).faults)
+
+
+def test_corrupted_copies_that_lie_elsewhere_are_not_opened(made, tmp_path):
+    bundle = shutil.copytree(made[True] / "bundle", tmp_path / "bundle")
+    bundles.corrupted_copies_elsewhere(bundle, tmp_path / "nowhere")
+    bundles.restated(bundle)
+    assert verify_bundle(bundle, required=["images"]).faults == []
+
+
+def test_a_table_of_images_is_no_file_that_holds_them():
+    settings = dataset_settings({"source": "image_csv"}, "given/images.csv", ["cat", "dog"])
+    dataset = SimpleNamespace(name="toy", images="given/images.csv", settings=settings)
+    assert image_file(SimpleNamespace(dataset=dataset)) == {}
 
 
 # ---- writing and signing ----

@@ -19,6 +19,7 @@ from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import CHECKSUMS
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, umask
+from gfscore.core.mappings import without
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
 from gfscore.networks.checkpoint_files import model_digest
@@ -48,7 +49,7 @@ from gfscore.workflow.bundling.contents import (
     statement_of,
     write_statement,
 )
-from gfscore.workflow.bundling.evidence import EvidenceCheck, Report, evidence_files, no_report, write_evidence
+from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, Report, evidence_files, no_report, write_evidence
 from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit
 from gfscore.workflow.resolved_file import resolved_audit
@@ -380,6 +381,17 @@ class _ContentCheck:
                 measured.append(measure.name)
         if measured:
             unchecked["attacks"] = f"attacks and proofs were not repeated: values per sample of {', '.join(measured)}"
+        records = {
+            "attributes of samples": self.audit.attributes_table(),
+            "projections": self.audit.projection_files(),
+            "pictures of mappers": self.audit.mappers,
+            "offsets of remedies": self.audit.remedy_files(),
+            "records of trainings": self.audit.trained_manifests(),
+            "times and passes of jobs": self.bundle.digests.keys() & cost_files(self.audit).keys(),
+        }
+        given = [words for words, items in records.items() if items]
+        if given:
+            unchecked["records"] = f"taken as they stand in the bundle: {', '.join(given)}"
         if "statement" in self.verification.checked:
             self.verification.sentence = statement["predicate"]["verdict"]["sentence"]
 
@@ -475,6 +487,10 @@ class _ContentCheck:
             verification.faults.append(str(error))
             return
         if not tables:
+            if evidence.has_part:
+                verification.faults.append(
+                    f"{PIXELS}: there are no certificates and no counterexamples to check with it"
+                )
             return
         if not evidence.has_part:
             names = ", ".join(dict.fromkeys(table.measure.name for table, _ in tables))
@@ -489,15 +505,14 @@ class _ContentCheck:
             points = counted(evidence.points, "counterexample")
             words = f"{certificates} and {points}, by the bounds and points that were computed again"
             total = evidence.number_to_check
-            checked = evidence.certificates + evidence.points + evidence.undecided.total()
-            if checked == total:
+            if total and not evidence.left_out:
                 verification.checked["proofs"] = words
             else:
                 del verification.checked["proofs"]
-                if checked:
+                if evidence.left_out < total:
                     verification.checked["some proofs"] = words
                 verification.unchecked["proofs"] = (
-                    f"{total - checked:,} of {total:,} certificates and counterexamples: the bundle lacks their "
+                    f"{evidence.left_out:,} of {total:,} certificates and counterexamples: the bundle lacks their "
                     "pixels or networks"
                 )
         for number, words in enumerate(evidence.unchecked):
@@ -508,7 +523,7 @@ class _ContentCheck:
     def _check_images(self) -> None:
         names = [name for name in image_file(self.audit) if name in self.bundle.digests]
         if not names:
-            reason = "no images: the digest of the dataset was not computed from them"
+            reason = "no images: digests, and which samples show one image, were not computed from them"
             self.verification.unchecked["images"] = reason
             return
         words = "the dataset has the digest that was computed again from its images"
@@ -521,14 +536,17 @@ class _ContentCheck:
 
         dataset = self.audit.dataset
         images, described = open_and_describe(
-            dataset.image_settings(),
+            # Corrupted copies lie in a folder outside of the bundle.
+            without(dataset.image_settings(), ["corrupted"]),
             self.bundle.path(name),
             dataset=dataset.name,
             classes=dataset.settings.classes,
             pinned=dataset.settings.digest,
         )
-        if described["digest"] != self.bundle.json(dataset.manifest)["digest"]:
-            yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says"
+        manifest = self.bundle.json(dataset.manifest)
+        for key in ("digest", "digest_covers", "image_shape", "preprocessing"):
+            if described[key] != manifest[key]:
+                yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says by its {key}"
         table = read_table(self.bundle.path(dataset.samples), DATASET)
         # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
         frame = pd.DataFrame({"sample_id": images.sample_id, "label": images.labels})
@@ -559,7 +577,7 @@ class _ContentCheck:
             return
         reason = reason_not_to_draw(self.bundle)
         if reason:
-            verification.unchecked["page"] = f"the page was not drawn again: {reason}"
+            verification.unchecked["page"] = f"the page was not drawn again, and may say anything: {reason}"
             return
         words = "the page is what is drawn again from tables, verdict and configuration"
         verification.check("page", words, recomputed.page)

@@ -148,7 +148,8 @@ def network_files(audit: PlannedAudit, read: Callable[[str], Json]) -> dict[str,
 def image_file(audit: PlannedAudit) -> Files:
     """The file of the images that an audit evaluates; nothing for images that come with a package, or in a folder."""
     path = audit.dataset.images
-    if not path or not PurePosixPath(path).suffix:
+    # A table of images has a setting that names their folder.
+    if not path or not PurePosixPath(path).suffix or hasattr(audit.dataset.settings, "images"):
         return {}
     return {f"images/{audit.dataset.name}{PurePosixPath(path).suffix}": path}
 

@@ -104,7 +104,8 @@ def evidence_tables(audit: PlannedAudit) -> list[EvidenceTable]:
 
 def evidence_files(audit: PlannedAudit) -> set[str]:
     """Names that the part `proofs` of a bundle may have."""
-    return {PIXELS, *(table.network for table in evidence_tables(audit))}
+    networks = {table.network for table in evidence_tables(audit)}
+    return {PIXELS, *networks} if networks else set()
 
 
 # ---- writing ----
@@ -271,6 +272,11 @@ class EvidenceCheck:
     def number_to_check(self) -> int:
         """Number of certificates, and of counterexamples and samples that are wrong without one."""
         return sum(int(_rows_to_check(table, frame).sum()) for table, frame in self.tables)
+
+    @property
+    def left_out(self) -> int:
+        """How many of them were not checked."""
+        return self.number_to_check - self.certificates - self.points - self.undecided.total()
 
     def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame) -> None:
         name = name_of(table.path)

@@ -389,6 +389,9 @@ class Recomputed:
 def other_time_or_version(bundle: Bundle) -> Iterator[str]:
     """Whether the page says another time or version of its verdict than verdict.json."""
     verdict = read_verdict(bundle.audit_path("verdict.json"))
+    if verdict.software.keys() != software().keys():
+        yield f"verdict.json: its software has other entries than {', '.join(software())}"
+        return
     page = _page_of(bundle)
     statements = {
         "Judged": provenance.time_of(verdict),
