@@ -130,3 +130,14 @@ def test_bounds_are_printed_rounded_outwards(capsys):
     for strength, said in ((1.0, "surely by 0.0199 to 0.181"), (0.5, "worst class 0.200 (0.0199 to 0.181)")):
         RemediedModel("none/M", "", "", strength, pd.Series(changes), classes, curve).print_changes()
         assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("helps", "words"), [(True, "it gains, surely by 0.1"), (False, "no gain of the worst class")])
+def test_a_share_of_the_offsets_says_that_the_gain_is_that_of_the_whole(capsys, helps, words):
+    changes = pd.Series({"measure": "attack", "n": 90, "helps": helps, "worst_low": 0.1, "worst_high": 0.5})
+    curve = pd.DataFrame({"strength": [0.0, 0.5, 1.0], "worst": [0.3, 0.25, 0.6], "mean": 0.7})
+    curve = curve.assign(worst_low=0.1, worst_high=0.9, mean_low=0.6, mean_high=0.8)
+    described = {"label": "none/M", "manifest": "", "dataset": "", "changes": changes, "classes": pd.DataFrame()}
+    RemediedModel(**described, strength=0.5, curve=curve).print_changes()
+    *_, scope, gain = capsys.readouterr().out.splitlines()
+    assert scope.endswith("judged of strength 1 alone:") and words in gain

@@ -246,8 +246,12 @@ class RemediedModel:
             self._print_whole()
         else:
             self._print_share()
+            # Only the whole offsets are compared with none sample by sample.
+            print("  whether the worst class gains is judged of strength 1 alone:")
         if not changes["helps"]:
             print("  no gain of the worst class is shown: its lower bound is not above 0")
+        elif self.strength != 1:
+            print(f"  it gains, surely by {interval(changes['worst_low'], changes['worst_high'])}")
 
     def _print_whole(self) -> None:
         changes = self.changes
