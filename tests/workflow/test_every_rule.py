@@ -180,14 +180,15 @@ def configure(repository, served, address):
     config = repository.config()
     generator = np.random.default_rng(0)
     labels = np.repeat(np.arange(CLASSES), 2)
-    np.savez(repository.path / "few.npz", x=generator.random((20, *SHAPE), dtype=np.float32), y=labels)
+    for name in ("few", "train"):
+        np.savez(repository.path / f"{name}.npz", x=generator.random((20, *SHAPE), dtype=np.float32), y=labels)
     few = {
         "source": "npz", "path": "few.npz", "value_range": 1, "channels": "first",
         "classes": [str(k) for k in range(CLASSES)], "models_of": "few", "published_accuracy": None,
         "label_error_rate": None, "subset": None, "digest": None, "attributes": None,
     }  # fmt: skip
     transformer = place_transformer(repository.path, "Transformer", classes=CLASSES)
-    fitted = {"source": "probe", "train_on": "few", "evaluate_on": "few", "penalty": 1.0, "iterations": 50}
+    fitted = {"source": "probe", "train_on": "train", "evaluate_on": "few", "penalty": 1.0, "iterations": 50}
     models = {
         "Network": fetched(repository.path, served, address),
         "Transformer": transformer,
@@ -201,6 +202,7 @@ def configure(repository, served, address):
         "run": ["digits", "foreign", "leaderboard", "radii"],
         "datasets": {
             "few": few,
+            "train": few | {"path": "train.npz", "models_of": None},
             "few-leaderboard": few | {"models_of": "cifar10"},
             "few-radii": few | {"models_of": "radii"},
             "drawn": {"source": "generator_file", "classes": ["a", "b", "c"], "generator": generator_settings},

@@ -219,6 +219,27 @@ def test_halves_of_other_parts_of_the_same_data_may_share_samples(small, changes
     assert "would flatter the model" in refusal(audit_of_offsets(small, choose_on="half", dataset="other"))
 
 
+@pytest.mark.parametrize(("half", "audited"), [(None, "train"), ("judging", "train"), (None, "offsets")])
+def test_models_are_not_judged_on_the_samples_that_trained_them(small, half, audited):
+    small["datasets"]["train"] |= {"models_of": "zoo", **({"half": half} if half else {})}
+    small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
+    name = "X"
+    if audited == "offsets":
+        name = "Z"
+        small["models"]["zoo"]["none"][name] = OFFSETS
+    small["datasets"]["audited"] = {"source": "digits", "split": "train", "models_of": "zoo"}
+    small["audits"] = {"a": {"dataset": "audited", "models": [f"zoo/none/{name}"], "measures": ["clean"]}}
+    assert f"dataset: none/{name} is trained on samples of 'audited' (train_on: train)" in refusal(small)
+
+
+def test_one_half_trains_a_model_and_the_other_judges_it(small):
+    small["datasets"]["train"] |= {"half": "choosing"}
+    small["datasets"]["rest"] = {"source": "digits", "split": "train", "half": "judging", "models_of": "zoo"}
+    small["audits"] = {"a": {"dataset": "rest", "models": ["zoo/none/X"], "measures": ["clean"]}}
+    small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
+    completed(small)
+
+
 def test_one_folder_under_two_paths_is_the_same_data(small):
     small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
     for name, path in (("val", "images"), ("test", "./images/")):

@@ -52,18 +52,18 @@ def test_what_a_model_a_dataset_and_an_audit_leave_out_is_filled_in():
     [
         ({"path": "x.pt", "architecture": "a.b:c"}, "torch"),
         ({"path": "x.safetensors", "architecture": "resnet18"}, "timm"),
-        ({"path": "x.pt", "architecture": "vit", "train_on": "d"}, "probe"),
+        ({"path": "x.pt", "architecture": "vit", "train_on": "train"}, "probe"),
         ({"path": "x.onnx"}, "onnx"),
         ({"path": "x.pt2", "trust_pickle": True, "sha256": "0" * 64}, "program"),
         ({"path": "x.npz"}, "logits"),
         ({"path": "x.tsv.gz"}, "samples"),
-        ({"train_on": "d", "training": {"method": "PGD"}}, "trained"),
+        ({"train_on": "train", "training": {"method": "PGD"}}, "trained"),
     ],
 )
 def test_a_model_is_recognised_by_what_its_entry_holds(entry, source):
     config = completed(
         {
-            "datasets": {"d": {"source": "digits"}},
+            "datasets": {"d": {"source": "digits"}, "train": {"source": "digits", "split": "train"}},
             "models": {"d": {"none": {"X": entry}}},
             "audits": {"a": {"dataset": "d", "measures": ["clean"]}},
         }
@@ -108,8 +108,10 @@ def test_settings_that_a_zoo_shares_stand_once_and_arguments_are_replaced_as_a_w
 
 def test_a_training_perturbs_within_the_radius_of_its_attack_unless_it_says_otherwise():
     def threat(method, **training):
-        entry = {"train_on": "d", "training": {"method": method, **training}, "attack": {"eps": "8/255", "norm": "l2"}}
-        config = {"datasets": {"d": {"source": "digits"}}, "models": {"d": {"none": {"X": entry}}}}
+        attack = {"eps": "8/255", "norm": "l2"}
+        entry = {"train_on": "train", "training": {"method": method, **training}, "attack": attack}
+        datasets = {"d": {"source": "digits"}, "train": {"source": "digits", "split": "train"}}
+        config = {"datasets": datasets, "models": {"d": {"none": {"X": entry}}}}
         found = completed(config | {"audits": {"a": {"dataset": "d"}}})["models"]["d"]["none"]["X"]
         return found["training"]["threat"]
 
@@ -222,7 +224,7 @@ def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
     trained = "      T:\n        train_on: other\n        training: {method: ERM}\n"
     text = (
         DIGITS
-        + "  other: {source: digits}\n"
+        + "  other: {source: digits, split: train}\n"
         + MODEL
         + trained
         + MODEL.removeprefix("models:\n").replace("  d:", "  other:")

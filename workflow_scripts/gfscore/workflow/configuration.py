@@ -245,6 +245,7 @@ def _audit_mistakes(audit: PlannedAudit) -> Iterator[ConfigMistake]:
             message = f"no rule of `gate` compares with it; write one with statistic: {DECLINE}, or leave it out"
             yield ConfigMistake(path_of_release, message)
     yield from _corruption_mistakes(audit, key_path)
+    yield from _training_mistakes(audit, (*key_path, "dataset"))
     yield from _offset_mistakes(audit, (*key_path, "dataset"))
 
     task_mistakes = list(_task_mistakes(audit, (*key_path, "tasks")))
@@ -302,6 +303,18 @@ def _too_few_classes(audit: PlannedAudit, measure: NamedMeasure, key_path: KeyPa
     for mistake in measure.kind.mistakes(measure.settings, classes=len(classes)):
         if mistake not in for_any_classes:
             yield ConfigMistake(key_path, f"{measure.name}: {mistake}")
+
+
+def _training_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
+    # Models that the workflow trains on samples that the audit evaluates.
+    for model in audit.models:
+        for name in model.network.training_datasets[:1]:
+            if name in audit.run.datasets and audit.dataset.may_hold_samples_of(audit.run.datasets[name]):
+                yield ConfigMistake(
+                    key_path,
+                    f"{model.label} is trained on samples of {audit.dataset.name!r} (train_on: {name}), which would "
+                    "flatter the model; audit samples that it has not seen",
+                )
 
 
 def _offset_mistakes(audit: PlannedAudit, key_path: KeyPath) -> Iterator[ConfigMistake]:
