@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 from gfscore.core.errors import InputError
 from gfscore.images.attribute_values import Dataset, attributes_of
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.manifests import open_and_describe
+from gfscore.images.sources.celeba import CelebA
 
 NAMES = [f"{number:06d}.jpg" for number in range(1, 7)]
 ROWS = ["-1  1 -1", " 1  1  1", "-1 -1  1", " 1 -1 -1", "-1  1  1", " 1  1 -1"]
@@ -42,6 +44,13 @@ def test_the_task_is_the_label_and_the_part_is_the_split(folder):
     assert open_and_describe(SETTINGS, folder, dataset="faces", classes=None)[1]["samples_per_class"] == [1, 3]
 
 
+@pytest.mark.parametrize(("task", "classes"), [("Male", ["boy", "female"]), ("Attractive", ["pretty", "unattractive"])])
+def test_a_name_that_contains_the_task_within_a_word_does_not_name_it(task, classes):
+    with pytest.raises(ValidationError, match=f"is called '{classes[1]}'"):
+        CelebA(task=task, classes=classes)
+    CelebA(task=task, classes=[classes[1], f"{task.lower()}s"])
+
+
 def test_attributes_of_the_same_images(folder):
     dataset = Dataset({"dataset": "faces", "digest": "d"}, open_images(SETTINGS, folder, classes=None))
     settings = {"source": "celeba", "path": str(folder / "list_attr_celeba.txt"), "columns": None, "missing": "drop"}
@@ -65,7 +74,7 @@ def test_attributes_of_the_same_images(folder):
         ("list_attr_celeba.txt", ("Male Smiling", "Male Male"), "Male is repeated"),
         ("list_attr_celeba.txt", ("000001.jpg", "../01.jpg"), r"line 3: '../01.jpg' is no file name"),
         ("list_eval_partition.txt", ("000002.jpg", "000001.jpg"), "line 2 names 000001.jpg a second time"),
-        ("list_eval_partition.txt", ("000001.jpg 0\n", ""), "000001.jpg and 0 other images .* are in no part"),
+        ("list_eval_partition.txt", ("000001.jpg 0\n", ""), "names no part for 1 image of .*, the first is 000001.jpg"),
         ("list_eval_partition.txt", ("1.jpg 0", "1.jpg 3"), "line 1 is not an image followed by 0, 1 or 2"),
         ("list_eval_partition.txt", ("jpg 2", "jpg 1"), "no image of the split test"),
     ],

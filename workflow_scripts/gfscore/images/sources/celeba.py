@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.numbers import counted
 from gfscore.core.settings import Text, refusal
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, Preprocessing, as_stored
 
@@ -29,7 +31,8 @@ class CelebA(DatasetSettings):
     preprocessing: Preprocessing = Field(default_factory=as_stored)
 
     @model_validator(mode="after")
-    def _label_1_has_the_task(self) -> Self:
+    def _class_names_fit_the_task(self) -> Self:
+        # Otherwise report and verdict would name a wrong task.
         if self.classes is None:
             return self
         remedy = f"write null for 'no {self.task}' and {self.task!r}"
@@ -37,9 +40,11 @@ class CelebA(DatasetSettings):
             raise refusal(
                 f"there are 2, without and with the task {self.task!r}, not {len(self.classes)}; {remedy}", "classes"
             )
-        without, having = map(_plain, self.classes)
-        if _plain(self.task) not in having or without == _plain(self.task):
-            # Otherwise report and verdict would name a wrong task.
+        task = _normalised(self.task)
+        without_task, with_task = map(_normalised, self.classes)
+        # At the beginning of a word: "female" does not name the task "male".
+        names_task = re.search(rf"\b{re.escape(task)}", with_task)
+        if not names_task or without_task == task:
             raise refusal(
                 f"label 1 means {self.task!r}, but is called {self.classes[1]!r}; {remedy}, or use that name",
                 "classes",
@@ -47,7 +52,7 @@ class CelebA(DatasetSettings):
         return self
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     return name.casefold().replace("_", " ")
 
 
@@ -55,10 +60,28 @@ SOURCE = DatasetSource(name="celeba", settings=CelebA, claims=lambda entry: "tas
 
 
 def open_source(settings: CelebA, path: Path | str) -> ImageSet:
-    """Images of one split of CelebA; label 1 means that the attribute `task` is present. Identifiers are file names.
+    """Images of one split of CelebA; label 1 means that the attribute `task` is present.
 
-    Raises InputError, naming the file, for lists that are missing or damaged, an unknown attribute, and images that are
-    missing. Source: Liu et al. 2015.
+    Parameters
+    ----------
+    settings : CelebA
+        Settings of the dataset.
+    path : Path or str
+        Folder with the authors' lists and the folder of images.
+
+    Returns
+    -------
+    ImageSet
+        Its sample_id are file names.
+
+    Raises
+    ------
+    InputError
+        Naming the file, for lists that are missing or damaged, an unknown attribute, and images that are missing.
+
+    References
+    ----------
+    CelebA (Liu et al. 2015).
     """
     from gfscore.images.encoded import from_files
     from gfscore.images.published_files import PARTITION, read_attribute_list, read_partition
@@ -80,8 +103,8 @@ def open_source(settings: CelebA, path: Path | str) -> ImageSet:
             names.append(name)
     if absent:
         raise InputError(
-            f"{path_to_partition}: {absent[0]} and {len(absent) - 1} other images of list_attr_celeba.txt "
-            "are in no part; restore the file"
+            f"{path_to_partition}: names no part for {counted(len(absent), 'image')} of list_attr_celeba.txt, the "
+            f"first is {absent[0]}; restore the file"
         )
     if not names:
         raise InputError(f"{path_to_partition}: no image of the split {settings.split}; restore the file")
