@@ -339,6 +339,14 @@ def test_a_search_says_what_it_leaves_out(browser, tmp_path):
         assert page.inner_text("#found .note") == "Here: the first 12 of 13 models."
 
 
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "nothing"])
+def test_an_address_that_names_nothing_shows_the_page_as_it_opens(usual, browser, name):
+    with opened(browser, usual[1]) as page:
+        whole = rows_of(page, "ranking")
+    with opened(browser, usual[1], fragment=f"#measure={name}&metric={name}&{name}=1") as page:
+        assert rows_of(page, "ranking") == whole
+
+
 FORMULA = "=1+1;@x"
 
 

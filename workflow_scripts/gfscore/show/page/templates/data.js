@@ -23,10 +23,10 @@ let DATA = null, writing = 0;
 function readFragment() {
   Object.assign(state, DEFAULTS);
   for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
-    if (key in DEFAULTS) state[key] = TEXTS.has(key) ? text : Number.isFinite(Number(text)) ? Number(text) : null;
+    if (Object.hasOwn(DEFAULTS, key)) state[key] = TEXTS.has(key) ? text : Number.isFinite(Number(text)) ? Number(text) : null;
   }
-  if (!DATA.ranking[state.measure]) state.measure = null;
-  if (!DATA.metrics[state.metric]) state.metric = null;
+  if (!Object.hasOwn(DATA.ranking, state.measure ?? "")) state.measure = null;
+  if (!Object.hasOwn(DATA.metrics, state.metric ?? "")) state.metric = null;
   for (const key of ["model", "first", "second"]) if (!DATA.models[state[key]]) state[key] = null;
 }
 
