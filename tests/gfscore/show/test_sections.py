@@ -11,6 +11,7 @@ from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page.elements import Track
+from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.results import _numbers, of_certainty
@@ -84,6 +85,14 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     # Both ends of what is known of a worst class; no bound beyond the end of the range.
     assert all(row[2] == "0.500 to 0.750" and row[3].endswith(" to 1.2533") for row in tables["verdict"])
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
+
+
+def test_the_index_names_both_ends_of_a_worst_class():
+    verdict = audit_for_page(models=2, classes=3, calibrated=False).audit.verdict
+    (rule,) = verdict.rules
+    models = [model.model_copy(update={"value": 0.5, "value_most": 0.75}) for model in rule.models]
+    verdict = verdict.model_copy(update={"rules": [rule.model_copy(update={"models": models})]})
+    assert "0.500 to 0.750" in render_index({"toy": verdict}, titles={"toy": "Toy"})
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,14 @@ def test_curves_name_the_best_and_the_worst_model_and_end_where_nothing_stands()
     assert of("certified_accuracy", tables, "minimal", measures=minimal) == (None, None)
 
 
+def test_models_of_one_mean_radius_are_counted():
+    scores = scores_of([[0.5], [0.5], [0.2]], measure="minimal")
+    rows = pd.DataFrame({"model": scores["model"], "mean": scores["value"]})
+    finding = CHARTS["survival"].finding(rows)
+    assert finding.subject["worst"] == "C" and finding.numbers["tied"] == 1
+    assert finding.sentence.endswith("(0.500) (tied with 1 other)")
+
+
 def test_targets_show_the_easiest_and_leave_the_diagonal_empty():
     frame, finding = of("target_matrix", target_tables(), "targeted", measures={"targeted": TARGETED})
     cells = frame.set_index(["true", "target"])["success"]

@@ -85,8 +85,7 @@ _FORMATTER = _Formatter()
 SENTENCES: dict[str, str | Template] = {
     **TEMPLATES,
     # which class
-    "weakest_in_models": "{cls:class} is the weakest class in {times} of {models:models}, significantly in "
-    "{sure:count}",
+    "weakest_in_models": "{cls:class} scores lowest in {times} of {models:models}, significantly in {sure:count}",
     "weakest_class_open": "{cls:class} scores lowest in {times} of {models:models}, significantly in none",
     "weakest_classes": "{classes:classes} score lowest equally often, in {times} of {models:models} each",
     "weakest_class_of_one": "{cls:class} is significantly the weakest class, at {value}",
@@ -162,7 +161,7 @@ SENTENCES: dict[str, str | Template] = {
     "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
-    "mean_radii": "The mean radius is largest for {best} ({high}), smallest for {worst} ({low})",
+    "mean_radii": "The mean radius is smallest for {worst} ({low}), largest for {best} ({high})",
     "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
     "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "
     "best, {before:signed} at T = 1, {alone:signed} for clean accuracy alone",

@@ -138,7 +138,8 @@ CHART = Chart(
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
-    "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes.",
+    "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes, each model by "
+    "itself.",
     undecided="Two halves of a cell, and two numbers on the right: undecided samples count as failures, then as "
     "successes; of robust accuracy what is proven, then what attacks leave.",
     per_class=True,

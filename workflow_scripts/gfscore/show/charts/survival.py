@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
@@ -73,7 +73,8 @@ def extremes(frame: pd.DataFrame) -> Finding:
     if len(models) == 1:
         return Finding("mean_radius", {"model": str(best["model"])}, {"mean": float(best["mean"])})
     names = {"best": str(best["model"]), "worst": str(worst["model"])}
-    return Finding("mean_radii", names, {"high": float(best["mean"]), "low": float(worst["mean"])})
+    numbers = {"high": float(best["mean"]), "low": float(worst["mean"])}
+    return Finding("mean_radii", names, numbers | others_equal(models["mean"], best["mean"]))
 
 
 def draw(frame: pd.DataFrame, axes: Axes, *, share: str = "share not broken within r") -> None:
