@@ -109,3 +109,25 @@ def test_what_does_not_fit_is_refused_and_nothing_written(tmp_path):
     with pytest.raises(InputError, match=r"a\.npy: stands already"):
         write_adjusted_logits(path, OFFSETS, target, classes=CLASSES)
     assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        (LOGITS[:, :1], {}, "1 class; class-wise robustness needs at least 2 classes"),
+        (np.zeros((6, 5), dtype=np.float32), {}, "5 logits per row, but 3 classes"),
+        (np.where(LOGITS > 1, np.nan, LOGITS), {}, "rows are not finite"),
+        (
+            np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True),
+            {},
+            "these are probabilities, not logits; give logits, or .* --probabilities",
+        ),
+        (LOGITS, {"probabilities": True}, "it is no distribution over the classes"),
+    ],
+)
+def test_values_that_an_audit_refuses_are_not_adjusted(tmp_path, values, options, message):
+    path, target = tmp_path / "m.npy", tmp_path / "a.npy"
+    np.save(path, values)
+    with pytest.raises(InputError, match=rf"m\.npy: .*{message}"):
+        write_adjusted_logits(path, OFFSETS, target, classes=CLASSES, **options)
+    assert not target.exists()

@@ -1,4 +1,4 @@
-"""Users' files of logits with offsets of the classes: the same file, but for the logits."""
+"""Copies of users' files of logits in which an offset is added to the logits of each class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import atomic, require_free
-from gfscore.statistics.logits import is_one_column
+from gfscore.core.settings import LOGARITHMS
+from gfscore.statistics.logits import ProbabilitiesGiven, is_one_column, require_logits
 from gfscore.tables.logit_files import LABELS, SAMPLE_ID, class_columns, columns_of, read_logits_file
 
 
@@ -27,7 +28,7 @@ def write_adjusted_logits(
     probabilities: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a file of logits with offsets, in the format that it came in; labels and all else stay as they are.
+    """Write a file of logits with offsets, in the format of the original; labels and all else are copied.
 
     Parameters
     ----------
@@ -44,19 +45,28 @@ def write_adjusted_logits(
     probabilities : bool
         Whether the file holds probabilities: those of the adjusted logits are written.
     overwrite : bool
-        Whether a file that stands there is replaced.
+        Whether an existing target is replaced.
 
     Raises
     ------
     InputError
-        Naming the file, as `read_logits_file` does, for another number of offsets, and for a file that stands there.
+        Naming the file, for what `read_logits_file` and `require_logits` refuse, another number of offsets, and a
+        target that exists.
     """
     path, target = Path(path), Path(target)
     require_free(target, overwrite=overwrite)
     if len(offsets) != len(classes):
         raise InputError(f"{path}: of {len(classes)} classes, but the offsets are of {len(offsets)}; choose them anew")
-    # Refuses what an audit would refuse.
-    logits, _, _ = read_logits_file(path, classes=classes, member=member)
+    logits, labels, _ = read_logits_file(path, classes=classes, member=member)
+    if labels is None:
+        labels = np.zeros(logits.shape[:1], dtype=np.int64)
+    allowed = LOGARITHMS if probabilities else False
+    try:
+        require_logits(logits, labels, classes=len(classes), source=path, allow_probabilities=allowed)
+    except ProbabilitiesGiven as error:
+        raise InputError(
+            f"{path}: {error.fault}; give logits, or probabilities that sum to 1 with --probabilities"
+        ) from error
     adjusted = _adjusted(logits, offsets, probabilities=probabilities)
     names = _logit_names(path, classes, member)
 
@@ -67,20 +77,22 @@ def write_adjusted_logits(
 def _adjusted(
     logits: NDArray[np.generic], offsets: NDArray[np.float64], *, probabilities: bool
 ) -> NDArray[np.floating]:
-    # In half precision offsets may be lost in the rounding of large logits.
+    # At least float32: rounding of large logits to half precision could be longer than the offsets.
     number_type = np.result_type(logits.dtype, np.float32)
     values = logits.astype(np.float64)
     one_column = is_one_column(values)
     shift = offsets[1:] - offsets[:1] if one_column else offsets
     if not probabilities:
         return (values + shift).astype(number_type)
-    raised = values * np.exp(shift)
-    total = 1 - values + raised if one_column else raised.sum(axis=1, keepdims=True)
-    return (raised / total).astype(number_type)
+    # Probabilities of logits with a shift are proportional to p exp(shift).
+    scaled = values * np.exp(shift)
+    total = 1 - values + scaled if one_column else scaled.sum(axis=1, keepdims=True)
+    return (scaled / total).astype(number_type)
 
 
 def _logit_names(path: Path, classes: Sequence[str], member: str | None) -> Sequence[str]:
-    # Names of the arrays or columns that hold the logits: one of all classes, or one of each.
+    # Names of the arrays or columns that hold the logits, by the rules of read_logits_file: one for all classes, or one
+    # for each class.
     if member is not None:
         return [member]
     columns = columns_of(path, bare="logits", classes=classes)
@@ -114,7 +126,7 @@ def _write(path: Path, target: Path, names: Sequence[str], adjusted: NDArray[np.
             table = table.set_column(index, field, pa.array(items, type=field.type))
         pq.write_table(table, target)
     else:
-        # Cells that are not logits stay the texts that they are.
+        # As text, so that all other cells are copied as they are.
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
         for name, values in columns.items():
             frame[name] = values.ravel()

@@ -100,10 +100,10 @@ class _Shifted(nn.Module):
         shift = self.shift.to(values.dtype).reshape(values.shape[1:])  # type: ignore[operator]
         if not self.probabilities:
             return values + shift
-        raised = values * shift.exp()
+        scaled = values * shift.exp()
         if self.one_column:
-            return raised / (1 - values + raised)
-        return raised / raised.sum(1, keepdim=True)
+            return scaled / (1 - values + scaled)
+        return scaled / scaled.sum(1, keepdim=True)
 
 
 def _exported_again(program: fx.GraphModule, node: fx.Node, operator: _Shifted) -> torch.export.ExportedProgram:
