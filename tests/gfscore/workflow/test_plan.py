@@ -286,7 +286,9 @@ def test_a_training_is_judged_against_the_method_that_it_changes(small):
         "TRADES": {"method": "TRADES"},
         "TRADES_2": {"method": "TRADES", "seed": 2},
         "WORST_CLASS": {"method": "WORST_CLASS"},
-        "FRL": {"method": "FRL", "coefficients": {"held_out": 0.2}},
+        "FRL": {"method": "FRL", "coefficients": {"held_out": 0.2, "beta": 6}},
+        # Its beta is 1, that of TRADES 6.
+        "FRL_of_its_own_beta": {"method": "FRL"},
         "DAFA_2": {"method": "DAFA", "seed": 2},
         "CFA_longer": {"method": "CFA", "epochs": 50},
     }
@@ -296,7 +298,10 @@ def test_a_training_is_judged_against_the_method_that_it_changes(small):
     small["audits"]["a"]["models"] = ["zoo/none/X", "zoo/Linf/*"]
     expected = {"Linf/WORST_CLASS": "Linf/PGD", "Linf/FRL": "Linf/TRADES", "Linf/DAFA_2": "Linf/TRADES_2"}
     assert planned(small).audits["a"].training_baselines() == expected
-    # Which of two is meant cannot be known.
     weaker = {"train_on": "train", "training": {"method": "TRADES", "coefficients": {"beta": 1}}}
     small["models"]["zoo"]["Linf"]["TRADES_1"] = weaker
+    expected["Linf/FRL_of_its_own_beta"] = "Linf/TRADES_1"
+    assert planned(small).audits["a"].training_baselines() == expected
+    # Which of two is meant cannot be known.
+    small["models"]["zoo"]["Linf"]["TRADES_again"] = {"train_on": "train", "training": {"method": "TRADES"}}
     assert "Linf/FRL" not in planned(small).audits["a"].training_baselines()

@@ -139,15 +139,23 @@ class PlannedModel:
         }
 
     def is_baseline_of(self, model: PlannedModel) -> bool:
-        """Whether `model` differs from this one only in its training method, which modifies this one's."""
+        """Whether `model` differs from this one only in its training method, which modifies this one's.
+
+        Coefficients that both methods have are equal, such as beta of TRADES and of those that change it.
+        """
         if not (isinstance(self.settings, Trained) and isinstance(model.settings, Trained)):
             return False
         changed = training_methods()[model.settings.training.method].changes
         if self.settings.training.method != changed or self.settings.train_on != model.settings.train_on:
             return False
-        method_settings = {"method", "coefficients"}
-        training = self.settings.training.model_dump(exclude=method_settings)
-        return training == model.settings.training.model_dump(exclude=method_settings)
+        training = self.settings.training.model_dump(exclude={"method"})
+        training_of_model = model.settings.training.model_dump(exclude={"method"})
+        coefficients = training.pop("coefficients")
+        coefficients_of_model = training_of_model.pop("coefficients")
+        for name in coefficients.keys() & coefficients_of_model.keys():
+            if coefficients[name] != coefficients_of_model[name]:
+                return False
+        return training == training_of_model
 
     def description(self) -> TrainedModel:
         """The model and how the workflow trained it."""
