@@ -302,6 +302,19 @@ def test_the_threshold_of_a_disparity_is_none_of_classes(by_disparity, browser):
         assert page.evaluate(VEILED) == 0
 
 
+def test_thresholds_of_the_slider_are_round_numbers(browser, tmp_path):
+    made = audit_for_page(
+        models=2, classes=3, calibrated=False, rules=[gate_rule("great-softmax", statistic="fp", at_least=0.3)]
+    )
+    path = tmp_path / "report.html"
+    path.write_text(page_of(made), encoding="utf-8")
+    with opened(browser, path) as page:
+        page.locator("#tau").evaluate(
+            "(control) => { control.value = 0.1534; control.dispatchEvent(new Event('input')); }"
+        )
+        assert page.inner_text("#strip-tau") == "0.155"
+
+
 @pytest.mark.parametrize("tau", [0, RDI_THRESHOLD, 0.85, "a bound"])
 def test_models_are_counted_as_the_gate_would(by_disparity, browser, tau):
     path, verdict = by_disparity
