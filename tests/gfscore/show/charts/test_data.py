@@ -93,6 +93,16 @@ def test_shares_of_models_are_no_objective():
     assert any("higher is better" in label.replace("\n", " ") for label in labels.values())
 
 
+def test_wide_names_leave_room_for_the_plot_on_a_phone():
+    scores = scores_of([[0.1, 0.5, 0.6], [0.5, 0.1, 0.9]])
+    scores["model"] = scores["model"].map({"A": "m" * 99 + "1", "B": "m" * 99 + "2"})
+    drawing = drawing_of(CHARTS["class_heatmap"], subject_of({"class_scores": scores}, GREAT))
+    figure = drawing.picture(PHONE)
+    assert figure.axes[0].get_position().width > 0.3
+    names = {text.get_text() for text in figure.texts}
+    assert any(name.endswith("m1") for name in names) and any(name.endswith("m2") for name in names)
+
+
 HALVES = {"class_heatmap": "QuadMesh", "class_profiles": "PolyCollection"}
 """Charts of class values -> the collection that shows a band."""
 

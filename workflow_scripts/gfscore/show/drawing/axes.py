@@ -17,7 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.names import shortened_all
 from gfscore.core.numbers import MINUS
-from gfscore.show.drawing.layout import INCH, is_narrow, plot_of, plot_width, surround, widest_of, width_of, write
+from gfscore.show.drawing.layout import (
+    INCH,
+    is_narrow,
+    pixel_width,
+    plot_of,
+    plot_width,
+    root_of,
+    surround,
+    widest_of,
+    width_of,
+    write,
+)
 from gfscore.show.drawing.theme import CONTRAST, INK, MUTED
 
 if TYPE_CHECKING:
@@ -28,6 +39,10 @@ ROW_NAME = 28
 NARROW_ROW_NAME = 22
 COLUMN_NAME = 18
 """Characters of the names of rows, on wide and on narrow figures, and of columns."""
+
+ROW_NAME_SHARE = 0.5
+FEWEST_LETTERS = 9
+"""Share of the width that names of rows may take, as long as they have more letters than that."""
 
 MOST_NAMED = 24
 AT_EACH_END = 8
@@ -59,7 +74,7 @@ def name_rows(axes: Axes, names: Sequence[str], *, row_height: float, title: str
     axes.yaxis.set_visible(False)
     if not plot_of(axes).names_rows:
         return
-    short = shortened_all(names, NARROW_ROW_NAME if is_narrow(axes) else ROW_NAME)
+    short = _row_names(axes, names)
     step = max(1, math.ceil(14 / row_height))
     left_of_plot = axes.get_yaxis_transform() + ScaledTranslation(-6 / INCH, 0, axes.figure.dpi_scale_trans)
     # Texts, which are drawn ten times as fast as ticks.
@@ -360,7 +375,18 @@ def _pool_adjacent_violators(values):
     return np.repeat(means, sizes)
 
 
+def _row_names(axes, names):
+    # Shortened by their letters, and further where those are so wide that the plot would have no room.
+    limit = NARROW_ROW_NAME if is_narrow(axes) else ROW_NAME
+    room = ROW_NAME_SHARE * (plot_of(axes).room or pixel_width(root_of(axes)))
+    short = shortened_all(names, limit)
+    while widest_of(short) > room and limit > FEWEST_LETTERS:
+        limit -= 1
+        short = shortened_all(names, limit)
+    return short
+
+
 def panel_width(axes: Axes, names: Sequence[str], *, right: float = 10.0, one_row_axis: bool = False) -> float:
     """Estimated width of a plot whose rows have these names."""
-    short = shortened_all(names, NARROW_ROW_NAME if is_narrow(axes) else ROW_NAME)
+    short = _row_names(axes, names)
     return plot_width(axes, left=8 + widest_of(short), right=right, one_row_axis=one_row_axis)
