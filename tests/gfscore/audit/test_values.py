@@ -1,5 +1,7 @@
 """Where the values of an audit are read: each model's own, of the files that they were made of."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,6 +55,24 @@ def test_values_come_from_the_table_of_all_models_or_from_a_models_own_file(tmp_
     assert inputs.path(brought, "clean") == tmp_path / "clean-brought.parquet"
     assert [inputs.identity(brought, name)["measure"] for name in MEASURES] == list(MEASURES)
     assert [source["model"] for source in inputs.sources()] == ["computed", "brought"]
+
+
+@pytest.mark.parametrize(("eps", "fault"), [("8/255", None), ("4/255", r"attack-m\.parquet: measured with eps 0\.03")])
+def test_values_of_other_settings_than_are_asked_for_are_refused(tmp_path, eps, fault):
+    frame = pd.DataFrame({"sample_id": ["a", "b"], "label": [0, 1], "prediction": [0, 0], "value": [0.0, 1.0]})
+    recorded = json.dumps({"kind": "adversarial", "norm": "linf", "eps": 8 / 255, "setting_of_another_version": 1})
+    inputs = audit_inputs(
+        tmp_path,
+        models_named("m"),
+        {"attack": {"kind": "adversarial", "norm": "linf", "eps": eps}},
+        {("m", "attack"): frame.assign(clean_prediction=[0, 0])},
+        about={"attack": {"settings": recorded}},
+    )
+    if fault is None:
+        assert [item.low.tolist() for item in inputs.uncalibrated()] == [[0.0, 1.0]]
+    else:
+        with pytest.raises(InputError, match=f"{fault}.*asks for 0\\.01.*delete it and run the same command again"):
+            list(inputs.uncalibrated())
 
 
 def test_a_score_that_the_table_of_all_models_lacks_is_refused(audit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -345,8 +346,9 @@ class AuditValues:
                 samples = self._derived(model, measure)
             else:
                 path = self.sample_files[key]
-                kind = self.subject.measures[measure].kind.name
-                samples = read_table(path, table_of(kind), expect={**model.columns(), "measure": measure})
+                named = self.subject.measures[measure]
+                samples = read_table(path, table_of(named.kind.name), expect={**model.columns(), "measure": measure})
+                _require_settings(path, named)
                 samples = self.listed.once(samples, source=path)
                 samples = samples[samples["sample_id"].isin(self.expected(model, measure).sample_id)]
             self.tables[key] = with_predictions(samples)
@@ -625,6 +627,19 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return means[rows == rows.max()].reset_index()
+
+
+def _require_settings(path: Path | str, measure: NamedMeasure) -> None:
+    # Where Snakemake's records of earlier runs are lost, nothing else notices that a measure had other settings then.
+    stored = json.loads(read_identity(path).get("settings", "{}"))
+    # As JSON, which has no tuples. Settings that one version does not have are not compared.
+    asked = json.loads(json.dumps(measure.settings.explicit()))
+    for key in stored.keys() & asked.keys():
+        if stored[key] != asked[key]:
+            raise InputError(
+                f"{path}: measured with {key} {stored[key]}, and the audit asks for {asked[key]}; delete it and run "
+                "the same command again"
+            )
 
 
 def require_one_network(values: Sequence[SampleValues], audit_values: AuditValues) -> None:
