@@ -70,6 +70,7 @@ onstart:
         raise WorkflowError("files are missing, see above; put them there, or correct `path`")
     if gpu_mistakes and set(workflow.dag_settings.targets) != {"inputs"}:
         raise WorkflowError("\n".join(gpu_mistakes))
+    require_known_settings()
     require_pinned_data()
     if gpus.usable:
         logger.warning(job_devices.words_of(gpus, config["inference"]["device"]))

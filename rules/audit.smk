@@ -125,6 +125,7 @@ rule judge_audit:
 
 rule write_configuration:
     input:
+        asked_for_anew,
         code=code("write_configuration"),
     output:
         configuration="results/audits/{audit}/config.yaml",

@@ -61,7 +61,7 @@ from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
 from gfscore.workflow.plan import PlannedAudit, Run, one_of
 from gfscore.workflow.replaced_files import missing_files, other_than_pinned, replaced_files
-from gfscore.workflow.resolved_file import rendered
+from gfscore.workflow.resolved_file import holds_other_values, rendered
 from gfscore.workflow.sources import declaring_modules, modules_of_measure, sources_of, workflow_files
 from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL

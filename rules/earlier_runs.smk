@@ -1,11 +1,42 @@
 # No rules: what a run does with the results of earlier ones before its first job, and after one that failed.
 #
+#   require_known_settings   results that nobody knows the settings of are no part of an audit with others
 #   require_pinned_data    data that are there have the digests that the configuration pins by now
 #   set_aside_judgements   verdicts and pages that are made anew go to previous/
 #   keep_manifests, restore_manifests   a refused checkpoint or dataset costs nothing of the one that stood there
 
+from snakemake.io import IOFile
+
 JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
 READERS = {"fetch_checkpoint", "fetch_dataset"}
+
+
+def of_unknown_settings(configuration, text):
+    """Whether the configuration of an audit is another one by now, and Snakemake's records of its run are gone."""
+    if not Path(configuration).is_file() or workflow.persistence.metadata(IOFile(configuration)) is not None:
+        return False
+    return holds_other_values(configuration, text)
+
+
+def asked_for_anew(wildcards):
+    """No input: lets a run that would find nothing to do write the configuration of an audit of unknown settings."""
+    path = f"{plan.audits[wildcards.audit].folder}/config.yaml"
+    if workflow.is_main_process and of_unknown_settings(path, rendered(resolution, wildcards.audit)):
+        workflow.dag.forcefiles.add(path)
+    return []
+
+
+def require_known_settings():
+    """Refuse an audit of unknown settings: which of its results fit those of now, nobody can say."""
+    if workflow.dag_settings.forceall:
+        return
+    for job in workflow.dag.needrun_jobs():
+        if job.rule.name == "write_configuration" and of_unknown_settings(job.output[0], job.params.text):
+            raise WorkflowError(
+                f"{job.output[0]}: states other settings than the configuration by now, and Snakemake's records of what "
+                "was made with which (.snakemake/metadata) are not there; copy .snakemake along with results, restore "
+                "the settings, or add --forceall to make everything again (make: ARGS=--forceall)"
+            )
 
 
 def require_pinned_data():

@@ -1,6 +1,7 @@
 """What changes around a run without its knowing: files that trade places, another copy of the package."""
 
 import os
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -35,6 +36,22 @@ def test_labels_older_than_what_was_made_of_the_first_ones_are_read_again(undist
     os.utime(labels, ns=times)
     rules, _ = repository.planned("--configfile", "config.yaml", OVERLAY, "--", *TARGETS)
     assert rules["fetch_dataset"] == 1
+
+
+def test_other_settings_are_refused_where_the_records_of_snakemake_are_lost(undisturbed, tmp_path):
+    """As after a copy of results/ alone, of which nobody can say what fits the settings of now."""
+    repository = undisturbed.copy_to(tmp_path / "unrecorded")
+    shutil.rmtree(repository.path / ".snakemake")
+    text = repository.read(OVERLAY)
+    assert "at_least: 0." in text
+    repository.snakemake(*OPTIONS, "--", *TARGETS)
+    (repository.path / OVERLAY).write_text(text.replace("at_least: 0.", "at_least: 0.9"))
+    refused = repository.snakemake(*OPTIONS, "--", *TARGETS, check=False)
+    assert refused.returncode != 0 and "cheap/config.yaml: states other settings" in refused.text
+    assert "--forceall" in refused.text and "Traceback" not in refused.text
+    repository.snakemake(*OPTIONS, "--forceall", "--", *TARGETS)
+    verdict = "results/audits/cheap/verdict.json"
+    assert undated(repository.path / verdict) != undated(undisturbed.path / verdict)
 
 
 @pytest.mark.parametrize("lost", ["A.npy", "labels.npy"])

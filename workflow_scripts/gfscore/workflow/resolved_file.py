@@ -109,6 +109,15 @@ def rendered(resolution: Resolution, audit: str) -> str:
     return HEAD.format(audit=audit) + "\n".join([*head, *lines]) + "\n"
 
 
+def holds_other_values(path: Path | str, text: str) -> bool:
+    """Whether a file that an earlier run wrote holds other values than a text of `rendered`; origins are no values."""
+    try:
+        before = yaml.safe_load(Path(path).read_bytes())
+    except yaml.YAMLError:
+        return True
+    return bool(before != yaml.safe_load(text))
+
+
 def origins(text: str) -> Origins | None:
     """Origins that a text of `rendered` names; None for a text of an earlier version, which names no files."""
     values = {}
